@@ -1,0 +1,1 @@
+"""What trials say: indicators and comparisons."""

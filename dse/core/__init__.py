@@ -1,0 +1,1 @@
+"""The nouns: frozen values that need numpy and nothing else."""

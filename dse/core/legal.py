@@ -1,0 +1,298 @@
+"""The legal set of a space, solved once: counted, listed, sampled, indexed, moved in.
+
+The graph of "some rule reads both" splits the parameters into components that do not know one
+another. Each is solved on its own (:mod:`dse.core.component`); the legal set is their product,
+so counting multiplies, indexing is a mixed-radix number and sampling draws from each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.batch import Batch, Column, joined
+from dse.core.component import Codes, Component, columns_of, solved
+from dse.core.expression import Expression
+from dse.core.parameter import Finite, Parameter, Real
+from dse.core.values import Floats, Ints, Mask, Value
+from dse.errors import DesignError
+
+_SHARE_STEP = 0.1
+"""How far a real parameter moves to its neighbour, as a share of its range."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Legal:
+    """The product of independent components, and the real parameters beside them.
+
+    ``mixed`` are the rules that read a real parameter: they are kept by rejection.
+    """
+
+    components: tuple[Component, ...]
+    reals: tuple[Real, ...]
+    conditions: Mapping[str, Expression]
+    mixed: tuple[Expression, ...]
+
+    @cached_property
+    def count(self) -> int | None:
+        """How many legal designs there are, or ``None`` where they cannot be counted."""
+        if any(c.rows is not None and not len(c.rows) for c in self.components):
+            return 0
+        if self.reals or any(component.rows is None for component in self.components):
+            return None
+        return math.prod(self._sizes)
+
+    @property
+    def coordinates(self) -> int:
+        """One for each component and one for each real parameter."""
+        return len(self.components) + len(self.reals)
+
+    def at_indices(
+        self,
+        indices: Ints,  # (n,)
+    ) -> Batch:
+        """The designs at these places of the enumeration."""
+        codes, rest = [], indices
+        for component, size in zip(reversed(self.components), reversed(self._sizes), strict=True):
+            rest, row = np.divmod(rest, size)
+            assert component.rows is not None
+            codes.append(component.rows[row.astype(np.int64)])
+        return self._batch(codes[::-1], np.zeros((len(indices), 0)))
+
+    def indices(self, batch: Batch) -> Ints:
+        """The place of each design in the enumeration, (n,); -1 for an illegal one."""
+        place = np.zeros(len(batch), dtype=np.int64 if (self.count or 0) < 2**62 else object)
+        missing = np.zeros(len(batch), dtype=bool)
+        for component, size in zip(self.components, self._sizes, strict=True):
+            row = component.indices(self.codes(component, batch))
+            missing |= row < 0
+            place = place * size + row
+        place[missing] = -1
+        return place
+
+    def sample(self, count: int, rng: np.random.Generator) -> Batch:
+        """Designs drawn uniformly from the legal set.
+
+        Raises:
+            DesignError: no legal design was found.
+        """
+        found, have = list[Batch](), 0
+        for _ in range(100):
+            codes = [component.sample(count, rng) for component in self.components]
+            least = min([count, *(len(rows) for rows in codes)])
+            shares = rng.random((least, len(self.reals)))
+            batch = self._kept(self._batch([rows[:least] for rows in codes], shares))
+            batch = batch.take(np.arange(min(len(batch), count - have)))
+            found.append(batch)
+            have += len(batch)
+            if have >= count or not (self.mixed or least < count):
+                break
+        if count and not have:
+            raise DesignError(
+                "no legal design was found",
+                hint="the rules contradict one another, or leave very little",
+            )
+        return joined(found) if have else self.batch([])
+
+    def at_points(
+        self,
+        points: Floats,  # (n, coordinates), in [0, 1)
+    ) -> Batch:
+        """The legal designs at these points; a point that breaks a ``mixed`` rule gives none."""
+        codes = [component.at(points[:, place]) for place, component in enumerate(self.components)]
+        return self._kept(self._batch(codes, points[:, len(self.components) :]))
+
+    def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:
+        """The designs as columns, one for every parameter.
+
+        Raises:
+            DesignError: a value is not in its parameter's domain.
+        """
+        columns = {
+            parameter.name: _coded(parameter, designs)
+            for component in self.components
+            for parameter in component.parameters
+        }
+        for real in self.reals:
+            values = np.array([design.get(real.name, np.nan) for design in designs], dtype=float)
+            columns[real.name] = _real_column(values)
+        return Batch(columns, len(designs))
+
+    def codes(self, component: Component, batch: Batch) -> Codes:
+        """The codes of one component's parameters, (n, k)."""
+        columns = [batch.columns[name].codes for name in component.names]
+        return np.column_stack([c for c in columns if c is not None]).astype(np.int32)
+
+    def shares(self, batch: Batch) -> Floats:
+        """Where each real parameter stands in its range, (n, r); 0.5 where it is inactive."""
+        rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
+        return np.column_stack(rows) if rows else np.zeros((len(batch), 0))
+
+    def assembled(self, codes: Sequence[Codes], shares: Floats) -> Batch:
+        """The designs of these codes per component and shares per real; illegal ones left out."""
+        return self._kept(self._batch(codes, shares))
+
+    def neighbours(self, batch: Batch) -> Batch:
+        """Legal designs that differ from the one row of ``batch`` by a small move."""
+        codes = [self.codes(component, batch) for component in self.components]
+        shares = self.shares(batch)
+        moved: list[Batch] = []
+        for place, component in enumerate(self.components):
+            near = near_rows(component, codes[place][0])
+            others = [np.repeat(c, len(near), axis=0) for c in codes]
+            others[place] = near
+            moved.append(self._kept(self._batch(others, np.repeat(shares, len(near), axis=0))))
+        for place in range(len(self.reals)):
+            steps = np.repeat(shares, 2, axis=0)
+            steps[:, place] = np.clip(steps[:, place] + [-_SHARE_STEP, _SHARE_STEP], 0, 1)
+            twice = [np.repeat(c, 2, axis=0) for c in codes]
+            moved.append(self._kept(self._batch(twice, steps)))
+        return joined(moved) if any(len(part) for part in moved) else batch.take(np.arange(0))
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(len(c.rows) if c.rows is not None else 0 for c in self.components)
+
+    def _batch(self, codes: Sequence[Codes], shares: Floats) -> Batch:
+        columns: dict[str, Column] = {}
+        size = len(codes[0]) if codes else len(shares)
+        for component, rows in zip(self.components, codes, strict=True):
+            columns |= columns_of(component.parameters, rows)
+        for place, real in enumerate(self.reals):
+            columns[real.name] = Column(real.at(shares[:, place]))
+        for real in self.reals:
+            rule = self.conditions.get(real.name)
+            if rule is not None:
+                off = ~rule.holds(columns, size, unknown=False)
+                values = np.where(off, np.nan, columns[real.name].values)
+                columns[real.name] = _real_column(values)
+        return Batch(columns, size)
+
+    def _kept(self, batch: Batch) -> Batch:
+        keep: Mask = np.ones(len(batch), dtype=bool)
+        for rule in self.mixed:
+            keep &= rule.holds(batch.columns, len(batch), unknown=True)
+        return batch if keep.all() else batch.take(keep)
+
+
+def near_rows(component: Component, row: Codes) -> Codes:
+    """Legal combinations at the least distance from ``row`` that has any, and one change more.
+
+    Distance is the number of parameters that differ: in ``tp * pp * dp == gpus`` no single one
+    can change alone, so two change together.
+    """
+    if component.rows is None:
+        return _near_by_trial(component, row)
+    distance = (component.rows != row).sum(axis=1)
+    others = distance[distance > 0]
+    if not len(others):
+        return component.rows[:0]
+    least = int(others.min())
+    return component.rows[(distance >= least) & (distance <= max(least, 2))]
+
+
+def compiled(
+    parameters: Sequence[Parameter],
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+) -> Legal:
+    """The legal set of these parameters and rules."""
+    finite = [parameter for parameter in parameters if not isinstance(parameter, Real)]
+    reals = tuple(parameter for parameter in parameters if isinstance(parameter, Real))
+    real_names = {real.name for real in reals}
+    plain = [rule for rule in constraints if not rule.names & real_names]
+    mixed = tuple(rule for rule in constraints if rule.names & real_names)
+    inner = {name: rule for name, rule in conditions.items() if name not in real_names}
+    components = tuple(
+        solved(
+            group,
+            {p.name: inner[p.name] for p in group if p.name in inner},
+            [rule for rule in plain if rule.names & {p.name for p in group}],
+        )
+        for group in _groups(finite, inner, plain)
+    )
+    constant = [rule for rule in plain if not rule.names]
+    if not all(rule.holds({}, 1, unknown=True)[0] for rule in constant):
+        components = tuple(_emptied(component) for component in components)
+    return Legal(components=components, reals=reals, conditions=conditions, mixed=mixed)
+
+
+def _emptied(component: Component) -> Component:
+    rows = np.zeros((0, len(component.parameters)), dtype=np.int32)
+    return Component(
+        parameters=component.parameters,
+        conditions=component.conditions,
+        constraints=component.constraints,
+        rows=rows,
+    )
+
+
+def _groups(
+    parameters: Sequence[Finite],
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+) -> list[list[Finite]]:
+    """The connected components of "some rule reads both", in the order of the parameters."""
+    root = {parameter.name: parameter.name for parameter in parameters}
+
+    def find(name: str) -> str:
+        while root[name] != name:
+            root[name] = root[root[name]]
+            name = root[name]
+        return name
+
+    ties = [rule.names for rule in constraints]
+    ties += [rule.names | {name} for name, rule in conditions.items()]
+    for tie in ties:
+        first, *others = sorted(tie & root.keys()) or [""]
+        for other in others:
+            root[find(other)] = find(first)
+    groups: dict[str, list[Finite]] = {}
+    for parameter in parameters:
+        groups.setdefault(find(parameter.name), []).append(parameter)
+    return list(groups.values())
+
+
+def _near_by_trial(component: Component, row: Codes) -> Codes:
+    """Single and double changes of ``row`` that turn out legal, for a table too large to list."""
+    sizes = [len(parameter.values) for parameter in component.parameters]
+    singles = [
+        (place, code)
+        for place, size in enumerate(sizes)
+        for code in range(
+            -1 if component.parameters[place].name in component.conditions else 0, size
+        )
+        if code != row[place]
+    ]
+    once = np.repeat(row[None, :], len(singles), axis=0)
+    for index, (place, code) in enumerate(singles):
+        once[index, place] = code
+    near = once[component.legal(once)]
+    if len(near):
+        return near
+    twice = np.repeat(once, len(singles), axis=0)
+    for index, (place, code) in enumerate(singles):
+        twice[index :: len(singles), place] = code
+    return twice[component.legal(twice) & (twice != row).any(axis=1)]
+
+
+def _coded(parameter: Finite, designs: Sequence[Mapping[str, Value]]) -> Column:
+    codes = {(isinstance(v, bool | str), v): code for code, v in enumerate(parameter.values)}
+    found = np.full(len(designs), -1, dtype=np.int32)
+    for row, design in enumerate(designs):
+        if parameter.name in design:
+            value = design[parameter.name]
+            code = codes.get((isinstance(value, bool | str), value))
+            if code is None:
+                raise DesignError(f"{parameter.name} cannot be {value!r}")
+            found[row] = code
+    return Column.coded(parameter.values, found)
+
+
+def _real_column(values: Floats) -> Column:
+    absent = np.isnan(values)
+    return Column(values, absent if absent.any() else None)

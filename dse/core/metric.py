@@ -1,0 +1,44 @@
+"""What an evaluator tells of a design: the metric, and one batch's worth of outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dse.core.values import Floats
+
+Goal = Literal["minimize", "maximize"]
+Kind = Literal["modelled", "measured"]
+FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A named quantity with its unit and, where there is an obvious one, its goal."""
+
+    name: str
+    unit: str = ""
+    goal: Goal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a row has no metrics.
+
+    ``infeasible``: the design cannot exist. The rest could not be measured: the evaluator
+    ``raised``, ran into its ``timeout``, its process ``crashed``, or what it said was ``invalid``
+    (NaN, a missing metric, no JSON).
+    """
+
+    kind: FaultKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """The outcomes of one batch of n rows; a row in ``faults`` has no meaning in the columns."""
+
+    columns: Mapping[str, Floats]  # each (n,)
+    spread: Mapping[str, Floats] = field(default_factory=dict)  # (n,) standard errors, same unit
+    faults: Mapping[int, Fault] = field(default_factory=dict)

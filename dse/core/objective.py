@@ -1,0 +1,59 @@
+"""What to push and what not to pass: objectives and limits over metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Column
+from dse.core.expression import Expression
+from dse.core.metric import Goal
+from dse.core.values import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """An expression over metrics to be minimised or maximised, told in ``unit``.
+
+    ``scale`` is how many coherent SI units one ``unit`` is: the expression reads metrics in SI and
+    its value divided by ``scale`` is in ``unit``.
+    """
+
+    expression: Expression
+    goal: Goal
+    unit: str = ""
+    scale: float = 1.0
+
+    @property
+    def text(self) -> str:
+        """The expression as the user wrote it: the objective's name."""
+        return self.expression.text
+
+    def values(self, columns: Mapping[str, Column], size: int) -> Floats:
+        """The objective in ``unit``, (n,); NaN where a metric is absent."""
+        return _numbers(self.expression, columns, size) / self.scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A rule over metrics that a good design keeps: ``slack`` is at least zero where it does.
+
+    The slack is in units of ``scale`` (the bound's own size where it has one), so that slacks of
+    different limits can be compared and added.
+    """
+
+    text: str
+    slack: Expression
+    scale: float = 1.0
+
+    def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
+        """How far inside the limit each row is, (n,); negative outside, NaN where unknown."""
+        return _numbers(self.slack, columns, size) / self.scale
+
+
+def _numbers(expression: Expression, columns: Mapping[str, Column], size: int) -> Floats:
+    result = expression.values(columns, size)
+    values = result.values.astype(np.float64)
+    return values if result.absent is None else np.where(result.absent, np.nan, values)

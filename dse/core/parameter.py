@@ -1,0 +1,130 @@
+"""One axis of a space: its name, its legal values and its scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dse.core.values import Floats, Value
+
+Scale = Literal["linear", "log"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Real:
+    """Any number between two bounds, both included, in ``unit``."""
+
+    name: str
+    low: float
+    high: float
+    unit: str = ""
+    scale: Scale = "linear"
+
+    def __contains__(self, value: object) -> bool:
+        return _is_number(value) and self.low <= value <= self.high  # type: ignore[operator]
+
+    def at(
+        self,
+        shares: Floats,  # (n,), each in [0, 1]
+    ) -> Floats:
+        """The values at these shares of the range, on the parameter's scale."""
+        if self.scale == "log":
+            span = math.log(self.high) - math.log(self.low)
+            values = np.exp(math.log(self.low) + shares * span)
+        else:
+            values = self.low + shares * (self.high - self.low)
+        return np.clip(values, self.low, self.high)
+
+    def shares(
+        self,
+        values: Floats,  # (n,)
+    ) -> Floats:
+        """The inverse of :meth:`at`."""
+        if self.high == self.low:
+            return np.full(values.shape, 0.5)
+        if self.scale == "log":
+            return np.log(values / self.low) / math.log(self.high / self.low)
+        return (values - self.low) / (self.high - self.low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer:
+    """Whole numbers from ``low`` to ``high``, both included, ``step`` apart, in ``unit``."""
+
+    name: str
+    low: int
+    high: int
+    step: int = 1
+    unit: str = ""
+    scale: Scale = "linear"
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        return tuple(range(self.low, self.high + 1, self.step))
+
+    def __contains__(self, value: object) -> bool:
+        return (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and self.low <= value <= self.high
+            and (value - self.low) % self.step == 0
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordinal:
+    """Numbers in a stated order, in ``unit``; neighbours in the list are neighbours in the space."""
+
+    name: str
+    values: tuple[int | float, ...]
+    unit: str = ""
+
+    def __contains__(self, value: object) -> bool:
+        return _is_number(value) and value in self.values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Values without an order."""
+
+    name: str
+    values: tuple[Value, ...]
+    unit: str = ""
+
+    def __contains__(self, value: object) -> bool:
+        return any(value == mine and type(value) is type(mine) for mine in self.values)
+
+
+Finite = Integer | Ordinal | Choice
+Parameter = Real | Finite
+
+
+def size(parameter: Parameter) -> float:
+    """How many values the parameter has; infinite for a real one."""
+    match parameter:
+        case Real():
+            return math.inf
+        case Integer():
+            return (parameter.high - parameter.low) // parameter.step + 1
+        case _:
+            return len(parameter.values)
+
+
+def describe(parameter: Parameter) -> str:
+    """The parameter's domain in words, for messages and tables."""
+    unit = f" {parameter.unit}" if parameter.unit else ""
+    match parameter:
+        case Real():
+            return f"{parameter.low:g} .. {parameter.high:g}{unit}"
+        case Integer():
+            step = f" step {parameter.step}" if parameter.step != 1 else ""
+            return f"{parameter.low} .. {parameter.high}{step}{unit}"
+        case _:
+            return ", ".join(str(value) for value in parameter.values) + unit
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

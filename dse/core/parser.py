@@ -1,0 +1,289 @@
+"""From text to :class:`~dse.core.expression.Expression`, by precedence climbing; nothing is run.
+
+Loosest to tightest: ``->`` (to the right), ``or``, ``and``, ``not``, comparisons (chained, ``in``,
+``is absent``), ``+ -``, ``* / // %``, unary ``-``, ``**`` (to the right). A number may carry a
+unit: ``64 KiB``, ``1 mJ s``, ``3.35 TB/s`` (a slash without spaces belongs to the unit).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dse.core.expression import (
+    FUNCTIONS,
+    Absent,
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    Unary,
+)
+from dse.errors import SpecError, nearest
+
+MAX_LENGTH = 4_000
+MAX_DEPTH = 60
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<text>'[^']*'|"[^"]*")
+    | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+    | (?P<mark>->|\*\*|//|<=|>=|==|!=|[-+*/%<>()\[\],$%])
+    )""",
+    re.VERBOSE,
+)
+_UNIT = re.compile(r"(?:[ \t]*(?:\$(?:/\w+)?|[^\W\d]\w*(?:\^-?\d+)?(?:/[^\W\d]\w*(?:\^-?\d+)?)*))+")
+_WORDS = frozenset({"and", "or", "not", "in", "is", "absent", "true", "false"})
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    column: int
+
+
+def parse(text: str) -> Expression:
+    """The expression that the text says.
+
+    Raises:
+        SpecError: the text is no expression of the language; the message shows the place.
+    """
+    if len(text) > MAX_LENGTH:
+        raise SpecError(
+            f"the expression is {len(text)} characters long; at most {MAX_LENGTH} are read"
+        )
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.place = 0
+        self.depth = 0
+        self.token = self._next()
+
+    def whole(self) -> Expression:
+        node = self._implication()
+        if self.token.kind != "end":
+            raise self._unexpected("an operator or the end")
+        return Expression(self.text, node)
+
+    # -- tokens ---------------------------------------------------------------------------------
+
+    def _next(self) -> _Token:
+        rest = self.text[self.place :]
+        if not rest.strip():
+            return _Token("end", "", len(self.text))
+        found = _TOKEN.match(self.text, self.place)
+        if found is None or found.lastgroup is None:
+            start = self.place + len(rest) - len(rest.lstrip())
+            raise self._error(f"unexpected character {self.text[start]!r}", start)
+        self.place = found.end()
+        kind, words = found.lastgroup, found.group(found.lastgroup)
+        if kind == "name" and words in _WORDS:
+            kind = "word"
+        return _Token(kind, words, found.start(kind if kind != "word" else "name"))
+
+    def _take(self) -> _Token:
+        token, self.token = self.token, self._next()
+        return token
+
+    def _at(self, *texts: str) -> bool:
+        return self.token.kind in ("mark", "word") and self.token.text in texts
+
+    def _expect(self, text: str) -> None:
+        if not self._at(text):
+            raise self._unexpected(repr(text))
+        self._take()
+
+    def _unexpected(self, wanted: str) -> SpecError:
+        shown = repr(self.token.text) if self.token.kind != "end" else "the end"
+        return self._error(f"expected {wanted}, found {shown}", self.token.column)
+
+    def _error(self, problem: str, column: int) -> SpecError:
+        hint = "" if not self.text.isprintable() else f"{self.text}\n        {' ' * column}^"
+        return SpecError(f"{problem} in expression {self.text!r}", hint=hint)
+
+    # -- grammar, loosest first -----------------------------------------------------------------
+
+    def _implication(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH}", self.token.column)
+        left = self._disjunction()
+        if self._at("->"):
+            self._take()
+            left = Logic("->", (left, self._implication()))
+        self.depth -= 1
+        return left
+
+    def _disjunction(self) -> Node:
+        operands = [self._conjunction()]
+        while self._at("or"):
+            self._take()
+            operands.append(self._conjunction())
+        return operands[0] if len(operands) == 1 else Logic("or", tuple(operands))
+
+    def _conjunction(self) -> Node:
+        operands = [self._negation()]
+        while self._at("and"):
+            self._take()
+            operands.append(self._negation())
+        return operands[0] if len(operands) == 1 else Logic("and", tuple(operands))
+
+    def _negation(self) -> Node:
+        count = 0
+        while self._at("not"):
+            self._take()
+            count += 1
+        node = self._comparison()
+        return Unary("not", node) if count % 2 else node
+
+    def _comparison(self) -> Node:
+        operands, operators = [self._sum()], []
+        while True:
+            if self.token.kind == "mark" and self.token.text in _COMPARISONS:
+                operators.append(self._take().text)
+                operands.append(self._sum())
+            elif not operators and self._at("in", "not"):
+                return self._member(operands[0])
+            elif not operators and self._at("is"):
+                return self._absent(operands[0])
+            else:
+                break
+        if not operators:
+            return operands[0]
+        return Compare(tuple(operators), tuple(operands))
+
+    def _member(self, item: Node) -> Node:
+        negated = self._at("not")
+        if negated:
+            self._take()
+        self._expect("in")
+        self._expect("[")
+        values = [self._sum()]
+        while self._at(","):
+            self._take()
+            values.append(self._sum())
+        self._expect("]")
+        return Member(item, tuple(values), negated)
+
+    def _absent(self, item: Node) -> Node:
+        if not isinstance(item, Name):
+            raise self._unexpected("a parameter's name before 'is absent'")
+        self._expect("is")
+        negated = self._at("not")
+        if negated:
+            self._take()
+        self._expect("absent")
+        return Absent(item, negated)
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while self._at("+", "-"):
+            operator = self._take().text
+            node = Binary(operator, node, self._product())
+        return node
+
+    def _product(self) -> Node:
+        node = self._signed()
+        while self._at("*", "/", "//", "%"):
+            operator = self._take().text
+            node = Binary(operator, node, self._signed())
+        return node
+
+    def _signed(self) -> Node:
+        count = 0
+        while self._at("-", "+"):
+            count += self._take().text == "-"
+        node = self._power()
+        if count % 2 == 0:
+            return node
+        return Number(-node.value, node.unit) if isinstance(node, Number) else Unary("-", node)
+
+    def _power(self) -> Node:
+        base = self._atom()
+        if not self._at("**"):
+            return base
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH}", self.token.column)
+        self._take()
+        node = Binary("**", base, self._signed())
+        self.depth -= 1
+        return node
+
+    def _atom(self) -> Node:
+        token = self.token
+        if token.kind == "number":
+            return self._number()
+        if token.kind == "text":
+            return Text(self._take().text[1:-1])
+        if self._at("true", "false"):
+            return Truth(self._take().text == "true")
+        if self._at("("):
+            self._take()
+            node = self._implication()
+            self._expect(")")
+            return node
+        if token.kind == "name":
+            self._take()
+            return self._call(token) if self._at("(") else Name(token.text, token.column)
+        raise self._unexpected("a number, a name or '('")
+
+    def _number(self) -> Number:
+        token = self.token
+        value = _plain(token.text)
+        unit = _UNIT.match(self.text, self.place)
+        words = unit.group().split() if unit else []
+        while words and words[-1] in _WORDS:
+            words.pop()
+        for index, word in enumerate(words):
+            if word in _WORDS:
+                words = words[:index]
+                break
+        if words and unit:
+            last = unit.group()
+            end = 0
+            for word in words:
+                end = last.index(word, end) + len(word)
+            self.place = unit.start() + end
+        self.token = self._next()
+        return Number(value, " ".join(words))
+
+    def _call(self, name: _Token) -> Node:
+        function = FUNCTIONS.get(name.text)
+        if function is None:
+            problem = self._error(f"there is no function {name.text!r}", name.column)
+            raise SpecError(problem.problem, hint=nearest(name.text, FUNCTIONS))
+        self._take()
+        arguments = [self._implication()]
+        while self._at(","):
+            self._take()
+            arguments.append(self._implication())
+        self._expect(")")
+        most = function.most or len(arguments)
+        if not function.least <= len(arguments) <= most:
+            raise self._error(f"{name.text} was given {len(arguments)} arguments", name.column)
+        return Call(name.text, tuple(arguments))
+
+
+def _plain(text: str) -> int | float:
+    digits = text.replace("_", "")
+    if digits.isdigit():
+        if len(digits) > 18:
+            raise SpecError(
+                f"{digits[:20]}... is too large a whole number", hint="at most 18 digits"
+            )
+        return int(digits)
+    return float(digits)

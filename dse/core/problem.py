@@ -1,0 +1,121 @@
+"""All that an optimizer may know: the space, what is asked, what is modelled, and the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.objective import Limit, Objective
+from dse.core.space import Space
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a metric comes from: its kind, and all the parameters that it depends on."""
+
+    metric: Metric
+    kind: Kind
+    reads: frozenset[str]
+
+
+def _nothing(_: Batch) -> Metrics:
+    return Metrics(columns={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """The question: which designs of ``space`` are best for ``objectives`` within ``limits``.
+
+    ``model`` computes every modelled metric, exactly and for whole batches; ``fixed_reference``
+    holds the reference point in the objectives' units where the user gave one.
+    """
+
+    space: Space
+    sources: Mapping[str, Source]
+    objectives: tuple[Objective, ...]
+    limits: tuple[Limit, ...] = ()
+    seed: int = 0
+    baselines: tuple[Mapping[str, object], ...] = ()
+    fixed_reference: tuple[float, ...] | None = None
+    model: Callable[[Batch], Metrics] = field(default=_nothing, compare=False)
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Every metric by name."""
+        return {name: source.metric for name, source in self.sources.items()}
+
+    def known(self, batch: Batch) -> Metrics:
+        """Every modelled metric of the designs, and why a design has none."""
+        return self.model(batch)
+
+    def reads(self, metric: str) -> frozenset[str]:
+        """The parameters that the metric depends on."""
+        return self.sources[metric].reads
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The metrics that objectives and limits read."""
+        expressions = [o.expression for o in self.objectives] + [x.slack for x in self.limits]
+        return frozenset(name for e in expressions for name in e.names if name in self.sources)
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """The asked metrics that cost a measurement."""
+        return frozenset(name for name in self.asked if self.sources[name].kind == "measured")
+
+    def rng(self, told: int, pending: int = 0) -> np.random.Generator:
+        """The only source of chance: a stream for each state of knowledge.
+
+        Args:
+            told: how many finished trials are known.
+            pending: how many designs were asked and are not finished.
+        """
+        return np.random.default_rng(np.random.SeedSequence([self.seed, told, pending]))
+
+    def losses(
+        self,
+        columns: Mapping[str, Column],
+        size: int,
+    ) -> Floats:
+        """The objectives as losses, (n, m), minimised; NaN where a metric is unknown."""
+        signs = [1.0 if o.goal == "minimize" else -1.0 for o in self.objectives]
+        values = [s * o.values(columns, size) for s, o in zip(signs, self.objectives, strict=True)]
+        return np.column_stack(values) if values else np.zeros((size, 0))
+
+    def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
+        """How far inside each limit the rows are, (n, l); negative is outside."""
+        values = [limit.slacks(columns, size) for limit in self.limits]
+        return np.column_stack(values) if values else np.zeros((size, 0))
+
+    def columns(self, trials: Sequence[Trial]) -> dict[str, Column]:
+        """Metrics and parameters of the trials, for :meth:`losses` and :meth:`slacks`."""
+        wanted = {
+            name
+            for e in (*(o.expression for o in self.objectives), *(x.slack for x in self.limits))
+            for name in e.names
+        }
+        return {
+            name: Column.of([_value(trial, name) for trial in trials]) for name in sorted(wanted)
+        }
+
+    def trial_losses(self, trials: Sequence[Trial]) -> Floats:
+        """The losses of the trials, (n, m); NaN in the rows of unfinished or failed ones."""
+        return self.losses(self.columns(trials), len(trials))
+
+    def feasible(self, trials: Sequence[Trial]) -> Mask:
+        """Which trials are done and within every limit, (n,)."""
+        done = np.array([trial.state is State.DONE for trial in trials], dtype=bool)
+        slacks = self.slacks(self.columns(trials), len(trials))
+        return done & (slacks >= 0).all(axis=1)
+
+
+def _value(trial: Trial, name: str) -> float | int | str | bool | None:
+    if name in trial.metrics:
+        return trial.metrics[name]
+    return trial.design.get(name)

@@ -1,0 +1,153 @@
+"""Which designs exist: parameters, when each is active, and the rules between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.design import Design
+from dse.core.expression import Expression
+from dse.core.legal import Legal, compiled
+from dse.core.parameter import Parameter, Real, describe
+from dse.core.values import Floats, Ints, Value
+from dse.errors import DesignError, nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """Parameters, the conditions under which they are active, and constraints between them.
+
+    ``places`` maps a parameter's name or a rule's text to the file and line that states it.
+    """
+
+    parameters: tuple[Parameter, ...]
+    conditions: Mapping[str, Expression] = field(default_factory=dict)
+    constraints: tuple[Expression, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Parameter]:
+        """The parameters by name."""
+        return {parameter.name: parameter for parameter in self.parameters}
+
+    @cached_property
+    def legal(self) -> Legal:
+        """The legal set, solved once."""
+        return compiled(self.parameters, self.conditions, self.constraints)
+
+    def check(self, design: Mapping[str, Value]) -> None:
+        """Nothing, if the design is legal.
+
+        Raises:
+            DesignError: with the first rule that the design breaks.
+        """
+        unknown = next((name for name in design if name not in self.by_name), None)
+        if unknown is not None:
+            raise DesignError(
+                f"there is no parameter {unknown!r}", hint=nearest(unknown, self.by_name)
+            )
+        row = self.batch([design])
+        self._check_activity(design, row)
+        for name, value in design.items():
+            if value not in self.by_name[name]:
+                raise DesignError(
+                    f"{name} cannot be {value!r}",
+                    where=self.places.get(name, ""),
+                    hint=f"legal: {describe(self.by_name[name])}",
+                )
+        for rule in self.constraints:
+            if not rule.holds(row.columns, 1, unknown=True)[0]:
+                used = {name: design.get(name, "absent") for name in sorted(rule.names)}
+                raise DesignError(
+                    f"the rule {rule.text!r} does not hold",
+                    where=self.places.get(rule.text, ""),
+                    hint=", ".join(f"{name} = {value}" for name, value in used.items()),
+                )
+
+    def __contains__(self, design: Mapping[str, Value]) -> bool:
+        try:
+            self.check(design)
+        except DesignError:
+            return False
+        return True
+
+    def count(self) -> int | None:
+        """How many legal designs there are; ``None`` where they cannot be counted.
+
+        A space with a real parameter, or with a group of coupled parameters that is too large to
+        be listed, cannot.
+        """
+        return self.legal.count
+
+    def enumerate(self, size: int = 65_536) -> Iterator[Batch]:
+        """All legal designs in a fixed order, in batches of at most ``size``.
+
+        Raises:
+            DesignError: the space cannot be counted.
+        """
+        total = self.count()
+        if total is None:
+            raise DesignError(
+                "the space cannot be enumerated", hint="it has a real parameter, or is too large"
+            )
+        for start in range(0, total, size):
+            yield self.legal.at_indices(np.arange(start, min(start + size, total)))
+
+    def sample(self, count: int, rng: np.random.Generator) -> Batch:
+        """Designs drawn uniformly from the legal set, each on its own.
+
+        Raises:
+            DesignError: no legal design was found.
+        """
+        return self.legal.sample(count, rng)
+
+    def at(
+        self,
+        points: Floats,  # (n, coordinates), each in [0, 1)
+    ) -> Batch:
+        """Legal designs at points of the unit cube; uniform points give uniform designs."""
+        return self.legal.at_points(points)
+
+    @property
+    def coordinates(self) -> int:
+        """The dimension of the cube that :meth:`at` reads."""
+        return self.legal.coordinates
+
+    def neighbours(self, design: Design) -> Batch:
+        """Legal designs one small move away; coupled parameters move together."""
+        return self.legal.neighbours(self.batch([design]))
+
+    def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:
+        """The designs as columns, one for every parameter of the space."""
+        return self.legal.batch(designs)
+
+    def indices(self, batch: Batch) -> Ints:
+        """The place of each design in the order of :meth:`enumerate`, (n,)."""
+        return self.legal.indices(batch)
+
+    @property
+    def has_real(self) -> bool:
+        """True if any parameter is continuous."""
+        return any(isinstance(parameter, Real) for parameter in self.parameters)
+
+    def _check_activity(self, design: Mapping[str, Value], row: Batch) -> None:
+        for parameter in self.parameters:
+            name = parameter.name
+            rule = self.conditions.get(name)
+            active = rule is None or bool(rule.holds(row.columns, 1, unknown=False)[0])
+            if active and name not in design:
+                raise DesignError(
+                    f"{name} is missing",
+                    where=self.places.get(name, ""),
+                    hint=f"legal: {describe(parameter)}",
+                )
+            if not active and name in design:
+                raise DesignError(
+                    f"{name} is set, but it exists only when {rule.text if rule else ''}",
+                    where=self.places.get(name, ""),
+                    hint="leave it out",
+                )

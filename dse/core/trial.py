@@ -1,0 +1,81 @@
+"""A design on its way from proposal to outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from dse.core.design import Design
+from dse.core.metric import Fault
+
+
+class State(StrEnum):
+    """PENDING > RUNNING > DONE | INFEASIBLE | FAILED; a lost run goes back to PENDING."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    INFEASIBLE = "infeasible"
+    FAILED = "failed"
+
+    @property
+    def finished(self) -> bool:
+        """True when nothing more will be learnt about the design."""
+        return self in (State.DONE, State.INFEASIBLE, State.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one design.
+
+    ``measured`` counts the measured evaluators that ran for it; a reading that was known
+    already costs none.
+    """
+
+    state: State
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
+    fault: Fault | None = None
+    cost_s: float = 0.0
+    measured: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One design of a study; ``told`` counts the finished trials that were known when it was asked."""
+
+    number: int
+    design: Design
+    told: int = 0
+    state: State = State.PENDING
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
+    fault: Fault | None = None
+    cost_s: float = 0.0
+    measured: int = 0
+
+    def moved(self, state: State) -> Trial:
+        """The trial in another state."""
+        return replace(self, state=state)
+
+    def finished(self, outcome: Outcome) -> Trial:
+        """The trial with its outcome."""
+        return replace(
+            self,
+            state=outcome.state,
+            metrics=outcome.metrics,
+            spread=outcome.spread,
+            fault=outcome.fault,
+            cost_s=outcome.cost_s,
+            measured=outcome.measured,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that a study remembers beside its trials: a choice, a fallback, a proof."""
+
+    kind: str
+    text: str
+    told: int = 0

@@ -1,0 +1,148 @@
+"""The unit of a formula, from the units of its names; what does not fit together is found here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from dse.core.expression import (
+    Absent,
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    Unary,
+    mapped,
+)
+from dse.errors import SpecError
+from dse.units import same_dimension, short, unit
+
+TEXT = "text"
+"""The unit of a parameter whose values are words."""
+
+
+def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
+    """The unit of the formula's value, given the unit of each name; empty for none.
+
+    Raises:
+        SpecError: the units do not fit: a length is added to a time, or compared with a word.
+    """
+    return _unit(expression.node, units, expression.text)
+
+
+def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Expression:
+    """The formula reading coherent numbers, where each name holds ``factors[name]`` of them."""
+
+    def scaled(node: Node) -> Node:
+        if isinstance(node, Name) and factors.get(node.name, 1.0) != 1.0:
+            return Binary("*", node, Number(factors[node.name]))
+        return node
+
+    return Expression(expression.text, mapped(expression.node, scaled))
+
+
+def _unit(  # noqa: C901 - one case per kind of node
+    node: Node, units: Mapping[str, str], text: str
+) -> str:
+    match node:
+        case Number():
+            unit(node.unit)
+            return node.unit
+        case Text():
+            return TEXT
+        case Truth() | Absent():
+            return ""
+        case Name():
+            return units.get(node.name, "")
+        case Unary():
+            return _unit(node.operand, units, text)
+        case Binary():
+            return _arithmetic(node, units, text)
+        case Compare():
+            _agree(node.operands, units, text)
+            return ""
+        case Logic():
+            for operand in node.operands:
+                _unit(operand, units, text)
+            return ""
+        case Member():
+            _agree((node.item, *node.values), units, text)
+            return ""
+        case Call():
+            return _function(node, units, text)
+        case _:
+            assert_never(node)
+
+
+def _arithmetic(node: Binary, units: Mapping[str, str], text: str) -> str:
+    if node.operator in ("+", "-", "%"):
+        return _agree((node.left, node.right), units, text)
+    left, right = _number(node.left, units, text), _number(node.right, units, text)
+    if node.operator == "*":
+        return short(unit(left) * unit(right))
+    if node.operator in ("/", "//"):
+        return short(unit(left) / unit(right))
+    return _power(node, left, right, text)
+
+
+def _power(node: Binary, left: str, right: str, text: str) -> str:
+    if not same_dimension(right, ""):
+        raise SpecError(f"an exponent has no unit, but this one is in {right}: {text!r}")
+    if same_dimension(left, ""):
+        return ""
+    if not isinstance(node.right, Number):
+        raise SpecError(f"a quantity in {left} needs a plain number as exponent: {text!r}")
+    return short(unit(left) ** node.right.value)
+
+
+def _function(node: Call, units: Mapping[str, str], text: str) -> str:
+    if node.function in ("min", "max"):
+        return _agree(node.arguments, units, text)
+    argument = _number(node.arguments[0], units, text)
+    if node.function == "abs":
+        return argument
+    if node.function == "sqrt":
+        return short(unit(argument) ** 0.5)
+    if not same_dimension(argument, ""):
+        raise SpecError(
+            f"{node.function} takes a bare number, not one in {argument}: {text!r}",
+            hint=f"divide by a quantity first, such as 1 {argument}",
+        )
+    return ""
+
+
+def _number(node: Node, units: Mapping[str, str], text: str) -> str:
+    found = _unit(node, units, text)
+    if found == TEXT:
+        raise SpecError(f"arithmetic needs numbers, but one side is a word: {text!r}")
+    return found
+
+
+def _agree(nodes: tuple[Node, ...], units: Mapping[str, str], text: str) -> str:
+    """The unit of the first; all others must be of the same dimension (a bare 0 fits any)."""
+    told = [_unit(node, units, text) for node in nodes]
+    fixed = [u for u, node in zip(told, nodes, strict=True) if not _is_zero(node)] or [""]
+    for other in fixed[1:]:
+        if (other == TEXT) != (fixed[0] == TEXT):
+            raise SpecError(f"a word is compared with a number: {text!r}")
+        if other != TEXT and not same_dimension(fixed[0], other):
+            raise SpecError(
+                f"{_named(fixed[0])} does not go with {_named(other)}: {text!r}",
+                hint=f"give both the unit {fixed[0] or other}",
+            )
+    return fixed[0]
+
+
+def _is_zero(node: Node) -> bool:
+    return isinstance(node, Number) and node.value == 0 and not node.unit
+
+
+def _named(text: str) -> str:
+    return f"a quantity in {text}" if text else "a bare number"

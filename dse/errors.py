@@ -1,0 +1,80 @@
+"""Every error that a user can meet: what is wrong, where, and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class DseError(Exception):
+    """A mistake that the reader of the message can mend."""
+
+    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.where = where
+        self.hint = hint
+
+    def at(self, where: str) -> DseError:
+        """The same error, told with its place."""
+        return type(self)(self.problem, where=where, hint=self.hint)
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        mend = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{place}{self.problem}{mend}"
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return _rebuilt, (type(self), self.problem, self.where, self.hint)
+
+
+class SpecError(DseError):
+    """A space or study file says something that cannot be."""
+
+
+class SpecErrors(DseError):  # noqa: N818 - it is several errors
+    """All mistakes of one file at once; each is a :class:`SpecError`."""
+
+    def __init__(self, errors: Sequence[DseError]) -> None:
+        super().__init__("\n".join(str(error) for error in errors))
+        self.errors = tuple(errors)
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return SpecErrors, (self.errors,)
+
+
+class DesignError(DseError):
+    """A design breaks a rule of its space."""
+
+
+class PluginError(DseError):
+    """A plug-in is unknown, cannot be loaded, or was given options that it does not know."""
+
+
+class StudyError(DseError):
+    """A study does not exist, exists as something else, or cannot be compared."""
+
+
+class StorageError(DseError):
+    """The storage cannot be opened, read or written."""
+
+
+class InfeasibleError(DseError):
+    """Raised by an evaluator: the design cannot exist; the problem is the reason."""
+
+
+class EvaluationError(DseError):
+    """Raised by an evaluator: the design could not be measured; the problem is the reason."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """A hint that names the valid name closest to ``name``, or all of them."""
+    names = sorted(valid)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"valid: {', '.join(names)}" if names else "there is none"
+
+
+def _rebuilt(kind: type[DseError], problem: str, where: str, hint: str) -> DseError:
+    return kind(problem, where=where, hint=hint)

@@ -1,0 +1,1 @@
+"""Optimizers, one method per file; no state but the trials told."""

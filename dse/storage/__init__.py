@@ -1,0 +1,1 @@
+"""How studies are remembered."""

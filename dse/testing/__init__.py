@@ -1,0 +1,1 @@
+"""For plug-in authors: contracts, Hypothesis strategies, problems with known fronts."""

@@ -1,0 +1,1 @@
+"""Accelerators as analytical models."""

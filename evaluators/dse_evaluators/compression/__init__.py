@@ -1,0 +1,1 @@
+"""Compression measured on real models."""

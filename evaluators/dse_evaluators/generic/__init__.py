@@ -1,0 +1,1 @@
+"""Evaluators for any command, function, table or formula."""

@@ -1,0 +1,1 @@
+"""Models as layers with shapes, and real ones that can be run."""

@@ -1,0 +1,87 @@
+"""Workloads as lists of layers with shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A convolution, or a matrix product as one: ``filters`` x (height x width x channels).
+
+    ``height`` and ``width`` are of the input as the array sees it, padding included. A fully
+    connected layer on a batch of b is the 1 x 1 convolution of a b x 1 image.
+    ``pruned_inputs`` and ``pruned_outputs`` say whether structured pruning narrows the layer there.
+    """
+
+    name: str
+    height: int
+    width: int
+    filter_height: int
+    filter_width: int
+    channels: int
+    filters: int
+    stride: int = 1
+    pruned_inputs: bool = True
+    pruned_outputs: bool = True
+
+    @property
+    def output_height(self) -> int:
+        return -(-(self.height - self.filter_height + self.stride) // self.stride)
+
+    @property
+    def output_width(self) -> int:
+        return -(-(self.width - self.filter_width + self.stride) // self.stride)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates for one input."""
+        window = self.filter_height * self.filter_width * self.channels
+        return self.output_height * self.output_width * window * self.filters
+
+    @property
+    def weights(self) -> int:
+        """How many weights the layer has, without biases."""
+        return self.filter_height * self.filter_width * self.channels * self.filters
+
+
+def dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> Layer:
+    """A fully connected layer on one input vector; the last one keeps all its outputs."""
+    return Layer(
+        name=name,
+        height=1,
+        width=1,
+        filter_height=1,
+        filter_width=1,
+        channels=inputs,
+        filters=outputs,
+        pruned_outputs=not last,
+    )
+
+
+def _conv3(name: str, side: int, channels: int, filters: int, *, first: bool = False) -> Layer:
+    """A 3 x 3 convolution with padding 1 on a square image of ``side``."""
+    return Layer(
+        name=name,
+        height=side + 2,
+        width=side + 2,
+        filter_height=3,
+        filter_width=3,
+        channels=channels,
+        filters=filters,
+        pruned_inputs=not first,
+    )
+
+
+# The network that `compression.post-training` trains on scikit-learn's digits (8 x 8 pixels):
+# conv - conv - pool 2 - conv - pool 2 - dense - dense.
+DIGITS_CNN: tuple[Layer, ...] = (
+    _conv3("conv1", 8, 1, 32, first=True),
+    _conv3("conv2", 8, 32, 64),
+    _conv3("conv3", 4, 64, 64),
+    dense("fc1", 64 * 2 * 2, 128),
+    dense("fc2", 128, 10, last=True),
+)
+
+WORKLOADS: Mapping[str, tuple[Layer, ...]] = {"digits-cnn": DIGITS_CNN}
