@@ -52,6 +52,9 @@ class Evaluator(Protocol):
 class Optimizer(Protocol):
     """Proposes designs; made with ``(problem, **options)``.
 
+    It may have an attribute ``batch``: how many designs it likes to be asked for at once when
+    they cost nothing; without it, one.
+
     Laws:
         - It draws only from ``problem.rng(told)``.
         - What it asks is legal and new: neither told nor pending.

@@ -14,7 +14,7 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The coordinates of one parameter: ``start`` to ``stop``; one-hot for a choice of three or more."""
+    """One parameter's coordinates, ``start`` to ``stop``; one-hot for three or more choices."""
 
     parameter: Parameter
     start: int

@@ -76,7 +76,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordinal:
-    """Numbers in a stated order, in ``unit``; neighbours in the list are neighbours in the space."""
+    """Numbers in a stated order, in ``unit``; neighbours in the list are near in the space."""
 
     name: str
     values: tuple[int | float, ...]

@@ -109,10 +109,11 @@ class Problem:
         return self.losses(self.columns(trials), len(trials))
 
     def feasible(self, trials: Sequence[Trial]) -> Mask:
-        """Which trials are done and within every limit, (n,)."""
+        """Which trials are done, within every limit, and have a number for each objective, (n,)."""
         done = np.array([trial.state is State.DONE for trial in trials], dtype=bool)
-        slacks = self.slacks(self.columns(trials), len(trials))
-        return done & (slacks >= 0).all(axis=1)
+        columns = self.columns(trials)
+        kept = (self.slacks(columns, len(trials)) >= 0).all(axis=1)
+        return done & kept & np.isfinite(self.losses(columns, len(trials))).all(axis=1)
 
 
 def _value(trial: Trial, name: str) -> float | int | str | bool | None:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.expression import Expression
+from dse.core.expression import (
+    Absent,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+)
 from dse.core.legal import Legal, compiled
 from dse.core.parameter import Parameter, Real, describe
 from dse.core.values import Floats, Ints, Value
@@ -74,6 +84,15 @@ class Space:
         except DesignError:
             return False
         return True
+
+    def fixed(self, values: Mapping[str, Value]) -> Space:
+        """The part of the space where these parameters are active and have these values."""
+        rules = []
+        for name, value in values.items():
+            same = Compare(("==",), (Name(name), _literal(value)))
+            here = Absent(Name(name), negated=True)
+            rules.append(Expression(f"{name} == {value}", Logic("and", (here, same))))
+        return replace(self, constraints=(*self.constraints, *rules))
 
     def count(self) -> int | None:
         """How many legal designs there are; ``None`` where they cannot be counted.
@@ -151,3 +170,9 @@ class Space:
                     where=self.places.get(name, ""),
                     hint="leave it out",
                 )
+
+
+def _literal(value: Value) -> Node:
+    if isinstance(value, bool):
+        return Truth(value)
+    return Text(value) if isinstance(value, str) else Number(value)

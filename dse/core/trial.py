@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One design of a study; ``told`` counts the finished trials that were known when it was asked."""
+    """One design of a study; ``told`` counts the finished trials known when it was asked."""
 
     number: int
     design: Design

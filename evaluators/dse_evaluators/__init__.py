@@ -1,1 +1,1 @@
-"""What a design costs and yields: evaluators for compression, formats, accelerators and clusters."""
+"""What a design costs and yields: compression, formats, accelerators and clusters."""

@@ -1,0 +1,51 @@
+# `make demo` and `make test` set up all that they need; run either on a fresh clone.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Evaluations and tests share the cores between processes; within one, a thread is enough.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test lint types unit proof setup clean
+
+demo: setup
+	$(BIN)/dse run studies/quickstart.yaml
+	$(BIN)/dse front quickstart
+	$(BIN)/dse report quickstart -o report.html
+
+test: lint types unit
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: setup
+	$(BIN)/mypy
+
+unit: setup
+	$(BIN)/pytest -n 2 --dist worksteal -m "not proof"
+
+# Minutes to hours: many seeds, long kills. Run before a release.
+proof: setup
+	$(BIN)/pytest -m proof
+
+setup: $(READY)
+
+# A venv that an interrupted set-up left behind is mended where pip can, and else made anew.
+$(READY): pyproject.toml constraints.txt
+	@$(BIN)/python -c "import pip" 2>/dev/null || { rm -rf $(VENV); $(PYTHON) -m venv $(VENV); }
+	@$(MAKE) --no-print-directory install || { \
+	  echo "the set-up failed; once more from scratch"; rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV) && $(MAKE) --no-print-directory install; }
+	@touch $(READY)
+
+.PHONY: install
+install:
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
+
+clean:
+	rm -rf $(VENV) report.html dse.db dse.db-wal dse.db-shm

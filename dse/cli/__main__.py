@@ -1,0 +1,8 @@
+"""``python -m dse.cli`` is ``dse``."""
+
+from __future__ import annotations
+
+from dse.cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The ``dse`` command: its subcommands, and what every mistake of a user ends in."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from dse.cli import check, compare, evaluate, inspect_study, manage, report, run, space
+
+INTERRUPTED = 3
+USER_ERROR = 2
+
+app = typer.Typer(
+    name="dse",
+    help="Design-space exploration for ML systems: write a space and a question, get the front.",
+    epilog="Start with: dse run library:studies/quickstart.yaml",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+studies = typer.Typer(help="The studies of a storage.", no_args_is_help=True)
+plugins = typer.Typer(help="Evaluators, optimizers, executors and storages.", no_args_is_help=True)
+spaces = typer.Typer(help="Look at a space.", no_args_is_help=True)
+
+app.command("run")(run.run)
+app.command("resume")(run.resume)
+app.command("status")(inspect_study.status)
+app.command("front")(inspect_study.front)
+app.command("trials")(inspect_study.trials)
+app.command("compare")(compare.compare)
+app.command("report")(report.report)
+app.command("check")(check.check)
+app.command("evaluate")(evaluate.evaluate)
+spaces.command("count")(space.count)
+spaces.command("sample")(space.sample)
+spaces.command("describe")(space.describe)
+plugins.command("list")(manage.list_plugins)
+plugins.command("show")(manage.show_plugin)
+studies.command("list")(manage.list_studies)
+studies.command("delete")(manage.delete_study)
+app.add_typer(spaces, name="space")
+app.add_typer(plugins, name="plugins")
+app.add_typer(studies, name="studies")
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    *,
+    show: bool = typer.Option(False, "--version", help="Print the version and stop."),  # noqa: FBT003
+) -> None:
+    """Design-space exploration for ML systems: write a space and a question, get the front."""
+    if show:
+        from dse import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command; end with a line and a code, never with a traceback for a user's mistake."""
+    from dse.errors import DseError
+
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except DseError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(USER_ERROR)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(USER_ERROR)
+    except (KeyboardInterrupt, click.Abort):
+        typer.echo("interrupted; what was finished is kept", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

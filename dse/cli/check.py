@@ -1,0 +1,109 @@
+"""``dse check``: judge files without running what is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dse.cli.options import Format, FormatOption, show_json, study_path
+
+_PROBES = 64
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(help="Study and space files.", show_default=False)],
+    *,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Judge study and space files; every mistake is told with its line and how to mend it.
+
+    Example: dse check studies/quickstart.yaml spaces/edge_codesign.yaml
+    """
+    told = [_told_of(file) for file in files]
+    broken = [error for one in told for error in one.get("errors", [])]
+    if output is Format.JSON:
+        show_json(told)
+    else:
+        for one in told:
+            if one["ok"]:
+                typer.echo(f"{one['file']}: ok. {one['summary']}")
+        for error in broken:
+            typer.echo(f"error: {error['message']}", err=True)
+        if broken:
+            typer.echo(f"{len(broken)} mistake{'s' if len(broken) > 1 else ''}", err=True)
+    if broken:
+        raise typer.Exit(2)
+
+
+def _told_of(file: str) -> dict[str, Any]:
+    from dse.errors import DseError, SpecErrors
+
+    try:
+        return {"file": file, "ok": True, **_judged(study_path(file))}
+    except DseError as error:
+        errors = error.errors if isinstance(error, SpecErrors) else (error,)
+        told = [
+            {"problem": e.problem, "where": e.where, "hint": e.hint, "message": str(e)}
+            for e in errors
+        ]
+        return {"file": file, "ok": False, "errors": told}
+
+
+def _judged(path: Path) -> dict[str, Any]:
+    from dse.schema.files import Files
+
+    value = Files().source(path).value
+    if "study" in value or "evaluators" in value or "objectives" in value:
+        return _study(path)
+    return _space(path)
+
+
+def _space(path: Path) -> dict[str, Any]:
+    from dse.schema.files import Files
+    from dse.schema.space import space_of
+
+    space = space_of(path, Files())
+    count = space.count()
+    return {"designs": count, "summary": f"{len(space.parameters)} parameters, {_told(count)}"}
+
+
+def _study(path: Path) -> dict[str, Any]:
+    from dse.schema.plan import plan_of
+
+    plan = plan_of(path)
+    problem = plan.problem
+    count = problem.space.count()
+    kinds = {
+        kind: [b.name for b in plan.pipeline.bound if b.evaluator.kind == kind]
+        for kind in ("modelled", "measured")
+    }
+    notes = _probed(problem, path)
+    summary = (
+        f"{len(problem.space.parameters)} parameters, {_told(count)}; "
+        + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+        + f"; {len(problem.objectives)} objectives, {len(problem.limits)} limits{notes}"
+    )
+    return {"designs": count, **kinds, "summary": summary}
+
+
+def _probed(problem: Any, path: Path) -> str:
+    """Run the modelled evaluators on a few designs: what they cannot read shows here."""
+    from dse.errors import SpecError
+    from dse.schema.source import shown
+
+    metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
+    broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
+    if broken:
+        raise SpecError(
+            f"a modelled evaluator fails on {len(broken)} of {_PROBES} random designs: "
+            f"{broken[0].reason}",
+            where=shown(path),
+        )
+    impossible = len(metrics.faults)
+    return f"; {impossible} of {_PROBES} random designs are infeasible" if impossible else ""
+
+
+def _told(count: int | None) -> str:
+    return "legal designs not countable" if count is None else f"{count:,} legal designs"

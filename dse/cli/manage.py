@@ -1,0 +1,127 @@
+"""``dse plugins`` and ``dse studies``: what there is, and getting rid of a study."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from dse.cli.options import Format, FormatOption, NameArgument, StorageOption, say, show_json
+
+
+def list_plugins(*, output: FormatOption = Format.TABLE) -> None:
+    """All plug-ins by kind, with the distribution that each comes from.
+
+    Example: dse plugins list
+    """
+    from dse.registry import GROUPS, names
+
+    found = [
+        {"kind": group, "name": name, "from": point.dist.name if point.dist else "?"}
+        for group in GROUPS
+        for name, point in names(group).items()
+    ]
+    if output is Format.JSON:
+        show_json(found)
+        return
+    for one in found:
+        typer.echo(f"{one['kind']:<12}{one['name']:<28}{one['from']}")
+
+
+def show_plugin(
+    name: Annotated[str, typer.Argument(help="A plug-in's name.", show_default=False)],
+    *,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """What a plug-in is, its options, and for an evaluator what it reads and provides.
+
+    Example: dse plugins show accelerators.systolic
+    """
+    from dse.errors import PluginError, nearest
+    from dse.registry import GROUPS, load, names
+
+    found = [(group, load(group, name)) for group in GROUPS if name in names(group)]
+    if not found:
+        every = [known for group in GROUPS for known in names(group)]
+        raise PluginError(f"there is no plug-in {name!r}", hint=nearest(name, every))
+    told = [_facts(group, name, plugin) for group, plugin in found]
+    if output is Format.JSON:
+        show_json(told)
+        return
+    for one in told:
+        typer.echo(f"{name} ({one['kind'][:-1]}): {one['about']}")
+        for option in one["options"]:
+            typer.echo(f"  option   {option}")
+        for reading in one.get("reads", []):
+            typer.echo(f"  reads    {reading}")
+        for metric in one.get("provides", []):
+            typer.echo(f"  provides {metric}")
+
+
+def list_studies(*, storage: StorageOption = None, output: FormatOption = Format.TABLE) -> None:
+    """The studies of a storage.
+
+    Example: dse studies list
+    """
+    from dse.study import DEFAULT_STORAGE, opened_storage
+
+    opened = opened_storage(storage or DEFAULT_STORAGE)
+    rows = [_study_row(opened, name) for name in opened.studies()]
+    if output is Format.JSON:
+        show_json(rows)
+        return
+    if not rows:
+        say(f"no studies in {storage or DEFAULT_STORAGE}; begin one with: dse run STUDY.yaml")
+    for row in rows:
+        typer.echo(f"{row['study']:<28}{row['trials']:>6} trials  {row['question']}")
+
+
+def delete_study(
+    name: NameArgument,
+    *,
+    storage: StorageOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Forget a study and all its trials.
+
+    Example: dse studies delete quickstart --yes
+    """
+    from dse.errors import StudyError, nearest
+    from dse.study import DEFAULT_STORAGE, opened_storage
+
+    opened = opened_storage(storage or DEFAULT_STORAGE)
+    if name not in opened.studies():
+        raise StudyError(f"there is no study {name!r}", hint=nearest(name, opened.studies()))
+    if not yes:
+        typer.confirm(f"forget {name!r} and its {len(opened.trials(name))} trials?", abort=True)
+    opened.delete(name)
+    say(f"{name} is forgotten")
+
+
+def _facts(group: str, name: str, plugin: Any) -> dict[str, Any]:
+    from dse.registry import options_of
+
+    about = (plugin.__doc__ or "").strip().partition("\n")[0]
+    options = [str(parameter) for parameter in options_of(plugin).values()]
+    facts: dict[str, Any] = {"kind": group, "name": name, "about": about, "options": options}
+    if group != "evaluators":
+        return facts
+    try:
+        made = plugin()
+    except Exception:  # noqa: BLE001 - it needs options, so what it reads depends on them
+        return facts
+    wanted = [(r, "") for r in sorted(made.reads)] + [(r, "?") for r in sorted(made.optional)]
+    facts["reads"] = [f"{r}{mark} [{made.units.get(r, '')}]" for r, mark in wanted]
+    facts["provides"] = [f"{own} [{metric.unit}]" for own, metric in made.provides.items()]
+    return facts
+
+
+def _study_row(storage: Any, name: str) -> dict[str, Any]:
+    spec = storage.spec(name) or {}
+    trials = storage.trials(name)
+    return {
+        "study": name,
+        "trials": len(trials),
+        "finished": sum(trial.state.finished for trial in trials),
+        "question": spec.get("question", ""),
+    }

@@ -1,0 +1,62 @@
+"""The options that several commands share, and how results are printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+StorageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        envvar="DSE_STORAGE",
+        help="Where studies are kept, such as sqlite:///dse.db (the default).",
+        show_default=False,
+    ),
+]
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="table for people; json, csv, parquet for machines.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write to this file instead of the terminal."),
+]
+NameArgument = Annotated[str, typer.Argument(help="The study's name.", show_default=False)]
+StudyFile = Annotated[
+    str,
+    typer.Argument(
+        help="A study file, or library:studies/... for a shipped one.", show_default=False
+    ),
+]
+
+
+def study_path(text: str) -> Path:
+    """The path that the user means; ``library:`` is the shipped library."""
+    from dse.schema.files import resolved
+
+    return resolved(text, Path.cwd() / "study.yaml")
+
+
+def say(message: str) -> None:
+    """A line for people, beside the results: on the error stream."""
+    typer.echo(message, err=True)
+
+
+def show_json(value: Any) -> None:
+    """A value as strict JSON on the output stream."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")

@@ -1,0 +1,115 @@
+"""``dse run`` and ``dse resume``: a study goes on until its budget is used up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from dse.cli.options import NameArgument, StorageOption, StudyFile, say, study_path
+
+Measurements = Annotated[
+    int | None, typer.Option(min=1, help="Stop after so many measurements in all.")
+]
+Trials = Annotated[int | None, typer.Option(min=1, help="Stop after so many trials in all.")]
+ExecutorOption = Annotated[
+    str | None, typer.Option("--executor", help="Where evaluations run: serial, processes, ...")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="How many evaluations at once.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no front.")]
+
+
+def run(
+    study: StudyFile,
+    *,
+    name: Annotated[str | None, typer.Option(help="Instead of the file's 'study:'.")] = None,
+    storage: StorageOption = None,
+    measurements: Measurements = None,
+    trials: Trials = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the file's seed.")] = None,
+    executor: ExecutorOption = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run a study; one that exists is gone on with.
+
+    Example: dse run studies/quickstart.yaml --measurements 40
+    """
+    from dse.study import Study
+
+    opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
+    _go(opened, measurements, trials, executor, workers, quiet=quiet, storage=storage)
+
+
+def resume(
+    name: NameArgument,
+    *,
+    storage: StorageOption = None,
+    measurements: Measurements = None,
+    trials: Trials = None,
+    executor: ExecutorOption = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a study by its name; its files are not needed.
+
+    Example: dse resume quickstart --measurements 80
+    """
+    from dse.study import Study
+
+    opened = Study.load(name, storage)
+    _go(opened, measurements, trials, executor, workers, quiet=quiet, storage=storage)
+
+
+def _go(
+    study: Any,
+    measurements: int | None,
+    trials: int | None,
+    executor: str | None,
+    workers: int | None,
+    *,
+    quiet: bool,
+    storage: str | None,
+) -> None:
+    from dse.cli.progress import Progressing
+    from dse.report.table import front_table
+
+    budget = _budget(study, measurements, trials)
+    with Progressing(study, budget, quiet=quiet) as live:
+        try:
+            reason = study.run(
+                budget=budget,
+                executor=_executor(study, executor, workers),
+                on_finished=live.finished,
+                on_choice=live.say,
+            )
+        except KeyboardInterrupt:
+            live.stop()
+            where = f" --storage {storage}" if storage else ""
+            say("interrupted; what was finished is kept")
+            say(f"go on with: dse resume {study.name}{where}")
+            raise typer.Exit(3) from None
+    if not quiet:
+        say(f"{study.name}: {reason}")
+        front_table(study.front, exact=study.exact)
+
+
+def _budget(study: Any, measurements: int | None, trials: int | None) -> Any:
+    """The study's budget with what the command says instead."""
+    from dataclasses import replace
+
+    told = {"measurements": measurements, "trials": trials}
+    return replace(study.plan.budget, **{k: v for k, v in told.items() if v is not None})
+
+
+def _executor(study: Any, executor: str | None, workers: int | None) -> Any:
+    from dse.schema.models import PluginSpec
+
+    if executor is None and workers is None:
+        return None
+    same = executor is None or executor == study.plan.executor.use
+    options = dict(study.plan.executor.options) if same else {}
+    if workers is not None:
+        options["workers"] = workers
+    use = executor or study.plan.executor.use
+    return PluginSpec(use="processes" if use == "auto" and workers else use, **options)

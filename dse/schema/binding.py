@@ -1,0 +1,110 @@
+"""Which parameter or metric each of an evaluator's readings is, and in what unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dse import dimensions, units
+from dse.errors import DseError, PluginError, SpecError, nearest
+from dse.pipeline import Bound
+from dse.protocols import COHERENT, EVERYTHING, Evaluator
+from dse.registry import check_options, load
+from dse.schema.models import EvaluatorSpec
+
+
+def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
+    """The evaluator that the file names, made with its options.
+
+    Raises:
+        PluginError: there is none, or it does not take these options.
+        SpecError: an option's value is off.
+    """
+    plugin = load("evaluators", spec.use)
+    check_options("evaluators", spec.use, plugin, options)
+    try:
+        made: Evaluator = plugin(**options)
+    except DseError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise PluginError(f"the evaluator {spec.use!r} refuses its options: {error}") from error
+    return made
+
+
+def bound_of(
+    name: str, evaluator: Evaluator, bind: Mapping[str, str], known: Mapping[str, str]
+) -> Bound:
+    """The evaluator with each reading bound to a name of the study.
+
+    A reading is bound by ``bind``, else to what has exactly its name, else to the one parameter
+    whose last word it is (``rows`` to ``chip.rows``).
+
+    Args:
+        name: the evaluator's name in the study.
+        evaluator: the plug-in.
+        bind: what the user says.
+        known: the unit of every parameter and metric of the study.
+
+    Raises:
+        SpecError: a reading is unknown, ambiguous, missing, or in a unit that does not fit.
+    """
+    readings = evaluator.reads | evaluator.optional
+    for reading in bind:
+        if reading not in readings and EVERYTHING not in readings:
+            raise SpecError(
+                f"{name} reads no {reading!r}", hint=nearest(reading, readings - {EVERYTHING})
+            )
+    names: dict[str, str] = {}
+    if EVERYTHING in readings:
+        names |= {full: full for full in known if full.split(".")[0] != name}
+    for reading in sorted(readings - {EVERYTHING}):
+        full = _found(name, reading, bind, known)
+        if full is not None:
+            names[reading] = full
+        elif reading in evaluator.reads:
+            raise SpecError(
+                f"{name} needs {reading!r}, which the space does not have",
+                hint=f"declare it, give '{reading}: ...' as an option, or 'bind: "
+                f"{{{reading}: ...}}' ({nearest(reading, known)})",
+            )
+    factors = {
+        own: _factor(name, own, evaluator.units[own], full, known[full])
+        for own, full in names.items()
+        if own in evaluator.units
+    }
+    return Bound(name=name, evaluator=evaluator, names=names, factors=factors)
+
+
+def _found(
+    name: str, reading: str, bind: Mapping[str, str], known: Mapping[str, str]
+) -> str | None:
+    wanted = bind.get(reading)
+    if wanted is not None:
+        if wanted not in known:
+            raise SpecError(
+                f"{name} is to read {wanted!r}, which there is not", hint=nearest(wanted, known)
+            )
+        return wanted
+    if reading in known:
+        return reading
+    ending = [full for full in known if full.endswith(f".{reading}")]
+    if len(ending) > 1:
+        raise SpecError(
+            f"{name} reads {reading!r}, and {' and '.join(sorted(ending))} end so",
+            hint=f"say which: 'bind: {{{reading}: {min(ending)}}}'",
+        )
+    return ending[0] if ending else None
+
+
+def _factor(name: str, own: str, wanted: str, full: str, told: str) -> float:
+    if told == dimensions.TEXT:
+        raise SpecError(f"{name} reads {own!r} as a number, but {full} is a word")
+    if wanted == COHERENT:
+        return units.factor(told)
+    if not units.same_dimension(told, wanted):
+        raise SpecError(
+            f"{name} reads {own!r} in {wanted or 'a bare number'}, "
+            f"but {full} is in {told or 'a bare number'}",
+            hint=f"give {full} a unit such as {wanted}" if wanted else f"give {full} no unit",
+        )
+    return units.factor(told) / units.factor(wanted)

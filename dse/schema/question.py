@@ -1,0 +1,115 @@
+"""From a study's formulas to objectives, limits and the reference point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dse import units
+from dse.core.expression import Binary, Compare, Expression, Name, Node, names_in
+from dse.core.metric import Goal
+from dse.core.objective import Limit, Objective
+from dse.core.parser import parse
+from dse.dimensions import TEXT, in_coherent, unit_of
+from dse.errors import SpecError, nearest
+from dse.schema.domains import amount
+from dse.schema.models import Quantity
+
+
+def objective_of(text: str, goal: Goal, known: Mapping[str, str]) -> Objective:
+    """The objective that a formula over metrics states.
+
+    Args:
+        text: the formula.
+        goal: which way is better.
+        known: the unit of every metric and parameter.
+
+    Raises:
+        SpecError: a name is unknown, or the units do not fit together.
+    """
+    expression = parse(text)
+    _check(expression, known)
+    node = expression.node
+    unit = known[node.name] if isinstance(node, Name) else unit_of(expression, known)
+    if unit == TEXT:
+        raise SpecError(f"{text!r} is a word and has no better or worse")
+    if isinstance(node, Compare):
+        raise SpecError(
+            f"{text!r} is a rule and no quantity", hint="rules over metrics go under 'constraints'"
+        )
+    return Objective(
+        expression=_coherent(expression, known), goal=goal, unit=unit, scale=units.factor(unit)
+    )
+
+
+def limits_of(text: str, known: Mapping[str, str]) -> Iterator[Limit]:
+    """The limits that a rule over metrics states: one for each comparison in it.
+
+    Raises:
+        SpecError: it is no comparison by <=, <, >= or >; a name is unknown; units do not fit.
+    """
+    expression = parse(text)
+    _check(expression, known)
+    node = expression.node
+    if not isinstance(node, Compare) or not set(node.operators) <= {"<", "<=", ">", ">="}:
+        raise SpecError(
+            f"{text!r} is no limit", hint="compare with <=, <, >= or >: 'chip.area <= 20 mm2'"
+        )
+    unit_of(expression, known)
+    coherent = _coherent(expression, known).node
+    assert isinstance(coherent, Compare)
+    sides = zip(coherent.operands, coherent.operands[1:], strict=False)
+    for operator, (left, right) in zip(coherent.operators, sides, strict=True):
+        low, high = (left, right) if operator in ("<", "<=") else (right, left)
+        slack = Expression(text, Binary("-", high, low))
+        yield Limit(text=text, slack=slack, scale=_size(low, high))
+
+
+def reference_of(
+    stated: Mapping[str, Quantity] | None, objectives: Sequence[Objective]
+) -> tuple[float, ...] | None:
+    """The reference point in the objectives' units, if the study states one.
+
+    Raises:
+        SpecError: it names what is no objective, leaves one out, or has a unit that does not fit.
+    """
+    if stated is None:
+        return None
+    texts = {_plain(o.text): o for o in objectives}
+    for text in stated:
+        if _plain(text) not in texts:
+            raise SpecError(
+                f"{text!r} is none of the objectives",
+                hint=nearest(text, [o.text for o in objectives]),
+            )
+    given = {_plain(text): value for text, value in stated.items()}
+    point = []
+    for text, objective in texts.items():
+        if text not in given:
+            raise SpecError(f"the reference point lacks {objective.text!r}")
+        point.append(amount(given[text], objective.unit).value / objective.scale)
+    return tuple(point)
+
+
+def _check(expression: Expression, known: Mapping[str, str]) -> None:
+    for name in names_in(expression.node):
+        if name.name not in known:
+            raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
+
+
+def _coherent(expression: Expression, known: Mapping[str, str]) -> Expression:
+    factors = {name: units.factor(known[name]) for name in expression.names if known[name] != TEXT}
+    return in_coherent(expression.resolved(units.factor), factors)
+
+
+def _size(*sides: Node) -> float:
+    """The size of the side that is a constant, so that slacks are shares of the bound."""
+    for side in sides:
+        if not names_in(side):
+            value = abs(float(Expression("", side).values({}, 1).values[0]))
+            if value > 0:
+                return value
+    return 1.0
+
+
+def _plain(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,184 @@
+"""YAML read as data only, with the line of every value: what a message points at.
+
+The subset is small on purpose: no tags, no anchors, no aliases, one document; plain words mean
+what YAML 1.2 says (``no`` and ``on`` are texts). A file that is too long or too deep is refused
+before anything is built from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dse.errors import SpecError
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 30
+
+Path_ = tuple[str | int, ...]
+
+_INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,17})$")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
+_WORDS: Mapping[str, Any] = {
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+    "null": None,
+    "~": None,
+    "": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's value, and the line on which each part of it stands."""
+
+    path: Path
+    value: Any
+    lines: Mapping[Path_, int]
+
+    def place(self, path: Sequence[str | int] = ()) -> str:
+        """``file:line`` of a part; of the closest part around it where it is missing."""
+        known = tuple(path)
+        while known not in self.lines and known:
+            known = known[:-1]
+        return f"{shown(self.path)}:{self.lines.get(known, 1)}"
+
+
+def read(path: Path, text: str) -> Source:
+    """The value of a YAML text.
+
+    Raises:
+        SpecError: it is no YAML, or uses what the subset leaves out.
+    """
+    if len(text.encode(errors="replace")) > MAX_BYTES:
+        raise SpecError(f"the file is larger than {MAX_BYTES // 1024} KiB", where=shown(path))
+    try:
+        builder = _Builder(path)
+        for event in _events(path, text):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise SpecError(
+            f"this is no YAML: {error.problem or error.context}",
+            where=f"{shown(path)}:{line}",
+            hint="look for a missing colon, quote or indentation just before",
+        ) from error
+    except yaml.YAMLError as error:
+        raise SpecError(f"this is no YAML: {error}", where=shown(path)) from error
+    if not isinstance(builder.root, dict):
+        raise SpecError("a mapping of keys to values is expected here", where=f"{shown(path)}:1")
+    return Source(path, builder.root, builder.lines)
+
+
+def shown(path: Path) -> str:
+    """The path as a user would type it: relative to where he stands, if it is below."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _events(path: Path, text: str) -> Iterator[yaml.Event]:
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = f"{shown(path)}:{_line(event)}"
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise SpecError(
+                "anchors and aliases are not read", where=line, hint="write the value out"
+            )
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise SpecError(f"the tag {tag!r} is not read", where=line, hint="leave it out")
+        yield event
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
+class _Builder:
+    """Builds the value from parse events, without recursion."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.root: Any = None
+        self.lines: dict[Path_, int] = {(): 1}
+        self._open: list[tuple[Any, Path_]] = []
+        self._key: list[str | None] = []
+        self._documents = 0
+
+    def take(self, event: yaml.Event) -> None:
+        line = _line(event)
+        match event:
+            case yaml.DocumentStartEvent():
+                self._documents += 1
+                if self._documents > 1:
+                    raise self._error("a file holds one document", line)
+            case yaml.ScalarEvent():
+                self._scalar(event, line)
+            case yaml.MappingStartEvent():
+                self._begin({}, line)
+            case yaml.SequenceStartEvent():
+                self._begin([], line)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._open.pop()
+                self._key.pop()
+            case _:
+                pass
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
+        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
+            mapping, path = self._open[-1]
+            if event.value in mapping:
+                first = self.lines[(*path, event.value)]
+                raise self._error(f"the key {event.value!r} stands on line {first} already", line)
+            self._key[-1] = event.value
+            self.lines[(*path, event.value)] = line
+            return
+        plain = event.implicit[0] and event.style is None
+        self._put(self._resolved(event.value, line) if plain else event.value, line)
+
+    def _begin(self, value: Any, line: int) -> None:
+        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
+            raise self._error("a key must be a word", line)
+        if len(self._open) >= MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH} levels", line)
+        path = self._put(value, line)
+        self._open.append((value, path))
+        self._key.append(None)
+
+    def _put(self, value: Any, line: int) -> Path_:
+        if not self._open:
+            self.root = value
+            return ()
+        holder, path = self._open[-1]
+        if isinstance(holder, list):
+            place: Path_ = (*path, len(holder))
+            holder.append(value)
+        else:
+            key = self._key[-1]
+            assert key is not None
+            place = (*path, key)
+            holder[key] = value
+            self._key[-1] = None
+        self.lines.setdefault(place, line)
+        return place
+
+    def _resolved(self, text: str, line: int) -> Any:
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INT.match(text):
+            return int(text.replace("_", ""))
+        if _FLOAT.match(text):
+            value = float(text)
+            if value in (float("inf"), float("-inf")):
+                raise self._error(f"{text[:30]} is too large a number", line)
+            return value
+        return text
+
+    def _error(self, problem: str, line: int) -> SpecError:
+        return SpecError(problem, where=f"{shown(self.path)}:{line}")

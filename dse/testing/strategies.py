@@ -1,0 +1,74 @@
+"""Hypothesis strategies for parameters, spaces and losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dse.core.expression import Expression
+from dse.core.parameter import Choice, Finite, Integer, Ordinal
+from dse.core.parser import parse
+from dse.core.space import Space
+from dse.core.values import Floats
+
+_CHOICES = ("int8", "fp8", "mxfp4", "bf16")
+
+
+@st.composite
+def finite_parameters(draw: Any, name: str) -> Finite:
+    """A parameter with two to six values."""
+    kind = draw(st.sampled_from(["integer", "ordinal", "choice"]))
+    if kind == "integer":
+        low = draw(st.integers(-2, 3))
+        step = draw(st.integers(1, 2))
+        return Integer(name=name, low=low, high=low + step * draw(st.integers(1, 4)), step=step)
+    if kind == "ordinal":
+        values = draw(st.lists(st.integers(1, 16), min_size=2, max_size=5, unique=True))
+        return Ordinal(name=name, values=tuple(sorted(values)))
+    size = draw(st.integers(2, 4))
+    return Choice(name=name, values=_CHOICES[:size])
+
+
+@st.composite
+def spaces(draw: Any) -> Space:
+    """A space of two to five finite parameters, with conditions and constraints; maybe empty."""
+    count = draw(st.integers(2, 5))
+    parameters = tuple(draw(finite_parameters(f"p{place}")) for place in range(count))
+    conditions = {
+        p.name: draw(_tests(parameters[:place]))
+        for place, p in enumerate(parameters)
+        if place and draw(st.booleans()) and draw(st.booleans())
+    }
+    rules = draw(st.lists(_rules(parameters), max_size=3))
+    return Space(parameters=parameters, conditions=conditions, constraints=tuple(rules))
+
+
+def losses(rows: int = 12, columns: int = 3) -> st.SearchStrategy[Floats]:
+    """Small tables of losses with many ties, (n, m)."""
+    numbers = st.integers(0, 5).map(float)
+    row = st.lists(numbers, min_size=columns, max_size=columns)
+    return st.lists(row, min_size=1, max_size=rows).map(np.array)
+
+
+@st.composite
+def _tests(draw: Any, parameters: tuple[Finite, ...]) -> Expression:
+    """A comparison of one parameter with one of its values."""
+    parameter = draw(st.sampled_from(parameters))
+    value = draw(st.sampled_from(parameter.values))
+    if isinstance(parameter, Choice):
+        return parse(f"{parameter.name} {draw(st.sampled_from(['==', '!=']))} '{value}'")
+    return parse(f"{parameter.name} {draw(st.sampled_from(['<=', '>=', '!=']))} {value}")
+
+
+@st.composite
+def _rules(draw: Any, parameters: tuple[Finite, ...]) -> Expression:
+    """A rule over one to three parameters."""
+    numeric = [p.name for p in parameters if not isinstance(p, Choice)]
+    one, other = draw(_tests(parameters)).text, draw(_tests(parameters)).text
+    shapes = [f"{one} or {other}", f"{one} -> {other}", f"not ({one} and {other})"]
+    if len(numeric) > 1:
+        a, b = draw(st.permutations(numeric))[:2]
+        shapes += [f"{a} * {b} <= 20", f"{a} + {b} != 3", f"{a} % 2 == 0 or {b} > 2"]
+    return parse(draw(st.sampled_from(shapes)))

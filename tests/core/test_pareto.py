@@ -1,0 +1,37 @@
+"""Fronts and hypervolumes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from dse.core.pareto import hypervolume, nondominated
+from dse.testing.strategies import losses
+
+
+@given(losses())
+def test_the_front_beats_the_rest_and_only_the_rest(table):
+    best = nondominated(table)
+    front = table[best]
+    for row in table[~best]:
+        assert ((front <= row).all(axis=1)).any()
+    for row in front:
+        assert not ((front <= row).all(axis=1) & (front < row).any(axis=1)).any()
+
+
+@given(losses(columns=1))
+def test_one_objective_has_one_best(table):
+    assert nondominated(table).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "reference", "volume"),
+    [
+        ([[1, 1]], [3, 4], 6.0),
+        ([[1, 3], [2, 2], [3, 1]], [4, 4], 6.0),
+        ([[1, 1, 1], [0, 2, 2]], [3, 3, 3], 9.0),
+        ([[5, 5]], [4, 4], 0.0),
+        ([[2.0], [1.0]], [4.0], 3.0),
+    ],
+)
+def test_a_hypervolume_is_the_volume_of_the_union_of_boxes(rows, reference, volume):
+    assert hypervolume(np.array(rows, float), np.array(reference, float)) == pytest.approx(volume)
