@@ -110,7 +110,8 @@ class Pipeline:
                 for own, values in got.columns.items():
                     row.metrics[f"{bound.name}.{own}"] = float(values[place])
                 for own, values in got.spread.items():
-                    row.spread[f"{bound.name}.{own}"] = float(values[place])
+                    if np.isfinite(values[place]):  # the row's spread may be unknown
+                        row.spread[f"{bound.name}.{own}"] = float(values[place])
 
 
 class Readings:

@@ -104,6 +104,12 @@ class Study:
         return self.storage.trials(self.name)
 
     @property
+    def finished(self) -> list[Trial]:
+        """The finished trials in the order in which they were finished."""
+        trials = self.trials
+        return [trials[number] for number in self.storage.finished_order(self.name)]
+
+    @property
     def events(self) -> list[Event]:
         """What happened beside the trials, oldest first."""
         return self.storage.events(self.name)

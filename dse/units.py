@@ -15,7 +15,7 @@ import pint
 
 from dse.errors import SpecError
 
-_POWER = re.compile(r"(?<=[A-Za-zµΩ])\^?(-?\d)")
+_POWER = re.compile(r"(?<=[A-Za-zµΩ])\^?(-?\d)(?!\w)")
 _QUANTITY = re.compile(r"^\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*)$")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _DERIVED = ("J", "W", "V", "Hz")

@@ -67,9 +67,10 @@ def _read(pairs: list[str], space: Any) -> dict[str, Any]:
 
     Raises:
         SpecError: a word is no pair, or names no parameter; or a value cannot be read.
+        DesignError: a value is not in its parameter's domain.
     """
-    from dse.core.parameter import Choice
-    from dse.errors import SpecError, nearest
+    from dse.core.parameter import Choice, describe
+    from dse.errors import DesignError, SpecError, nearest
     from dse.schema.domains import amount, literal
 
     found: dict[str, Any] = {}
@@ -85,4 +86,6 @@ def _read(pairs: list[str], space: Any) -> dict[str, Any]:
             found[parameter.name] = known.get(text, text)
         else:
             found[parameter.name] = amount(literal(text), parameter.unit).value
+        if found[parameter.name] not in parameter:
+            raise DesignError(f"{name} cannot be {text}", hint=f"legal: {describe(parameter)}")
     return found

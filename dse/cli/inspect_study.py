@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -52,15 +55,15 @@ def front(
 
     Example: dse front quickstart --format json
     """
-    from dse.report import export, table
+    from dse.report import export, sheet, table
     from dse.study import Study
 
     study = Study.load(name, storage)
     if output is Format.TABLE:
-        table.front_table(study.front, exact=study.exact)
+        table.front_table(study.front, study.finished, exact=study.exact)
         return
-    told = export.front_json(study.name, study.front, study.trials, exact=study.exact)
-    _write(output, file, told, lambda: export.front_columns(study.front))
+    told = export.front_json(study.name, study.front, study.finished, exact=study.exact)
+    _write(output, file, told, lambda: sheet.front_columns(study.front, study.finished))
 
 
 def trials(
@@ -74,7 +77,7 @@ def trials(
 
     Example: dse trials quickstart --format csv -o trials.csv
     """
-    from dse.report import export, table
+    from dse.report import export, sheet, table
     from dse.study import Study
 
     study = Study.load(name, storage)
@@ -82,4 +85,67 @@ def trials(
         table.trials_table(study.problem, study.trials)
         return
     told = export.trials_json(study.name, study.problem, study.trials)
-    _write(output, file, told, lambda: export.trials_columns(study.problem, study.trials))
+    _write(output, file, told, lambda: sheet.trials_columns(study.problem, study.trials))
+
+
+def _write(
+    output: Format, file: Path | None, told: dict[str, Any], sheet: Callable[[], Any]
+) -> None:
+    """Print or write a result in a machine's format."""
+    import json
+    import sys
+
+    from dse.cli.report import write_whole
+    from dse.errors import StudyError
+    from dse.report.sheet import write_csv, write_parquet
+
+    if file is None:
+        if output is Format.PARQUET:
+            raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
+        if output is Format.CSV:
+            write_csv(sheet(), sys.stdout)
+        else:
+            show_json(told)
+    elif output is Format.PARQUET:
+        write_parquet(sheet(), file)
+    elif output is Format.CSV:
+        text = io.StringIO()
+        write_csv(sheet(), text)
+        write_whole(file, text.getvalue())
+    else:
+        write_whole(file, json.dumps(told, indent=2, allow_nan=False) + "\n")
+
+
+def _state(study: Any) -> dict[str, Any]:
+    from collections import Counter
+
+    trials = study.trials
+    front = study.front
+    return {
+        "study": study.name,
+        "question": study.plan.question,
+        "trials": dict(Counter(trial.state.value for trial in trials)),
+        "measurements": sum(trial.measured > 0 for trial in trials),
+        "seconds": sum(trial.cost_s for trial in trials),
+        "front": len(front.trials),
+        "hypervolume": front.hypervolume,
+        "exact": study.exact,
+        "failures": dict(Counter(t.fault.kind for t in trials if t.fault is not None)),
+        "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
+    }
+
+
+def _print_state(state: dict[str, Any]) -> None:
+    counts = ", ".join(f"{count} {kind}" for kind, count in state["trials"].items())
+    volume = state["hypervolume"]
+    shown = "-" if volume is None else f"{volume:.6g}"
+    typer.echo(f"{state['study']}: {state['question']}")
+    typer.echo(
+        f"  trials: {counts or 'none'}; {state['measurements']} measured, {state['seconds']:.1f} s"
+    )
+    kind = "exact front" if state["exact"] else "front"
+    typer.echo(f"  {kind}: {state['front']} designs, hypervolume {shown}")
+    for kind, count in state["failures"].items():
+        typer.echo(f"  failures: {count} {kind}")
+    for event in state["events"]:
+        typer.echo(f"  {event['kind']}: {event['text']}")

@@ -91,7 +91,7 @@ def _go(
             raise typer.Exit(3) from None
     if not quiet:
         say(f"{study.name}: {reason}")
-        front_table(study.front, exact=study.exact)
+        front_table(study.front, study.finished, exact=study.exact)
 
 
 def _budget(study: Any, measurements: int | None, trials: int | None) -> Any:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dse.core.batch import Batch
+from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.expression import (
     Absent,
@@ -60,7 +60,8 @@ class Space:
             raise DesignError(
                 f"there is no parameter {unknown!r}", hint=nearest(unknown, self.by_name)
             )
-        row = self.batch([design])
+        columns = {p.name: Column.of([design.get(p.name)]) for p in self.parameters}
+        row = Batch(columns, 1)
         self._check_activity(design, row)
         for name, value in design.items():
             if value not in self.by_name[name]:

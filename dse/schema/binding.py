@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dse import dimensions, units
+from dse.core.expression import Expression
 from dse.errors import DseError, PluginError, SpecError, nearest
 from dse.pipeline import Bound
 from dse.protocols import COHERENT, EVERYTHING, Evaluator
@@ -32,7 +33,12 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
 
 
 def bound_of(
-    name: str, evaluator: Evaluator, bind: Mapping[str, str], known: Mapping[str, str]
+    name: str,
+    evaluator: Evaluator,
+    bind: Mapping[str, str],
+    known: Mapping[str, str],
+    *,
+    parameters: Collection[str],
 ) -> Bound:
     """The evaluator with each reading bound to a name of the study.
 
@@ -44,6 +50,7 @@ def bound_of(
         evaluator: the plug-in.
         bind: what the user says.
         known: the unit of every parameter and metric of the study.
+        parameters: the names that are parameters: what "everything" means.
 
     Raises:
         SpecError: a reading is unknown, ambiguous, missing, or in a unit that does not fit.
@@ -56,7 +63,7 @@ def bound_of(
             )
     names: dict[str, str] = {}
     if EVERYTHING in readings:
-        names |= {full: full for full in known if full.split(".")[0] != name}
+        names |= {full: full for full in parameters}
     for reading in sorted(readings - {EVERYTHING}):
         full = _found(name, reading, bind, known)
         if full is not None:
@@ -73,6 +80,26 @@ def bound_of(
         if own in evaluator.units
     }
     return Bound(name=name, evaluator=evaluator, names=names, factors=factors)
+
+
+def check_formulas(name: str, evaluator: Evaluator, known: Mapping[str, str]) -> None:
+    """Nothing, if each formula of an evaluator that has some gives the unit that it declares.
+
+    Raises:
+        SpecError: one does not, or its own units do not fit together.
+    """
+    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+    for own, formula in formulas.items():
+        if not formula.names <= known.keys():
+            continue  # told when the reading is bound
+        found = dimensions.unit_of(formula, known)
+        declared = evaluator.provides[own].unit
+        if not units.same_dimension(found, declared):
+            raise SpecError(
+                f"{name}.{own} is declared in {declared or 'no unit'}, "
+                f"but {formula.text!r} is in {found or 'no unit'}",
+                hint=f"declare 'unit: {found}'",
+            )
 
 
 def _found(

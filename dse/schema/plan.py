@@ -13,10 +13,11 @@ from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.values import Value
-from dse.errors import DseError, SpecError
+from dse.errors import DesignError, DseError, SpecError
 from dse.pipeline import Bound, Pipeline
+from dse.protocols import Evaluator
 from dse.registry import check_options, load, options_of
-from dse.schema.binding import bound_of, evaluator_of
+from dse.schema.binding import bound_of, check_formulas, evaluator_of
 from dse.schema.domains import amount
 from dse.schema.files import Files, resolved
 from dse.schema.mistakes import Mistakes, model_of
@@ -158,13 +159,19 @@ class _Builder:
         for name, evaluator in made.items():
             if evaluator is None:
                 continue
-            bind = self.spec.evaluators[name].bind
             one = self._guarded(
                 ["evaluators", name],
-                lambda e=evaluator, n=name, b=bind: bound_of(n, e, b, known),
+                lambda e=evaluator, n=name: self._one_bound(n, e, known, space),
             )
             bound += [one] if one is not None else []
         return bound
+
+    def _one_bound(
+        self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: Space
+    ) -> Bound:
+        check_formulas(name, evaluator, known)
+        bind = self.spec.evaluators[name].bind
+        return bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
 
     def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
         options = spec.options
@@ -205,7 +212,7 @@ class _Builder:
         for place, values in enumerate(self.spec.baselines):
             design = self._guarded(
                 ["baselines", place],
-                lambda values=values: design_of(values, space),
+                lambda values=values: _legal(values, space),
             )
             found += [design] if design is not None else []
         return found
@@ -268,6 +275,15 @@ def design_of(values: Mapping[str, Value], space: Space) -> Design:
             plain[name] = value
     space.check(plain)
     return Design(plain)
+
+
+def _legal(values: Mapping[str, Value], space: Space) -> Design:
+    """The design, or a mistake told where the values stand and not where the rule does."""
+    try:
+        return design_of(values, space)
+    except DesignError as error:
+        rule = f" ({error.where})" if error.where else ""
+        raise SpecError(error.problem, hint=error.hint + rule) from error
 
 
 def _metric_units(bound: list[Bound]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -35,15 +34,19 @@ class Layer:
         return -(-(self.width - self.filter_width + self.stride) // self.stride)
 
     @property
+    def weights_per_filter(self) -> int:
+        """How many weights one filter has: the elements of a window."""
+        return self.filter_height * self.filter_width * self.channels
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates for one input."""
-        window = self.filter_height * self.filter_width * self.channels
-        return self.output_height * self.output_width * window * self.filters
+        return self.output_height * self.output_width * self.weights
 
     @property
     def weights(self) -> int:
         """How many weights the layer has, without biases."""
-        return self.filter_height * self.filter_width * self.channels * self.filters
+        return self.weights_per_filter * self.filters
 
 
 def dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> Layer:
@@ -83,5 +86,3 @@ DIGITS_CNN: tuple[Layer, ...] = (
     dense("fc1", 64 * 2 * 2, 128),
     dense("fc2", 128, 10, last=True),
 )
-
-WORKLOADS: Mapping[str, tuple[Layer, ...]] = {"digits-cnn": DIGITS_CNN}

@@ -1,0 +1,50 @@
+"""``dse report``: a study as one HTML file that opens anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dse.cli.options import NameArgument, StorageOption, say
+
+
+def report(
+    name: NameArgument,
+    *,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; NAME.html without.")
+    ] = None,
+    storage: StorageOption = None,
+) -> None:
+    """Write a report: the front, parallel coordinates, hypervolume over cost, the table.
+
+    Example: dse report quickstart -o report.html
+    """
+    from dse.report.html import report_html
+    from dse.study import Study
+
+    study = Study.load(name, storage)
+    path = file or Path(f"{study.name}.html")
+    text = report_html(
+        study.name, study.plan.question, study.front, study.finished, study.events, study.provenance
+    )
+    write_whole(path, text)
+    say(f"wrote {path}")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write the file, whole or not at all.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    from dse.errors import StorageError
+
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,197 @@
+"""Moves from legal designs to legal designs: crossover, mutation, repair.
+
+A component (parameters that rules tie together) is the gene: whole components can be swapped
+between parents without a second thought, and inside one the result is taken to the nearest legal
+combination. Real parameters move as shares of their range.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.component import Codes, Component
+from dse.core.legal import near_rows
+from dse.core.parameter import Choice
+from dse.core.space import Space
+from dse.core.values import Floats, Mask
+
+LISTED_ROWS = 50_000
+"""Up to here a component's whole table is searched; above, what a few hundred tries find."""
+
+_TRIES = 256
+_CROSSOVER_INDEX = 15.0
+_MUTATION_INDEX = 20.0
+
+
+def crossed(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generator) -> Batch:
+    """One child of each pair of parents; a child that breaks a rule over reals is left out."""
+    legal = space.legal
+    codes = [
+        _mixed(component, legal.codes(component, mothers), legal.codes(component, fathers), rng)
+        for component in legal.components
+    ]
+    return legal.assembled(codes, _blended(legal.shares(mothers), legal.shares(fathers), rng))
+
+
+def mutated(
+    space: Space, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
+) -> Batch:
+    """Each design with one or more of its components and reals moved a step.
+
+    Args:
+        chance: of each component and real to move, beside the one that always does;
+            by default one in as many as there are.
+    """
+    legal = space.legal
+    if not space.coordinates:
+        return batch
+    moves = rng.random((len(batch), space.coordinates)) < (chance or 1 / space.coordinates)
+    moves[np.arange(len(batch)), rng.integers(space.coordinates, size=len(batch))] = True
+    codes = []
+    for place, component in enumerate(legal.components):
+        rows = legal.codes(component, batch)
+        for row in np.flatnonzero(moves[:, place]):
+            rows[row] = _stepped(component, rows[row], rng)
+        codes.append(rows)
+    shares = _shaken(legal.shares(batch), moves[:, len(legal.components) :], rng)
+    return legal.assembled(codes, shares)
+
+
+def nearest(
+    component: Component,
+    wanted: Codes,  # (n, k)
+) -> Codes:
+    """The legal combinations nearest to the wanted ones, (n, k); the component has a table.
+
+    A parameter that is inactive in a combination may be wanted as anything.
+    """
+    assert component.rows is not None
+    rows = component.rows
+    return np.stack([rows[int(np.argmin(_steps(component, rows, row)))] for row in wanted])
+
+
+def _steps(
+    component: Component,
+    rows: Codes,  # (r, k)
+    wanted: Codes,  # (k,)
+) -> Floats:
+    """How far each row is from the wanted one, (r,): shares of the range, 1 between choices."""
+    total = np.zeros(len(rows))
+    for place, parameter in enumerate(component.parameters):
+        column, code = rows[:, place], wanted[place]
+        if isinstance(parameter, Choice):
+            step = (column != code).astype(float)
+        else:
+            step = np.abs(column - code) / max(len(parameter.values) - 1, 1)
+        if code < 0:
+            step = np.full(len(rows), 0.5)
+        total += np.where(column < 0, 0.0, step)
+    return total
+
+
+def _mixed(
+    component: Component,
+    mothers: Codes,  # (n, k)
+    fathers: Codes,  # (n, k)
+    rng: np.random.Generator,
+) -> Codes:
+    """The component as a whole from either parent; in half the rows mixed inside, and repaired."""
+    heads = rng.random(len(mothers)) < 0.5
+    children = np.where(heads[:, None], mothers, fathers)
+    mix = np.where(rng.random(mothers.shape) < 0.5, mothers, fathers)
+    inside = rng.random(len(mothers)) < 0.5
+    if len(component.parameters) == 1:
+        return children
+    legal = component.legal(mix)
+    children[inside & legal] = mix[inside & legal]
+    broken = inside & ~legal
+    if component.rows is not None and len(component.rows) <= LISTED_ROWS and broken.any():
+        children[broken] = nearest(component, mix[broken])
+    return children
+
+
+def _stepped(
+    component: Component,
+    row: Codes,  # (k,)
+    rng: np.random.Generator,
+) -> Codes:
+    """A legal combination near ``row``, drawn the less often the longer the step is.
+
+    One over the length favours no scale: of a hundred values, steps of 1 to 3 come as often as
+    steps of 10 to 30.
+    """
+    near = _near(component, row, rng)
+    if not len(near):
+        return row
+    weights = 1 / np.maximum(_lengths(component, near, row), 1e-6)
+    return near[rng.choice(len(near), p=weights / weights.sum())]
+
+
+def _lengths(
+    component: Component,
+    rows: Codes,  # (r, k)
+    row: Codes,  # (k,)
+) -> Floats:
+    """Like the distance of a repair, but switching a parameter on or off is a step of 1."""
+    switched = ((rows < 0) != (row < 0)).sum(axis=1)
+    both = np.where((rows < 0) | (row < 0), row, rows)
+    return _steps(component, both, row) + switched
+
+
+def _near(component: Component, row: Codes, rng: np.random.Generator) -> Codes:
+    if component.rows is not None and len(component.rows) <= LISTED_ROWS:
+        return near_rows(component, row)
+    tries = _tried(component, row, rng)
+    found = tries[component.legal(tries) & (tries != row).any(axis=1)]
+    return found if len(found) else near_rows(component, row)
+
+
+def _tried(component: Component, row: Codes, rng: np.random.Generator) -> Codes:
+    """Copies of ``row`` with one or two parameters set to any of their values."""
+    lows = [-1 if name in component.conditions else 0 for name in component.names]
+    highs = [len(parameter.values) for parameter in component.parameters]
+    drawn = rng.integers(lows, highs, size=(_TRIES, len(row))).astype(np.int32)
+    order = rng.random(drawn.shape).argsort(axis=1)
+    changed = order < rng.integers(1, 3, size=(_TRIES, 1))
+    return np.where(changed, drawn, row)
+
+
+def _blended(
+    mothers: Floats,  # (n, r), shares
+    fathers: Floats,  # (n, r)
+    rng: np.random.Generator,
+) -> Floats:
+    """Simulated binary crossover of half the shares; the rest come whole from either parent.
+
+    Source:
+        Deb, Agrawal: Simulated Binary Crossover for Continuous Search Space, Complex Systems 9,
+        1995, eq. 8-11.
+    """
+    heads = rng.random(mothers.shape) < 0.5
+    one, other = np.where(heads, mothers, fathers), np.where(heads, fathers, mothers)
+    draw = rng.random(mothers.shape)
+    power = 1 / (_CROSSOVER_INDEX + 1)
+    ratio = np.where(draw <= 0.5, (2 * draw) ** power, (0.5 / (1 - draw)) ** power)
+    blend = 0.5 * ((1 + ratio) * one + (1 - ratio) * other)
+    return np.clip(np.where(rng.random(mothers.shape) < 0.5, blend, one), 0, 1)
+
+
+def _shaken(
+    shares: Floats,  # (n, r)
+    moves: Mask,  # (n, r)
+    rng: np.random.Generator,
+) -> Floats:
+    """Polynomial mutation of the shares that are to move, within 0 and 1.
+
+    Source:
+        Deb, Goyal: A Combined Genetic Adaptive Search (GeneAS) for Engineering Design, 1996;
+        bounded as in Deb's NSGA-II code, revision 1.1.6.
+    """
+    draw = rng.random(shares.shape)
+    power = _MUTATION_INDEX + 1
+    down = 2 * draw + (1 - 2 * draw) * (1 - shares) ** power
+    up = 2 * (1 - draw) + 2 * (draw - 0.5) * shares**power
+    left = np.maximum(down, 0) ** (1 / power) - 1
+    right = 1 - np.maximum(up, 0) ** (1 / power)
+    return np.where(moves, np.clip(shares + np.where(draw <= 0.5, left, right), 0, 1), shares)

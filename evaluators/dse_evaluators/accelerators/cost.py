@@ -1,0 +1,67 @@
+"""Energy, power and area of a workload on an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.circuits import (
+    mac_areas_mm2,
+    mac_energies_j,
+    sram,
+)
+from dse_evaluators.accelerators.edges import edges
+from dse_evaluators.accelerators.knobs import Settings
+from dse_evaluators.accelerators.technology import (
+    SRAM_AREA_MM2,
+    SRAM_BUS_BITS,
+    SRAM_READ_J,
+    SRAM_WRITE_J,
+)
+from dse_evaluators.accelerators.totals import Totals, Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Technology:
+    """What the chip and its DRAM are made of."""
+
+    node_nm: float
+    dram_j_per_byte: float
+    leakage_w_per_mm2: float
+
+
+def costs(totals: Totals, knobs: Settings, technology: Technology) -> Mapping[str, Floats]:
+    """Latency, energy by part, power and area; all in SI but for mm2."""
+    node = technology.node_nm
+    macs_j = totals.macs * (1.0 - knobs.sparsity) * _by_format(mac_energies_j(node), knobs)
+    area = knobs.rows * knobs.cols * _by_format(mac_areas_mm2(node), knobs)
+    srams_j = np.zeros(1)
+    for size, bus, traffic in _buffers(totals, knobs):
+        read_j = sram(SRAM_READ_J, size, bus, node) * traffic.read_bytes
+        write_j = sram(SRAM_WRITE_J, size, bus, node) * traffic.written_bytes
+        srams_j = srams_j + (read_j + write_j) / (bus / 8.0)
+        area = area + sram(SRAM_AREA_MM2, size, bus, node)
+    latency = totals.cycles / knobs.clock
+    parts = {
+        "mac_energy": macs_j,
+        "sram_energy": srams_j,
+        "dram_energy": totals.dram_bytes * technology.dram_j_per_byte,
+        "leakage_energy": area * latency * technology.leakage_w_per_mm2,
+    }
+    energy = sum(parts.values(), start=np.zeros(1))
+    return {"latency": latency, "energy": energy, "power": energy / latency, "area": area, **parts}
+
+
+def _by_format(table: Floats, knobs: Settings) -> Floats:
+    return table[knobs.weight_format.astype(np.intp), knobs.activation_format.astype(np.intp)]
+
+
+def _buffers(totals: Totals, knobs: Settings) -> Iterator[tuple[Floats, Floats, Traffic]]:
+    """Size, width of one access and traffic of each buffer."""
+    width = edges(knobs)
+    yield knobs.ifmap_sram, np.clip(width.ifmap_bits, *SRAM_BUS_BITS), totals.ifmap
+    yield knobs.filter_sram, np.clip(width.filter_bits, *SRAM_BUS_BITS), totals.filter
+    yield knobs.ofmap_sram, np.clip(width.ofmap_bits, *SRAM_BUS_BITS), totals.ofmap

@@ -1,0 +1,131 @@
+"""The accelerator with real words, partial-sum accumulators and a finite DRAM bandwidth.
+
+Every buffer has two halves: one serves the array while DRAM fills or empties the other.
+
+* Inputs: read from DRAM once if all fit in their half; else in every pass, and again for every
+  window unless the dataflow walks the image in order (``os``, ``is``) and the half holds the rows
+  of the image that a row of windows spans.
+* Filters: once if what is passed over repeatedly fits in their half (``os``: the filters of one
+  fold, ``is``: all), else in every pass.
+* Outputs: written once. Partial sums stay in the array (``os``) or in the output buffer's half if
+  those of a column of folds fit; else they go to DRAM and come back, for every fold: a layer is
+  not cut into blocks of rows that would fit.
+* Zero weights (``sparsity``) cost no energy in the multipliers but the same cycles; weights travel
+  and are kept as their nonzeros with one bit of map for each weight, or whole if that is smaller.
+* A layer takes as long as its cycles or its DRAM traffic, whichever is longer, after the words
+  that the array needs to begin: the stationary operand's first fold and the other's first edge.
+
+The reuse regimes restate SCALE-Sim's in closed form (see :mod:`.scalesim`), except that buffers
+hold words of the format's width and keep what fits; the accumulators follow N. Jouppi et al.,
+In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+
+from dse.core.values import Floats, Mask
+from dse_evaluators.accelerators.codes import word_bits
+from dse_evaluators.accelerators.knobs import Settings
+from dse_evaluators.accelerators.products import Network, Products
+from dse_evaluators.accelerators.schedule import Flow, Schedule, scheduled
+from dse_evaluators.accelerators.technology import ACCUMULATOR_BITS
+from dse_evaluators.accelerators.totals import Totals, Traffic
+
+ACCUMULATOR_BYTES = ACCUMULATOR_BITS / 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Bytes of one word of each kind; (n,) or (1,)."""
+
+    input: Floats
+    weight: Floats
+    """On average, as it travels: compressed where that is smaller."""
+
+
+def words(knobs: Settings) -> Words:
+    """How wide the words of these designs are."""
+    bits = word_bits(knobs.weight_format)
+    compressed = np.minimum(bits, (1.0 - knobs.sparsity) * bits + 1.0)
+    return Words(input=word_bits(knobs.activation_format) / 8.0, weight=compressed / 8.0)
+
+
+def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
+    """The workload on designs that all have this dataflow."""
+    product = network.products(knobs.filter_keep, knobs.batch)
+    schedule = scheduled(flow, product, knobs.rows, knobs.cols)
+    word = words(knobs)
+    inputs = _input_bytes(flow, product, schedule, knobs=knobs, word=word)
+    weights = _weight_bytes(flow, product, schedule, knobs=knobs, word=word)
+    final = product.m * product.n * word.input
+    partial = product.m * product.n * (schedule.partials - 1.0) * ACCUMULATOR_BYTES
+    spilled = np.where(_partials_fit(schedule, knobs), 0.0, partial)
+    dram = inputs + weights + final + 2.0 * spilled
+    stalls = _stall_cycles(dram, _first_bytes(flow, schedule, knobs, word), schedule, knobs)
+    total = network.total
+    stall_cycles = total(stalls)
+    buffered = total(final + partial + spilled)
+    return Totals(
+        cycles=total(schedule.cycles) + stall_cycles,
+        stall_cycles=stall_cycles,
+        macs=total(product.macs),
+        dram_bytes=total(dram),
+        weight_bytes=total(product.k * product.n * word.weight),
+        ifmap=Traffic(
+            read_bytes=total(product.m * product.k * schedule.input_passes * word.input),
+            written_bytes=total(inputs),
+        ),
+        filter=Traffic(
+            read_bytes=total(product.k * product.n * schedule.filter_passes * word.weight),
+            written_bytes=total(weights),
+        ),
+        ofmap=Traffic(read_bytes=buffered, written_bytes=buffered),
+    )
+
+
+def _input_bytes(
+    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
+) -> Floats:
+    half = knobs.ifmap_sram / 2.0
+    once = product.inputs * word.input
+    per_pass = product.m * product.k * word.input
+    if flow != "ws":
+        per_pass = np.where(product.window_rows * word.input <= half, once, per_pass)
+    return np.where(once <= half, once, per_pass * schedule.input_passes)
+
+
+def _weight_bytes(
+    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
+) -> Floats:
+    repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
+    fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
+    return product.k * product.n * word.weight * np.where(fits, 1.0, schedule.filter_passes)
+
+
+def _partials_fit(schedule: Schedule, knobs: Settings) -> Mask:
+    strip = schedule.stream * np.minimum(knobs.cols, schedule.across)
+    return strip * ACCUMULATOR_BYTES <= knobs.ofmap_sram / 2.0
+
+
+def _first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
+    """What must be there before the array can begin: a stationary fold and an edge, or edges."""
+    down = np.minimum(knobs.rows, schedule.down)
+    across = np.minimum(knobs.cols, schedule.across)
+    match flow:
+        case "os":
+            return down * word.input + across * word.weight
+        case "ws":
+            return down * across * word.weight + down * word.input
+        case "is":
+            return down * across * word.input + down * word.weight
+        case _:
+            assert_never(flow)
+
+
+def _stall_cycles(dram: Floats, first: Floats, schedule: Schedule, knobs: Settings) -> Floats:
+    cycles_per_byte = knobs.clock / knobs.dram_bandwidth
+    return np.maximum(0.0, dram * cycles_per_byte - schedule.cycles) + first * cycles_per_byte

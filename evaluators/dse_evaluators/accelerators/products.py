@@ -1,0 +1,136 @@
+"""A workload as matrix products: one column of sizes per distinct layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.values import Floats, Mask
+from dse_evaluators.workloads.layers import Layer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Products:
+    """Layers as products of m x k (inputs) by k x n (filters); every field is (l, n) or (l, 1).
+
+    A convolution's ``m`` are its output pixels and its ``k`` the elements of its window, so the
+    m x k matrix repeats inputs where windows overlap; ``inputs`` counts each input once.
+    """
+
+    m: Floats
+    k: Floats
+    n: Floats
+    inputs: Floats
+    window_rows: Floats
+    """Inputs in the rows of the image that one row of windows spans."""
+    channels: Floats
+    overlapping: Mask  # (l, 1): do two windows share an input?
+
+    @property
+    def macs(self) -> Floats:
+        """Multiply-accumulates of each layer."""
+        return self.m * self.k * self.n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Distinct:
+    layer: Layer
+    pixels_per_channel: int
+    """Inputs of a fully connected layer that come from one channel of the layer before."""
+
+
+class Network:
+    """A workload with equal layers counted, not repeated."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        befores = [None, *layers[:-1]]
+        found = Counter(
+            _Distinct(
+                layer=replace(layer, name=""),
+                pixels_per_channel=_pixels_per_channel(layer, before),
+            )
+            for layer, before in zip(layers, befores, strict=True)
+        )
+        self.layers = tuple(one.layer for one in found)
+        self.counts = tuple(found.values())
+        self._pixels_per_channel = _column([one.pixels_per_channel for one in found])
+        self._out = _column([_outputs(layer) for layer in self.layers])
+        self._taps = _column([layer.filter_height * layer.filter_width for layer in self.layers])
+        self._touched = _column([_touched_pixels(layer) for layer in self.layers])
+        self._span = _column([layer.filter_height * layer.width for layer in self.layers])
+        self._channels = _column([layer.channels for layer in self.layers])
+        self._filters = _column([layer.filters for layer in self.layers])
+        self._pruned_in = np.array([[layer.pruned_inputs] for layer in self.layers])
+        self._pruned_out = np.array([[layer.pruned_outputs] for layer in self.layers])
+        self._overlapping = np.array([[_overlapping(layer)] for layer in self.layers])
+
+    def products(self, filter_keep: Floats, batch: Floats) -> Products:
+        """The products after structured pruning, for ``batch`` inputs at a time.
+
+        Args:
+            filter_keep: (n,) share of the filters that stay: at least one filter of each layer,
+                ``round(keep * filters)`` else; the next layer loses the channels in step.
+            batch: (n,) inputs.
+        """
+        spread = self._pixels_per_channel
+        channels = np.where(
+            self._pruned_in, spread * _kept(self._channels / spread, filter_keep), self._channels
+        )
+        return Products(
+            m=self._out * batch,
+            k=self._taps * channels,
+            n=np.where(self._pruned_out, _kept(self._filters, filter_keep), self._filters),
+            inputs=self._touched * channels * batch,
+            window_rows=self._span * channels,
+            channels=channels,
+            overlapping=self._overlapping,
+        )
+
+    def total(self, values: Floats) -> Floats:
+        """The sum over all layers of (l, n) values.
+
+        Layer by layer, so that a row's rounding does not depend on how many rows there are.
+        """
+        total = np.zeros(values.shape[1:])
+        for count, row in zip(self.counts, values, strict=True):
+            total += count * row
+        return total
+
+
+def _kept(count: Floats, keep: Floats) -> Floats:
+    return np.maximum(1.0, np.rint(keep * count))
+
+
+def _column(values: Sequence[int]) -> Floats:
+    return np.array(values, dtype=np.float64)[:, np.newaxis]
+
+
+def _outputs(layer: Layer) -> int:
+    return layer.output_height * layer.output_width
+
+
+def _pixels_per_channel(layer: Layer, before: Layer | None) -> int:
+    single = layer.height == layer.width == layer.filter_height == layer.filter_width == 1
+    if before is None or not single or layer.channels % before.filters:
+        return 1
+    return layer.channels // before.filters
+
+
+def _touched_pixels(layer: Layer) -> int:
+    """Pixels that lie in some window; the last window may hang over the edge."""
+    return _touched(
+        layer.height, layer.filter_height, layer.stride, layer.output_height
+    ) * _touched(layer.width, layer.filter_width, layer.stride, layer.output_width)
+
+
+def _touched(side: int, window: int, stride: int, outputs: int) -> int:
+    last = (outputs - 1) * stride
+    return (outputs - 1) * min(window, stride) + max(0, min(window, side - last))
+
+
+def _overlapping(layer: Layer) -> bool:
+    down = layer.filter_height > layer.stride and layer.output_height > 1
+    return down or (layer.filter_width > layer.stride and layer.output_width > 1)

@@ -1,0 +1,181 @@
+"""The evaluator ``accelerators.systolic``: a workload on one systolic array with three buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Ints, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators import full, scalesim
+from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
+from dse_evaluators.accelerators.cost import Technology, costs
+from dse_evaluators.accelerators.knobs import (
+    KNOBS,
+    SCALESIM_KNOBS,
+    Settings,
+    code,
+    settings,
+)
+from dse_evaluators.accelerators.limits import infeasible
+from dse_evaluators.accelerators.products import Network
+from dse_evaluators.accelerators.schedule import FLOWS, Flow
+from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
+from dse_evaluators.accelerators.totals import Totals
+from dse_evaluators.workloads.catalogue import WORKLOADS
+
+_CHUNK = 1 << 15
+"""Layers times designs at once: what stays in a core's cache."""
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="energy", unit="J", goal="minimize"),
+    Metric(name="power", unit="W", goal="minimize"),
+    Metric(name="area", unit="mm2", goal="minimize"),
+    Metric(name="cycles", goal="minimize"),
+    Metric(name="stall_cycles", goal="minimize"),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="dram_traffic", unit="B", goal="minimize"),
+    Metric(name="sram_traffic", unit="B", goal="minimize"),
+    Metric(name="model_size", unit="B", goal="minimize"),
+    Metric(name="mac_energy", unit="J", goal="minimize"),
+    Metric(name="sram_energy", unit="J", goal="minimize"),
+    Metric(name="dram_energy", unit="J", goal="minimize"),
+    Metric(name="leakage_energy", unit="J", goal="minimize"),
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class Systolic:
+    """Cycles, traffic, energy and area of a workload on a systolic array of rows x cols.
+
+    Metrics are of one batch. ``mode: full`` is :mod:`.full`; ``mode: scalesim`` counts what
+    SCALE-Sim 3.0.0 counts, and so reads neither formats, bandwidth, sparsity nor batch. A knob
+    that an option sets is not read from the design.
+
+    Not modelled: registers, control, wiring and clock tree of the array; vector operations;
+    whether the circuits reach the clock.
+
+    Args:
+        workload: a name of ``workloads.catalogue``.
+        node_nm: 22 to 90, the nodes of the SRAM fit.
+        dram: ``lpddr2``, ``ddr4`` or ``hbm2``: the energy of its traffic.
+        leakage_w_per_mm2: of the whole chip; else that of CACTI's default SRAM cells, which is
+            high: it is most of the energy where the DRAM or the array makes a chip wait.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+    """
+
+    workload: str = "digits-cnn"
+    mode: Literal["full", "scalesim"] = "full"
+    node_nm: float = 45.0
+    dram: str = "lpddr2"
+    leakage_w_per_mm2: float | None = None
+    rows: float | None = None
+    cols: float | None = None
+    dataflow: str | None = None
+    ifmap_sram: float | None = None
+    filter_sram: float | None = None
+    ofmap_sram: float | None = None
+    clock: float | None = None
+    dram_bandwidth: float | None = None
+    weight_format: str | None = None
+    activation_format: str | None = None
+    filter_keep: float | None = None
+    sparsity: float | None = None
+    batch: float | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        _check_word("workload", self.workload, WORKLOADS)
+        _check_word("mode", self.mode, _TOTALS)
+        _check_word("dram", self.dram, DRAM_J_PER_BYTE)
+        if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
+            raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
+        known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
+        self._fixed = self._fixed_knobs(known)
+        free = known - self._fixed.keys()
+        self.reads = frozenset(name for name in free if KNOBS[name].default is None)
+        self.optional = free - self.reads
+        self.units = {name: KNOBS[name].unit for name in sorted(free) if KNOBS[name].unit}
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._technology = Technology(
+            node_nm=self.node_nm,
+            dram_j_per_byte=DRAM_J_PER_BYTE[self.dram],
+            leakage_w_per_mm2=leakage_w_per_mm2(self.node_nm)
+            if self.leakage_w_per_mm2 is None
+            else self.leakage_w_per_mm2,
+        )
+        self._network = Network(WORKLOADS[self.workload])
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        knobs = settings(batch, self._fixed)
+        size = len(batch)
+        faults = infeasible(knobs, size, smallest_buffer_bytes=_SMALLEST_BUFFER_BYTES[self.mode])
+        columns = {name: np.full(size, np.nan) for name in self.provides}
+        feasible = np.ones(size, dtype=bool)
+        feasible[list(faults)] = False
+        for place, flow in enumerate(FLOWS):
+            chosen = np.flatnonzero(feasible & (knobs.dataflow == place))
+            for rows in _chunks(chosen, max(1, _CHUNK // len(self._network.layers))):
+                for name, values in self._metrics(flow, knobs.take(rows)).items():
+                    columns[name][rows] = values
+        return Metrics(columns=columns, faults=faults)
+
+    def _metrics(self, flow: Flow, knobs: Settings) -> Mapping[str, Floats]:
+        totals = _TOTALS[self.mode](flow, self._network, knobs)
+        return {**_counts(totals, knobs), **costs(totals, knobs, self._technology)}
+
+    def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
+        """What options set, and what is as it is because the mode does not know it."""
+        chosen = {name: value for name in KNOBS if (value := getattr(self, name)) is not None}
+        for name, value in chosen.items():
+            if name not in known:
+                raise SpecError(f"{name} has no meaning in the mode {self.mode!r}")
+            code(name, value)
+        unknown = {name: KNOBS[name].default for name in KNOBS if name not in known}
+        return chosen | {name: value for name, value in unknown.items() if value is not None}
+
+
+_TOTALS: Mapping[str, Callable[[Flow, Network, Settings], Totals]] = {
+    "full": full.totals,
+    "scalesim": scalesim.totals,
+}
+
+_SMALLEST_BUFFER_BYTES = {"full": 0.0, "scalesim": scalesim.SMALLEST_BUFFER_BYTES}
+
+
+def _counts(totals: Totals, knobs: Settings) -> Mapping[str, Floats]:
+    buffers = (totals.ifmap, totals.filter, totals.ofmap)
+    return {
+        "cycles": totals.cycles,
+        "stall_cycles": totals.stall_cycles,
+        "utilization": totals.macs / (totals.cycles * knobs.rows * knobs.cols),
+        "dram_traffic": totals.dram_bytes,
+        "sram_traffic": sum(
+            (one.read_bytes + one.written_bytes for one in buffers), start=np.zeros(1)
+        ),
+        "model_size": totals.weight_bytes,
+    }
+
+
+def _chunks(rows: Ints, size: int) -> Iterator[Ints]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def _check_word(option: str, value: str, valid: Iterable[str]) -> None:
+    if value not in valid:
+        raise SpecError(f"{option} cannot be {value!r}", hint=nearest(value, valid))

@@ -1,0 +1,110 @@
+"""What a user's code said of one design, as numbers or as the fault that they are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Floats
+
+_SHOWN = 200
+"""How many characters of a wrong answer an error repeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A metric's value, with its standard error where that is known."""
+
+    value: float
+    spread: float | None = None
+
+
+Answer = Mapping[str, Reading] | Fault
+"""All declared metrics of one design, or why there are none."""
+
+
+def readings(
+    said: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0.2)}
+    names: Sequence[str],
+) -> Answer:
+    """The declared metrics in what was said; what else it holds is passed over."""
+    if not isinstance(said, Mapping):
+        return invalid(f"expected a mapping from metrics to numbers, got {shown(said)}")
+    found: dict[str, Reading] = {}
+    for name in names:
+        if name not in said:
+            has = ", ".join(map(str, said)) or "nothing"
+            return invalid(f"the metric {name!r} is missing; there is {has[:_SHOWN]}")
+        reading = _reading(name, said[name])
+        if isinstance(reading, Fault):
+            return reading
+        found[name] = reading
+    return found
+
+
+def invalid(reason: str) -> Fault:
+    """What was said is not what was asked."""
+    return Fault(kind="invalid", reason=reason)
+
+
+def shown(said: object) -> str:
+    """A value for an error: its text, cut, with its type where the text alone would not tell."""
+    text = repr(said)
+    cut = f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
+    told_by_text = isinstance(said, str | int | float | list | dict | tuple) or said is None
+    return cut if told_by_text else f"{cut} ({type(said).__name__})"
+
+
+def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
+    """The answers on n designs as columns; an unknown spread, like a row with a fault, is NaN."""
+    faults = {row: answer for row, answer in enumerate(answers) if isinstance(answer, Fault)}
+    spread = {name: _column(answers, name, "spread") for name in names}
+    return Metrics(
+        columns={name: _column(answers, name, "value") for name in names},
+        spread={name: column for name, column in spread.items() if not np.isnan(column).all()},
+        faults=faults,
+    )
+
+
+def _column(answers: Sequence[Answer], name: str, what: str) -> Floats:
+    told = [None if isinstance(a, Fault) else getattr(a[name], what) for a in answers]
+    return np.array([np.nan if value is None else value for value in told], dtype=np.float64)
+
+
+def _reading(name: str, said: Any) -> Reading | Fault:
+    value, spread = said, None
+    if isinstance(said, Mapping):
+        if "value" not in said:
+            return invalid(f"{name} is {shown(said)}, which has no 'value'")
+        value, spread = said["value"], said.get("spread")
+    elif isinstance(said, tuple) and len(said) == 2:
+        value, spread = said
+    number = _number(name, value)
+    if isinstance(number, Fault) or spread is None:
+        return number if isinstance(number, Fault) else Reading(value=number)
+    error = _number(f"the spread of {name}", spread)
+    if isinstance(error, Fault):
+        return error
+    if error < 0:
+        return invalid(f"the spread of {name} is {error}, which is below zero")
+    return Reading(value=number, spread=error)
+
+
+def _number(name: str, said: Any) -> float | Fault:
+    if getattr(said, "ndim", None) == 0 and hasattr(said, "item"):
+        said = said.item()  # a scalar of numpy or torch
+    if isinstance(said, bool) or not isinstance(said, Real):
+        return invalid(f"{name} is {shown(said)}, which is no number")
+    try:
+        number = float(said)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        return invalid(f"{name} is {shown(said)}, which is not finite")
+    return number

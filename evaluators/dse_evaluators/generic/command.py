@@ -1,0 +1,173 @@
+"""Any program that measures a design: JSON on its stdin, JSON as its last line of stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from collections.abc import Mapping, Sequence
+from statistics import median, stdev
+from typing import Any
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Value
+from dse.errors import PluginError
+from dse.protocols import EVERYTHING
+from dse_evaluators.generic.answer import Answer, Reading, columns_of, invalid, readings, shown
+from dse_evaluators.generic.options import kind_of, metrics_of, reads_of, seconds_of, texts_of
+from dse_evaluators.generic.process import Ended, Program, run
+from dse_evaluators.generic.warden import Warden
+
+_LAST_WORDS = 2_000
+"""How many of the last characters of stderr a fault keeps."""
+
+
+class Command:
+    """Runs a program once for each design, or ``repeats`` times.
+
+    The program gets the design as one JSON object on stdin. Its last line of stdout is one JSON
+    object: ``{"power": 3.1}``, or ``{"power": {"value": 3.1, "spread": 0.2}}`` with the standard
+    error, or ``{"infeasible": "why"}``. Another exit status than 0 is a failure. What it started
+    and left running is killed when it ends, so that nothing disturbs the next measurement.
+
+    Args:
+        run: the program and its arguments; no shell reads them.
+        metrics: the unit of each metric that the program tells.
+        timeout: for each run; seconds, or a text such as ``5 min``.
+        repeats: runs per design. The median is told, and as spread the larger of the standard
+            error of the runs' mean and of what the program itself says of its errors.
+        reads: the parameters that the program is shown; all of the space where not given.
+        cwd: the folder to run in.
+        env: what is added to the environment.
+        kind: ``modelled`` for a program that is free and exact.
+        version: to be changed whenever the program's numbers change.
+    """
+
+    optional: frozenset[str] = frozenset()
+    units: Mapping[str, str] = {}
+
+    def __init__(  # noqa: PLR0913 - each is a word of the YAML
+        self,
+        *,
+        run: Sequence[str],
+        metrics: Mapping[str, str],
+        timeout: float | str = "10 min",
+        repeats: int = 1,
+        reads: Sequence[str] | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        kind: str = "measured",
+        version: str = "1",
+    ) -> None:
+        self.provides = metrics_of(metrics)
+        self.reads = reads_of(reads)
+        self.kind = kind_of(kind)
+        self.version = str(version)
+        self._program = Program(run=_run_of(run), cwd=cwd, env=_env_of(env))
+        self._timeout_s = seconds_of("timeout", timeout)
+        self._repeats = _repeats_of(repeats)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        with Warden() as warden:
+            answers = [self._measured(batch.row(row), warden) for row in range(len(batch))]
+        return columns_of(answers, tuple(self.provides))
+
+    def _measured(self, design: Mapping[str, Value], warden: Warden) -> Answer:
+        given = {
+            name: value
+            for name, value in design.items()
+            if name in self.reads or EVERYTHING in self.reads
+        }
+        text = json.dumps(given, allow_nan=False).encode()
+        answers: list[Mapping[str, Reading]] = []
+        for _ in range(self._repeats):
+            answer = self._run(text, warden)
+            if isinstance(answer, Fault):
+                return answer
+            answers.append(answer)
+        return {name: _middle([answer[name] for answer in answers]) for name in self.provides}
+
+    def _run(self, given: bytes, warden: Warden) -> Answer:
+        try:
+            ended = run(self._program, given, timeout_s=self._timeout_s, warden=warden)
+        except OSError as error:
+            reason = f"{self._program.run[0]!r} cannot be run: {error}"
+            return Fault(kind="raised", reason=reason)
+        fault = _failure(ended, self._timeout_s)
+        return _answer(ended.stdout, tuple(self.provides)) if fault is None else fault
+
+
+def _failure(ended: Ended, timeout_s: float) -> Fault | None:
+    """Why a run has no answer, with the program's last words; ``None`` where it went well."""
+    words = ended.stderr.strip()[-_LAST_WORDS:]
+    said = f": {words}" if words else ", without a word on stderr"
+    if ended.timed_out:
+        return Fault(kind="timeout", reason=f"ran for more than {timeout_s:g} s{said}")
+    if ended.status < 0:
+        return Fault(kind="crashed", reason=f"killed by {_signal_name(-ended.status)}{said}")
+    if ended.status > 0:
+        return Fault(kind="raised", reason=f"exit status {ended.status}{said}")
+    return None
+
+
+def _answer(stdout: str, names: Sequence[str]) -> Answer:
+    lines = stdout.split("\n")
+    line = next((line.strip() for line in reversed(lines) if line.strip()), None)
+    if line is None:
+        return invalid("printed nothing; the last line of stdout must be a JSON object")
+    try:
+        said = json.loads(line, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        return invalid(f"the last line of stdout is no JSON ({error}): {shown(line)}")
+    if not isinstance(said, dict):
+        return invalid(f"the last line of stdout is JSON but no object: {shown(line)}")
+    why = said.get("infeasible", False)
+    if why is not False and why is not None:
+        reason = why if isinstance(why, str) and why else f"the program says {shown(why)}"
+        return Fault(kind="infeasible", reason=reason)
+    return readings(said, names)
+
+
+def _middle(told: Sequence[Reading]) -> Reading:
+    """The median of independent runs, with the standard error of their mean."""
+    value = median(reading.value for reading in told)
+    errors = [reading.spread for reading in told if reading.spread is not None]
+    own = [math.hypot(*errors) / len(errors)] if errors else []
+    seen = [stdev(r.value for r in told) / math.sqrt(len(told))] if len(told) > 1 else []
+    return Reading(value=value, spread=max(own + seen, default=None))
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _run_of(run: Sequence[str]) -> tuple[str, ...]:
+    words = texts_of("run", run)
+    if not words or not words[0]:
+        raise PluginError("run is empty", hint="write run: [python, bench.py]")
+    if any("\0" in word for word in words):
+        raise PluginError("run holds a NUL character", hint="take it out")
+    return words
+
+
+def _env_of(env: Any) -> dict[str, str]:
+    for name, value in (env or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str) or not name or "=" in name:
+            raise PluginError(
+                f"env sets {name!r} to {value!r}", hint='both are texts: env: {THREADS: "1"}'
+            )
+    return dict(env or {})
+
+
+def _repeats_of(repeats: Any) -> int:
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise PluginError(f"repeats is {repeats!r}", hint="it is a whole number from 1")
+    return repeats

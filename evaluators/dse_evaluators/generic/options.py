@@ -1,0 +1,101 @@
+"""What a user tells a generic evaluator: its metrics and their units, its readings, its kind.
+
+Options come from YAML as they stand there, so that nothing about their types is certain here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from dse.core.metric import Kind, Metric
+from dse.errors import PluginError, SpecError, nearest
+from dse.protocols import EVERYTHING
+from dse.units import converted, factor, quantity
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def metrics_of(units: Any) -> dict[str, Metric]:
+    """The metrics that ``{name: unit}`` declares.
+
+    Raises:
+        PluginError: there is none, or a name could not be used in an expression.
+        SpecError: there is no such unit.
+    """
+    if not isinstance(units, Mapping) or not units:
+        raise PluginError(
+            f"metrics names each metric with its unit, and is {units!r}",
+            hint="write metrics: {power: W, hits: ''}",
+        )
+    for name, unit in units.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise PluginError(
+                f"a metric cannot be called {name!r}",
+                hint="use letters, digits and _, so that objectives can name it",
+            )
+        if not isinstance(unit, str):
+            raise PluginError(
+                f"the unit of {name!r} is {unit!r}, which is no text",
+                hint="write a unit such as W, or '' where there is none",
+            )
+        factor(unit)
+    return {name: Metric(name=name, unit=unit) for name, unit in units.items()}
+
+
+def reads_of(reads: Any) -> frozenset[str]:
+    """The readings that a list names; without a list, every parameter of the space.
+
+    Raises:
+        PluginError: it is no list of names.
+    """
+    if reads is None:
+        return frozenset({EVERYTHING})
+    return frozenset(texts_of("reads", reads))
+
+
+def texts_of(option: str, given: Any) -> tuple[str, ...]:
+    """The texts of a list.
+
+    Raises:
+        PluginError: it is no list, or holds something that is no text.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise PluginError(f"{option} is {given!r} and no list", hint=f"write {option}: [a, b]")
+    odd = next((item for item in given if not isinstance(item, str)), None)
+    if odd is not None:
+        raise PluginError(f"{option} holds {odd!r}, which is no text", hint=f'write "{odd}"')
+    return tuple(given)
+
+
+def kind_of(kind: Any) -> Kind:
+    """``measured`` or ``modelled``.
+
+    Raises:
+        PluginError: it is neither.
+    """
+    for known in get_args(Kind):
+        if kind == known:
+            return known
+    raise PluginError(f"an evaluator cannot be {kind!r}", hint=nearest(str(kind), get_args(Kind)))
+
+
+def seconds_of(option: str, given: Any) -> float:
+    """A span of time in seconds, told as a number of them or as a text such as ``5 min``.
+
+    Raises:
+        PluginError: it is no span of time, or not above zero.
+        SpecError: there is no such unit, or it is not one of time.
+    """
+    told = quantity(given) if isinstance(given, str) else (given, "s")
+    if told is None or isinstance(told[0], bool) or not isinstance(told[0], int | float):
+        raise PluginError(f"{option} is {given!r}, which is no time", hint="write 60 s or 5 min")
+    try:
+        span_s = converted(told[0], told[1], "s")
+    except SpecError as error:
+        raise SpecError(f"{option}: {error.problem}", hint=error.hint) from error
+    if not 0 < span_s < math.inf:
+        raise PluginError(f"{option} is {given!r}", hint="it must be above 0 s")
+    return span_s

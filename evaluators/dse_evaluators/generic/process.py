@@ -1,0 +1,151 @@
+"""One run of a program that may crash, hang, flood its pipes or leave children behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dse_evaluators.generic.warden import Warden
+
+GRACE_S = 2.0
+"""How long a program may tidy up after SIGTERM, before SIGKILL."""
+
+_TICK_S = 0.1
+"""How often to look whether a program ended whose children keep its pipes open."""
+
+_CHUNK = 65_536
+_TAIL = {"stdout": 1_048_576, "stderr": 16_384}
+"""How many of the last bytes are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A command line with its folder and what is added to its environment."""
+
+    run: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a run ended; ``status`` is negative for a signal, and means nothing on time-out."""
+
+    status: int
+    timed_out: bool
+    stdout: str
+    stderr: str
+
+
+def run(program: Program, given: bytes, *, timeout_s: float, warden: Warden) -> Ended:
+    """The end of a run with ``given`` on its stdin, of which the last output is kept.
+
+    The program leads a session of its own. When this function returns or raises, no process of
+    that session's group is left; when this process is killed, the warden sees to it.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    process = _started(program, given)
+    tails = {name: bytearray() for name in _TAIL}
+    try:
+        warden.watch(process.pid)
+        in_time = _followed(process, tails, time.monotonic() + timeout_s)
+    finally:
+        _stop(process)
+        _drain(process, tails)
+    return Ended(
+        status=process.returncode,
+        timed_out=not in_time,
+        stdout=tails["stdout"].decode(errors="replace"),
+        stderr=tails["stderr"].decode(errors="replace"),
+    )
+
+
+def _started(program: Program, given: bytes) -> subprocess.Popen[bytes]:
+    with tempfile.TemporaryFile() as stdin:  # a pipe would block on a program that does not read
+        stdin.write(given)
+        stdin.seek(0)
+        return subprocess.Popen(  # noqa: S603 - to run the user's program is the purpose
+            program.run,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=program.cwd,
+            env={**os.environ, **program.env},
+            bufsize=0,
+            start_new_session=True,
+        )
+
+
+def _followed(
+    process: subprocess.Popen[bytes], tails: Mapping[str, bytearray], deadline: float
+) -> bool:
+    """True when the program has ended, False when the deadline has passed before."""
+    with selectors.DefaultSelector() as selector:
+        for name, pipe in _pipes(process):
+            os.set_blocking(pipe, False)
+            selector.register(pipe, selectors.EVENT_READ, name)
+        while selector.get_map():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            for key, _ in selector.select(min(left_s, _TICK_S)):
+                if not _read(key.fd, key.data, tails):
+                    selector.unregister(key.fd)
+            if process.poll() is not None:
+                return True  # its children may hold the pipes for ever
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(max(0.0, deadline - time.monotonic()))
+    return process.returncode is not None
+
+
+def _read(pipe: int, name: str, tails: Mapping[str, bytearray]) -> bool:
+    """Takes what is in a pipe that is ready; False at its end."""
+    chunk = os.read(pipe, _CHUNK)
+    tail = tails[name]
+    tail += chunk
+    del tail[: max(0, len(tail) - _TAIL[name])]
+    return bool(chunk)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ends the whole group: at once what outlived its leader, after a grace what did not."""
+    try:
+        if process.poll() is None:
+            _signal(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
+    finally:
+        _signal(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _drain(process: subprocess.Popen[bytes], tails: Mapping[str, bytearray]) -> None:
+    """Takes the last words from the pipes, which a stranger may hold open, and closes them."""
+    for name, pipe in _pipes(process):
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_TAIL[name] // _CHUNK + 1):
+                if not _read(pipe, name, tails):
+                    break
+    for end in (process.stdout, process.stderr):
+        if end is not None:
+            end.close()
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, int]]:
+    for name, end in (("stdout", process.stdout), ("stderr", process.stderr)):
+        assert end is not None
+        yield name, end.fileno()
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)

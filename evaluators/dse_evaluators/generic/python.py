@@ -1,0 +1,191 @@
+"""Any function of Python that tells metrics of a design, or of whole columns of designs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Array, Floats, Ints
+from dse.errors import EvaluationError, InfeasibleError, PluginError, nearest
+from dse.protocols import EVERYTHING
+from dse_evaluators.generic.answer import Answer, columns_of, invalid, readings, shown
+from dse_evaluators.generic.options import kind_of, metrics_of, reads_of
+
+_GROUP = "dse.functions"
+
+Function = Callable[..., Any]  # what it returns is judged when it has returned
+
+
+class Python:
+    """Calls a function with the parameters by name; it returns a mapping from metrics to numbers.
+
+    A number may come with its standard error, as a tuple: ``{"power": (3.1, 0.2)}``. The function
+    raises :class:`~dse.errors.InfeasibleError` for a design that cannot exist. A parameter that is
+    inactive in a design is not passed, so that the function's own default holds.
+
+    Args:
+        function: the name of an entry point of the group ``dse.functions``, or the function.
+        metrics: the unit of each metric that the function tells.
+        reads: the parameters to pass; those of the function's signature where not given.
+        kind: ``modelled`` for a function that is free and exact.
+        batch: the function takes columns of numpy, each (n,), and returns columns.
+        version: to be changed whenever the function's numbers change; where not given, that of
+            the distribution that registers the function.
+    """
+
+    units: Mapping[str, str] = {}
+
+    def __init__(
+        self,
+        *,
+        function: str | Function,
+        metrics: Mapping[str, str],
+        reads: Sequence[str] | None = None,
+        kind: str = "measured",
+        batch: bool = False,
+        version: str | None = None,
+    ) -> None:
+        self.provides = metrics_of(metrics)
+        self.kind = kind_of(kind)
+        self._function, its_version = _found(function)
+        self._batch = batch
+        self.version = its_version if version is None else str(version)
+        if reads is None:
+            self.reads, self.optional = _signature(_loaded(self._function))
+        else:
+            self.reads, self.optional = reads_of(reads), frozenset[str]()
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        function = _loaded(self._function)
+        wanted = batch.names if EVERYTHING in self.reads else self.reads | self.optional
+        view = batch.renamed({name: name for name in wanted})
+        if self._batch:
+            return self._in_columns(function, view)
+        answers = [self._of(function, view.row(row)) for row in range(len(view))]
+        return columns_of(answers, tuple(self.provides))
+
+    def _of(self, function: Function, design: Mapping[str, Any]) -> Answer:
+        try:
+            said = function(**design)
+        except InfeasibleError as error:
+            return Fault(kind="infeasible", reason=error.problem)
+        except Exception as error:  # noqa: BLE001 - whatever it raises costs this row only
+            return Fault(kind="raised", reason=f"{type(error).__name__}: {error}")
+        return readings(said, tuple(self.provides))
+
+    def _in_columns(self, function: Function, batch: Batch) -> Metrics:
+        nothing = np.full(len(batch), np.nan)
+        columns = {name: nothing.copy() for name in self.provides}
+        spread = {name: nothing.copy() for name in self.provides}
+        for rows, active in _by_activity(batch):
+            size = len(rows)
+            said = function(**{name: batch[name][rows] for name in active})
+            for name in self.provides:
+                value, error = _told(said, name)
+                columns[name][rows] = _column(name, value, size)
+                if error is not None:
+                    spread[name][rows] = _column(f"the spread of {name}", error, size)
+        return Metrics(
+            columns=columns,
+            spread={name: column for name, column in spread.items() if not np.isnan(column).all()},
+            faults=_faults(columns),
+        )
+
+
+def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
+    """The rows grouped by which parameters are active, so that no call sees a filler."""
+    names = sorted(batch.names)
+    present = np.array([~batch.absent(name) for name in names]).reshape(len(names), len(batch)).T
+    patterns, group = np.unique(present, axis=0, return_inverse=True)
+    for place, pattern in enumerate(patterns):
+        active = [name for name, is_active in zip(names, pattern, strict=True) if is_active]
+        yield np.flatnonzero(group.reshape(-1) == place), active
+
+
+def _told(said: Any, name: str) -> tuple[Any, Any]:
+    if not isinstance(said, Mapping):
+        raise EvaluationError(f"expected a mapping from metrics to columns, got {shown(said)}")
+    if name not in said:
+        has = ", ".join(map(str, said)) or "nothing"
+        raise EvaluationError(f"the metric {name!r} is missing; there is {has}")
+    value = said[name]
+    return value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+
+
+def _column(name: str, said: Any, size: int) -> Floats:
+    values: Array = np.asarray(said)
+    if values.dtype.kind not in "iuf":
+        raise EvaluationError(f"{name} is {shown(said)}, which are no numbers")
+    if values.shape not in ((), (size,)):
+        raise EvaluationError(f"{name} has the shape {values.shape} for {size} designs")
+    return np.broadcast_to(values.astype(np.float64), (size,))
+
+
+def _faults(columns: Mapping[str, Floats]) -> dict[int, Fault]:
+    return {
+        row: invalid(f"{name} is {values[row]}, which is not finite")
+        for name, values in columns.items()
+        for row in np.flatnonzero(~np.isfinite(values)).tolist()
+    }
+
+
+def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
+    """What a function cannot do without, and what it has a default for.
+
+    Raises:
+        PluginError: its parameters have no names to pass them by.
+    """
+    hint = "say reads: [...], or wrap it in a function with named parameters"
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError as error:
+        raise PluginError(f"{shown(function)} has no signature", hint=hint) from error
+    if any(p.kind is p.POSITIONAL_ONLY for p in parameters):
+        raise PluginError(f"{shown(function)} takes its parameters by place", hint=hint)
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    needed = frozenset(p.name for p in named if p.default is p.empty)
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        needed |= {EVERYTHING}
+    return needed, frozenset(p.name for p in named) - needed
+
+
+def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:
+    """The function or the entry point of that name, with its version; nothing is imported yet.
+
+    Raises:
+        PluginError: there is no entry point of that name, or what was given cannot be called.
+    """
+    if not isinstance(function, str):
+        return _loaded(function), "1"
+    points = {point.name: point for point in entry_points(group=_GROUP)}
+    if function not in points:
+        raise PluginError(f"there is no function {function!r}", hint=nearest(function, points))
+    found = points[function]
+    alone = EntryPoint(name=found.name, value=found.value, group=found.group)  # can be pickled
+    return alone, found.dist.version if found.dist else "1"
+
+
+def _loaded(function: EntryPoint | Function) -> Function:
+    """The function itself; an entry point is imported when it is first needed.
+
+    Raises:
+        PluginError: it cannot be imported, or cannot be called.
+    """
+    loaded = function
+    if isinstance(function, EntryPoint):
+        try:
+            loaded = function.load()
+        except (ImportError, AttributeError) as error:
+            raise PluginError(
+                f"the function {function.name!r} cannot be imported: {error}",
+                hint=f"it is {function.value}; is its extra installed?",
+            ) from error
+    if not callable(loaded):
+        raise PluginError(f"{shown(loaded)} cannot be called", hint="give a function or its name")
+    return loaded

@@ -1,0 +1,153 @@
+"""Designs that somebody measured before: a look-up in a CSV or Parquet file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Floats, Ints
+from dse.errors import PluginError
+from dse_evaluators.generic.options import kind_of, metrics_of, texts_of
+from dse_evaluators.generic.table_file import TableFile, read_table
+
+_MISSING = Fault(kind="infeasible", reason="not in the table")
+
+Key = float | str | None  # None: the parameter is absent
+
+
+class Table:
+    """Tells what a file holds for a design, and that a design which it lacks cannot be had.
+
+    Rows of the same design are repeated measurements: their mean is told, with its standard
+    error. An empty cell in a parameter's column means that the parameter is absent. Values are
+    compared as numbers where they read as numbers, so that ``8``, ``8.0`` and ``"8"`` are one.
+
+    Args:
+        file: a ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet`` file with a header.
+        metrics: the unit of each column that is a metric.
+        reads: the columns that are parameters; all others where not given.
+        kind: ``modelled`` for a table that costs nothing to look up and holds every design.
+    """
+
+    optional: frozenset[str] = frozenset()
+    units: Mapping[str, str] = {}
+
+    def __init__(
+        self,
+        *,
+        file: str,
+        metrics: Mapping[str, str],
+        reads: Sequence[str] | None = None,
+        kind: str = "measured",
+    ) -> None:
+        self.provides = metrics_of(metrics)
+        self.kind = kind_of(kind)
+        table = read_table(file)
+        table.check_columns("metrics", tuple(self.provides))
+        self._names = _names(table, tuple(self.provides), reads)
+        self.reads = frozenset(self._names)
+        self.version = table.digest
+        self._rows, place = _indexed(table, self._names)
+        self._mean, self._spread = {}, {}
+        for name in self.provides:
+            self._mean[name], self._spread[name] = _summary(table.numbers(name), place)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        keys = zip(*(_keys(batch, name) for name in self._names), strict=True)
+        places = np.array([self._rows.get(key, -1) for key in keys], dtype=np.int64)
+        missing = places < 0
+        spread = {name: column[places] for name, column in self._spread.items()}
+        return Metrics(
+            columns={name: np.where(missing, np.nan, c[places]) for name, c in self._mean.items()},
+            spread={
+                name: np.where(missing, np.nan, column)
+                for name, column in spread.items()
+                if not np.isnan(column).all()
+            },
+            faults=dict.fromkeys(np.flatnonzero(missing).tolist(), _MISSING),
+        )
+
+
+def _names(
+    table: TableFile, metrics: Sequence[str], reads: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The columns that are parameters.
+
+    Raises:
+        PluginError: there is none, or one is a metric as well.
+        SpecError: the table lacks one.
+    """
+    names = [c for c in table.columns if c not in metrics] if reads is None else reads
+    names = texts_of("reads", names)
+    table.check_columns("reads", names)
+    both = next((name for name in names if name in metrics), None)
+    if both is not None:
+        raise PluginError(f"{both!r} is a metric and a reading", hint="take it out of one")
+    if not names:
+        raise PluginError("no column is left to tell designs by", hint="name them: reads: [...]")
+    return tuple(sorted(set(names)))
+
+
+def _indexed(table: TableFile, names: Sequence[str]) -> tuple[dict[tuple[Key, ...], int], Ints]:
+    """The number of each distinct design, and that of the design in each row, (r,)."""
+    columns = [[_key(value) for value in table.values(name)] for name in names]
+    numbers: dict[tuple[Key, ...], int] = {}
+    place = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
+    return numbers, np.array(place, dtype=np.int64)
+
+
+def _summary(
+    values: Floats,  # (r,)
+    place: Ints,  # (r,)
+) -> tuple[Floats, Floats]:
+    """Mean and standard error, each per design; the error of a single row is NaN."""
+    count = np.bincount(place)
+    mean = np.bincount(place, values) / count
+    squares = np.bincount(place, (values - mean[place]) ** 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return mean, np.sqrt(squares / (count - 1) / count)
+
+
+def _keys(batch: Batch, name: str) -> list[Key]:
+    """The keys of one parameter in all rows; each distinct value is looked at once."""
+    if name not in batch:
+        return [None] * len(batch)
+    column = batch.columns[name]
+    if column.codes is not None:
+        known = np.array([*(_key(value) for value in column.domain), None], dtype=object)
+        return known[column.codes].tolist()
+    values = column.values.tolist()
+    distinct = {value: _key(value) for value in dict.fromkeys(values)}
+    keys: list[Key] = [distinct[value] for value in values]
+    if column.absent is not None:
+        for row in np.flatnonzero(column.absent).tolist():
+            keys[row] = None
+    return keys
+
+
+def _key(value: Any) -> Key:
+    """A value as a dictionary can find it: whatever reads as a number is one.
+
+    Numbers are cut to 14 digits, so that a conversion between units does not hide a design.
+    """
+    if value is None:
+        return None
+    number = _number(value)
+    return str(value).strip() if number is None else float(f"{number:.14g}")
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, Real):
+        return float(value)
+    try:
+        number = float(str(value))
+    except ValueError:
+        words = {"true": 1.0, "false": 0.0}
+        return words.get(str(value).strip().lower())
+    return number if math.isfinite(number) else None

@@ -1,0 +1,123 @@
+"""The columns of a CSV or Parquet file, with whatever is wrong in them told by name and row."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import SpecError, nearest
+
+_CSV = (".csv", ".csv.gz", ".tsv")
+_PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """A table in memory, with the file's digest as its version."""
+
+    path: Path
+    columns: tuple[str, ...]
+    digest: str
+    arrow: Any  # a pyarrow.Table
+
+    def check_columns(self, what: str, names: Sequence[str]) -> None:
+        """Nothing, if the table has all these columns.
+
+        Raises:
+            SpecError: for the first that it lacks.
+        """
+        for name in names:
+            if name not in self.columns:
+                raise SpecError(
+                    f"{self.path} has no column {name!r}, which {what} names",
+                    hint=nearest(name, self.columns),
+                )
+
+    def values(self, name: str) -> list[Any]:
+        """A column as plain Python values; an empty cell is ``None``.
+
+        Raises:
+            SpecError: a cell is no number that a design could have.
+        """
+        values: list[Any] = self.arrow.column(name).to_pylist()
+        for row, value in enumerate(values, start=1):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise self._wrong(name, row, f"is {value}, which is not finite")
+        return values
+
+    def numbers(self, name: str) -> Floats:
+        """A column of finite numbers, (r,).
+
+        Raises:
+            SpecError: a cell is empty, no number, or not finite.
+        """
+        values = self.values(name)
+        for row, value in enumerate(values, start=1):
+            if value is None:
+                raise self._wrong(name, row, "is empty")
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise self._wrong(name, row, f"is {value!r}, which is no number")
+        return np.array(values, dtype=np.float64)
+
+    def _wrong(self, name: str, row: int, what: str) -> SpecError:
+        return SpecError(
+            f"{self.path}, row {row}: {name} {what}", hint="mend the cell, or leave the row out"
+        )
+
+
+def read_table(file: str) -> TableFile:
+    """The table in a file, by the ending of its name.
+
+    Raises:
+        SpecError: there is no such file, or it is no table with at least one row.
+    """
+    path = Path(file)
+    if not path.is_file():
+        beside = [one.name for one in path.parent.glob("*") if one.is_file()]
+        raise SpecError(f"there is no file {file}", hint=nearest(path.name, beside))
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+    arrow = _arrow(path)
+    columns = tuple(arrow.column_names)
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise SpecError(f"{path} has two columns {twice!r}", hint="rename or remove one")
+    if not arrow.num_rows:
+        raise SpecError(f"{path} has no rows", hint="a table needs a design to tell of")
+    return TableFile(path=path, columns=columns, digest=digest, arrow=arrow)
+
+
+def _arrow(path: Path) -> Any:
+    import pyarrow as pa
+
+    try:
+        if path.name.endswith(_PARQUET):
+            from pyarrow import parquet
+
+            return parquet.read_table(path)
+        if path.name.endswith(_CSV):
+            return _csv(path)
+    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise SpecError(f"{path} cannot be read as a table: {first}") from error
+    raise SpecError(
+        f"{path} is neither CSV nor Parquet by its name",
+        hint=f"known endings: {', '.join(_CSV + _PARQUET)}",
+    )
+
+
+def _csv(path: Path) -> Any:
+    from pyarrow import csv
+
+    return csv.read_csv(
+        path,
+        parse_options=csv.ParseOptions(delimiter="\t" if path.name.endswith(".tsv") else ","),
+        convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
+    )

@@ -1,0 +1,57 @@
+"""A small process that outlives its driver just long enough to kill what the driver started.
+
+A driver that is killed by SIGKILL cannot tidy up. Linux can signal a child whose parent died
+(``PR_SET_PDEATHSIG``), but not the child's children, and setting it needs code between fork and
+exec, which is not safe in a process with threads. The warden holds the read end of a pipe whose
+write end is the driver's: the end of the pipe is the death of the driver, on every Unix.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from types import TracebackType
+from typing import Self
+
+_PROGRAM = f"""
+import os, sys
+groups = [int(line) for line in sys.stdin]
+for group in groups[-1:]:
+    try:
+        os.killpg(group, {int(signal.SIGKILL)})
+    except (ProcessLookupError, PermissionError):
+        pass
+"""
+
+
+class Warden:
+    """Kills the process group that it was last told of when this process dies."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(  # noqa: S603 - a constant program
+            [sys.executable, "-I", "-S", "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+        return self
+
+    def watch(self, group: int) -> None:
+        """Kill this group, and no earlier one, should this process die from now on."""
+        assert self._process.stdin is not None
+        os.write(self._process.stdin.fileno(), f"{group}\n".encode())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()

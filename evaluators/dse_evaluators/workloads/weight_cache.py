@@ -1,0 +1,66 @@
+"""Trained weights on disk: written at once or not at all, and doubted when read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[np.float32]]
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def folder() -> Path:
+    """Where weights are kept: ``$DSE_CACHE``, else ``~/.cache/dse-engine``."""
+    chosen = os.environ.get("DSE_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "dse-engine"
+
+
+def cached(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays of that name, made where there is no sound file of them.
+
+    A cache that cannot be written costs the next process its time, and nothing else.
+    """
+    path = folder() / f"{name}.npz"
+    found = _read(path, shapes)
+    if found is not None:
+        return found
+    arrays = make()
+    try:
+        _write(path, arrays)
+    except OSError:
+        return arrays
+    return arrays
+
+
+def _read(path: Path, shapes: Shapes) -> Arrays | None:
+    """The arrays of the file; ``None`` if it is missing, damaged or of other shapes."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile):
+        return None
+    sound = {key: array.shape for key, array in arrays.items()} == dict(shapes) and all(
+        array.dtype == np.float32 and np.isfinite(array).all() for array in arrays.values()
+    )
+    return arrays if sound else None
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    """All or nothing: another process sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".draft")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise

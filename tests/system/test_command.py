@@ -1,0 +1,217 @@
+"""The command line as a user meets it: results, exit codes, and no traceback for a mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SPACE = """
+space: toy
+parameters:
+  x: {ordinal: [1, 2, 3, 4, 5, 6, 7, 8]}
+  y: {ordinal: [1, 2, 3, 4, 5, 6, 7, 8]}
+  mode: {choice: [fine, raise, hang, rubbish, nan, inf, missing, killed, impossible]}
+constraints:
+  - mode == 'fine' or x == y
+"""
+
+STUDY = """
+study: toy
+question: Which x and y?
+space: space.yaml
+evaluators:
+  board: {use: command, run: [PYTHON, -S, -E, board.py], metrics: {time: ms, loss: ''}, timeout: 1 s}
+objectives:
+  - minimize: board.time
+  - minimize: board.loss
+reference: {board.time: 0.1 s, board.loss: 100}
+optimizer: exhaustive
+executor: {use: processes, workers: 2}
+"""
+
+BOARD = """
+import json, os, signal, sys, time
+d = json.load(sys.stdin)
+m = d["mode"]
+if m == "raise": raise SystemExit("the board is on fire")
+if m == "hang": time.sleep(60)
+if m == "rubbish": print("hello"); sys.exit()
+if m == "killed": os.kill(os.getpid(), signal.SIGKILL)
+if m == "impossible": print(json.dumps({"infeasible": "too hot"})); sys.exit()
+time_ms = {"nan": float("nan"), "inf": float("inf")}.get(m, d["x"] + 0.1 * d["y"])
+answer = {"time": time_ms, "loss": {"value": 9.0 - d["x"] + (d["y"] - 4) ** 2, "spread": 0.1}}
+if m == "missing": del answer["loss"]
+print(json.dumps(answer))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    (tmp_path / "space.yaml").write_text(SPACE)
+    (tmp_path / "board.py").write_text(BOARD)
+    (tmp_path / "study.yaml").write_text(STUDY.replace("PYTHON", sys.executable))
+    return tmp_path
+
+
+def dse(folder: Path, *words: str, code: int = 0) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "COLUMNS": "160", "OMP_NUM_THREADS": "1"}
+    environment.pop("DSE_STORAGE", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "dse", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_a_study_survives_whatever_its_evaluator_does(folder):
+    dse(folder, "run", "study.yaml")
+    trials = json.loads(dse(folder, "trials", "toy", "--format", "json").stdout)["trials"]
+    assert len(trials) == 64 + 8 * 8
+    by_mode = {}
+    for trial in trials:
+        fault = trial["fault"] or {"kind": "", "reason": ""}
+        by_mode.setdefault(trial["design"]["mode"], set()).add((trial["state"], fault["kind"]))
+    assert by_mode == {
+        "fine": {("done", "")},
+        "raise": {("failed", "raised")},
+        "hang": {("failed", "timeout")},
+        "rubbish": {("failed", "invalid")},
+        "nan": {("failed", "invalid")},
+        "inf": {("failed", "invalid")},
+        "missing": {("failed", "invalid")},
+        "killed": {("failed", "crashed")},
+        "impossible": {("infeasible", "infeasible")},
+    }
+    reasons = {t["design"]["mode"]: t["fault"]["reason"] for t in trials if t["fault"]}
+    assert "the board is on fire" in reasons["raise"]
+    assert "too hot" in reasons["impossible"]
+    assert "loss" in reasons["missing"]
+
+    front = json.loads(dse(folder, "front", "toy", "--format", "json").stdout)
+    assert front["exact"] is True
+    assert front["reference_point"] == [100.0, 100.0]
+    assert [o["unit"] for o in front["objectives"]] == ["ms", ""]
+    assert {(e["design"]["x"], e["design"]["y"]) for e in front["front"]} >= {(1, 4), (8, 4)}
+    assert "8 designs" in dse(folder, "status", "toy").stdout or front["front"]
+
+    dse(folder, "report", "toy", "-o", "toy.html")
+    assert (folder / "toy.html").stat().st_size > 1_000_000
+    again = dse(folder, "run", "study.yaml")
+    assert "no design is left" in again.stderr
+
+
+@pytest.mark.slow
+def test_a_changed_study_is_refused_with_the_part_that_changed(folder):
+    dse(folder, "run", "study.yaml", "--trials", "2", "--executor", "serial", "--quiet")
+    study = folder / "study.yaml"
+    study.write_text(study.read_text().replace("minimize: board.loss", "maximize: board.loss"))
+    told = dse(folder, "run", "study.yaml", code=2).stderr
+    assert "asks something else: objectives" in told
+    assert "--name" in told
+
+
+@pytest.mark.slow
+def test_studies_are_listed_compared_and_forgotten(folder):
+    for name, seed in (("one", "1"), ("two", "2")):
+        text = (folder / "study.yaml").read_text().replace("exhaustive", "random")
+        (folder / f"{name}.yaml").write_text(text)
+        words = ["--name", name, "--seed", seed, "--trials", "6", "--executor", "serial", "-q"]
+        dse(folder, "run", f"{name}.yaml", *words)
+    listed = json.loads(dse(folder, "studies", "list", "--format", "json").stdout)
+    assert [(s["study"], s["finished"]) for s in listed] == [("one", 6), ("two", 6)]
+    compared = json.loads(dse(folder, "compare", "one", "two", "--format", "json").stdout)
+    assert compared["reference_point"] == [100.0, 100.0]
+    dse(folder, "trials", "one", "--format", "parquet", "-o", "one.parquet")
+    assert (folder / "one.parquet").read_bytes()[:4] == b"PAR1"
+    assert dse(folder, "front", "one", "--format", "csv").stdout.startswith("trial,")
+    dse(folder, "studies", "delete", "one", "--yes")
+    assert "there is no study 'one'" in dse(folder, "front", "one", code=2).stderr
+
+
+@pytest.mark.slow
+def test_an_interrupted_study_says_how_to_go_on_and_does(folder):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("DSE_STORAGE", None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dse", "run", "study.yaml", "--executor", "serial"],
+        cwd=folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(2.5)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert "go on with: dse resume toy" in told
+    assert "Traceback" not in told
+    before = json.loads(dse(folder, "trials", "toy", "--format", "json").stdout)["trials"]
+    kept = [t for t in before if t["state"] not in ("pending", "running")]
+    assert kept
+    dse(folder, "resume", "toy", "--trials", str(len(before) + 2), "--executor", "serial", "-q")
+    after = json.loads(dse(folder, "trials", "toy", "--format", "json").stdout)["trials"]
+    assert after[: len(kept)] == kept
+    assert len(after) == len(before) + 2
+
+
+@pytest.mark.slow
+def test_one_design_is_evaluated_without_a_study(folder):
+    words = ["evaluate", "study.yaml", "--set", "x=3", "--set", "y=4", "--set", "mode=fine"]
+    told = json.loads(dse(folder, *words, "--format", "json").stdout)
+    assert told["metrics"]["board.time"]["value"] == pytest.approx(3.4)
+    assert told["metrics"]["board.loss"]["spread"] == pytest.approx(0.1)
+    assert not (folder / "dse.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "stduy.yaml"], "did you mean 'study.yaml'"),
+        (["front", "nothing"], "there is no study 'nothing'"),
+        (["resume", "nothing", "--storage", "sqlite:///no/such/folder/x.db"], "no/such/folder"),
+        (["front", "toy", "--storage", "mysql://x"], "did you mean"),
+        (["evaluate", "study.yaml", "--set", "x=9"], "x cannot be 9"),
+        (["evaluate", "study.yaml", "--set", "z=9"], "expected parameter=value"),
+        (["plugins", "show", "nsga3"], "did you mean 'nsga2'"),
+        (["check", "nothing.yaml"], "there is no file"),
+        (["run", "study.yaml", "--executor", "cluster"], "no executor 'cluster'"),
+        (["frnt"], "frnt"),
+        (["run"], "STUDY"),
+    ],
+)
+@pytest.mark.slow
+def test_a_mistake_ends_in_one_message_and_code_two(folder, words, told):
+    assert told in dse(folder, *words, code=2).stderr
+
+
+def test_help_starts_without_any_heavy_library():
+    code = (
+        "import sys; from dse.cli import app; "
+        "heavy = {'torch', 'ax', 'botorch', 'pymoo', 'sqlalchemy', 'plotly', 'pint', 'numpy'}; "
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_checking_the_quickstart_imports_no_torch():
+    code = (
+        "import sys; from typer.testing import CliRunner; from dse.cli.app import app; "
+        "result = CliRunner().invoke(app, ['check', 'library:studies/quickstart.yaml']); "
+        "assert result.exit_code == 0, result.output; "
+        "heavy = {'torch', 'ax', 'botorch', 'pymoo', 'sqlalchemy', 'plotly'}; "
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,39 @@
+"""Every shipped YAML file is sound, and the counts that the catalogue tells are what comes out."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dse.schema.files import Files
+from dse.schema.plan import plan_of
+from dse.schema.space import space_of
+
+ROOT = Path(__file__).parent.parent
+SPACES = sorted((ROOT / "spaces").rglob("*.yaml"))
+STUDIES = sorted((ROOT / "studies").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda p: p.stem)
+def test_a_shipped_space_has_the_count_that_its_catalogue_tells(path):
+    space = space_of(path, Files())
+    name = str(path.relative_to(ROOT / "spaces"))
+    (row,) = [x for x in (ROOT / "spaces/README.md").read_text().splitlines() if f"`{name}`" in x]
+    parameters, count = re.findall(r"\| ([\d,]+) (?=\|)", row)
+    assert int(parameters) == len(space.parameters)
+    assert int(count.replace(",", "")) == space.count()
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.stem)
+def test_a_shipped_study_is_sound_and_in_the_catalogue(path):
+    plan = plan_of(path)
+    assert plan.question
+    assert f"`{path.name}`" in (ROOT / "studies/README.md").read_text()
+
+
+def test_the_quickstart_asks_a_real_codesign_question():
+    space = plan_of(ROOT / "studies/quickstart.yaml").problem.space
+    assert len(space.parameters) >= 10
+    assert space.conditions
+    assert space.constraints
+    assert space.count() > 10_000_000
