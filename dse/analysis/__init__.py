@@ -1,1 +1,1 @@
-"""What trials say: indicators and comparisons."""
+"""What a record says: how the hypervolume grew, and how studies of one question compare."""

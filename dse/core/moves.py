@@ -22,6 +22,7 @@ LISTED_ROWS = 50_000
 _TRIES = 256
 _CROSSOVER_INDEX = 15.0
 _MUTATION_INDEX = 20.0
+_LEAST_MOVE = 1e-9
 
 
 def crossed(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generator) -> Batch:
@@ -39,35 +40,40 @@ def mutated(
 ) -> Batch:
     """Each design with one or more of its components and reals moved a step.
 
-    Args:
-        chance: of each component and real to move, beside the one that always does;
-            by default one in as many as there are.
+    One always moves, and each other with ``chance``: by default one in as many as there are.
+    What stayed where it was is left out: its reals would come back with another rounding, and
+    pass for a new design.
     """
     legal = space.legal
     if not space.coordinates:
-        return batch
+        return batch.take(np.arange(0))
     moves = rng.random((len(batch), space.coordinates)) < (chance or 1 / space.coordinates)
     moves[np.arange(len(batch)), rng.integers(space.coordinates, size=len(batch))] = True
     codes = []
+    moved = np.zeros(len(batch), dtype=bool)
     for place, component in enumerate(legal.components):
-        rows = legal.codes(component, batch)
+        before = legal.codes(component, batch)
+        after = before.copy()
         for row in np.flatnonzero(moves[:, place]):
-            rows[row] = _stepped(component, rows[row], rng)
-        codes.append(rows)
-    shares = _shaken(legal.shares(batch), moves[:, len(legal.components) :], rng)
-    return legal.assembled(codes, shares)
+            after[row] = _stepped(component, before[row], rng)
+        moved |= (before != after).any(axis=1)
+        codes.append(after)
+    shares = legal.shares(batch)
+    shaken = _shaken(shares, moves[:, len(legal.components) :], rng)
+    for place, real in enumerate(legal.reals):
+        moved |= (np.abs(shaken - shares)[:, place] > _LEAST_MOVE) & ~batch.absent(real.name)
+    return legal.assembled([rows[moved] for rows in codes], shaken[moved])
 
 
 def nearest(
     component: Component,
+    rows: Codes,  # (r, k)
     wanted: Codes,  # (n, k)
 ) -> Codes:
-    """The legal combinations nearest to the wanted ones, (n, k); the component has a table.
+    """Of the component's combinations ``rows`` the nearest to each wanted one, (n, k).
 
     A parameter that is inactive in a combination may be wanted as anything.
     """
-    assert component.rows is not None
-    rows = component.rows
     return np.stack([rows[int(np.argmin(_steps(component, rows, row)))] for row in wanted])
 
 
@@ -107,7 +113,7 @@ def _mixed(
     children[inside & legal] = mix[inside & legal]
     broken = inside & ~legal
     if component.rows is not None and len(component.rows) <= LISTED_ROWS and broken.any():
-        children[broken] = nearest(component, mix[broken])
+        children[broken] = nearest(component, component.rows, mix[broken])
     return children
 
 
@@ -173,7 +179,7 @@ def _blended(
     draw = rng.random(mothers.shape)
     power = 1 / (_CROSSOVER_INDEX + 1)
     ratio = np.where(draw <= 0.5, (2 * draw) ** power, (0.5 / (1 - draw)) ** power)
-    blend = 0.5 * ((1 + ratio) * one + (1 - ratio) * other)
+    blend = np.where(one == other, one, 0.5 * ((1 + ratio) * one + (1 - ratio) * other))
     return np.clip(np.where(rng.random(mothers.shape) < 0.5, blend, one), 0, 1)
 
 

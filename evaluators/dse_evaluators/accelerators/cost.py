@@ -16,6 +16,7 @@ from dse_evaluators.accelerators.circuits import (
 from dse_evaluators.accelerators.edges import edges
 from dse_evaluators.accelerators.knobs import Settings
 from dse_evaluators.accelerators.technology import (
+    NOMINAL_V,
     SRAM_AREA_MM2,
     SRAM_BUS_BITS,
     SRAM_READ_J,
@@ -34,7 +35,16 @@ class Technology:
 
 
 def costs(totals: Totals, knobs: Settings, technology: Technology) -> Mapping[str, Floats]:
-    """Latency, energy by part, power and area; all in SI but for mm2."""
+    """Latency, energy by part, power and area; all in SI but for mm2.
+
+    The chip's switching energy goes with the square of its voltage, its leakage power with the
+    voltage (the current's own dependence is left out); DRAM has a supply of its own.
+
+    Source:
+        A. Chandrakasan, S. Sheng, R. Brodersen: Low-Power CMOS Digital Design, JSSC 1992,
+        equations 1 and 2.
+    """
+    raised = knobs.voltage / NOMINAL_V
     node = technology.node_nm
     macs_j = totals.macs * (1.0 - knobs.sparsity) * _by_format(mac_energies_j(node), knobs)
     area = knobs.rows * knobs.cols * _by_format(mac_areas_mm2(node), knobs)
@@ -46,10 +56,10 @@ def costs(totals: Totals, knobs: Settings, technology: Technology) -> Mapping[st
         area = area + sram(SRAM_AREA_MM2, size, bus, node)
     latency = totals.cycles / knobs.clock
     parts = {
-        "mac_energy": macs_j,
-        "sram_energy": srams_j,
+        "mac_energy": macs_j * raised**2,
+        "sram_energy": srams_j * raised**2,
         "dram_energy": totals.dram_bytes * technology.dram_j_per_byte,
-        "leakage_energy": area * latency * technology.leakage_w_per_mm2,
+        "leakage_energy": area * latency * technology.leakage_w_per_mm2 * raised,
     }
     energy = sum(parts.values(), start=np.zeros(1))
     return {"latency": latency, "energy": energy, "power": energy / latency, "area": area, **parts}

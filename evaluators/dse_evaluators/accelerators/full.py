@@ -6,7 +6,8 @@ Every buffer has two halves: one serves the array while DRAM fills or empties th
   window unless the dataflow walks the image in order (``os``, ``is``) and the half holds the rows
   of the image that a row of windows spans.
 * Filters: once if what is passed over repeatedly fits in their half (``os``: the filters of one
-  fold, ``is``: all), else in every pass.
+  fold, ``is``: all), else in every pass. With ``resident`` they are never read where the whole
+  network's weights fit in the filter buffer: it runs the same network again and again.
 * Outputs: written once. Partial sums stay in the array (``os``) or in the output buffer's half if
   those of a column of folds fit; else they go to DRAM and come back, for every fold: a layer is
   not cut into blocks of rows that would fit.
@@ -60,12 +61,17 @@ def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
     schedule = scheduled(flow, product, knobs.rows, knobs.cols)
     word = words(knobs)
     inputs = _input_bytes(flow, product, schedule, knobs=knobs, word=word)
-    weights = _weight_bytes(flow, product, schedule, knobs=knobs, word=word)
+    size = product.k * product.n * word.weight
+    resident = _resident(network.total(size), knobs)
+    weights = np.where(
+        resident, 0.0, _weight_bytes(flow, product, schedule, knobs=knobs, word=word)
+    )
     final = product.m * product.n * word.input
     partial = product.m * product.n * (schedule.partials - 1.0) * ACCUMULATOR_BYTES
     spilled = np.where(_partials_fit(schedule, knobs), 0.0, partial)
     dram = inputs + weights + final + 2.0 * spilled
-    stalls = _stall_cycles(dram, _first_bytes(flow, schedule, knobs, word), schedule, knobs)
+    begin = _first_bytes(flow, schedule, knobs, _fetched(word, resident))
+    stalls = _stall_cycles(dram, begin, schedule, knobs)
     total = network.total
     stall_cycles = total(stalls)
     buffered = total(final + partial + spilled)
@@ -74,7 +80,7 @@ def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
         stall_cycles=stall_cycles,
         macs=total(product.macs),
         dram_bytes=total(dram),
-        weight_bytes=total(product.k * product.n * word.weight),
+        weight_bytes=total(size),
         ifmap=Traffic(
             read_bytes=total(product.m * product.k * schedule.input_passes * word.input),
             written_bytes=total(inputs),
@@ -104,6 +110,16 @@ def _weight_bytes(
     repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
     fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
     return product.k * product.n * word.weight * np.where(fits, 1.0, schedule.filter_passes)
+
+
+def _resident(size: Floats, knobs: Settings) -> Mask:
+    """Where the weights stay on the chip: they fill both halves, since none replaces another."""
+    return (knobs.resident > 0) & (size <= knobs.filter_sram)
+
+
+def _fetched(word: Words, resident: Mask) -> Words:
+    """The words as DRAM sends them: no weights where they are on the chip already."""
+    return Words(input=word.input, weight=np.where(resident, 0.0, word.weight))
 
 
 def _partials_fit(schedule: Schedule, knobs: Settings) -> Mask:

@@ -10,8 +10,10 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Array, Floats, Value
 from dse.errors import EvaluationError, SpecError, nearest
+from dse.units import converted, quantity
 from dse_evaluators.accelerators.codes import FORMAT_CODES
 from dse_evaluators.accelerators.schedule import FLOWS
+from dse_evaluators.accelerators.technology import NOMINAL_V
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ KNOBS: Mapping[str, Knob] = {
     "filter_keep": Knob(default=1.0),
     "sparsity": Knob(default=0.0),
     "batch": Knob(default=1.0),
+    "voltage": Knob(unit="V", default=NOMINAL_V),
+    "resident": Knob(default=False, words={False: 0.0, True: 1.0}),
 }
 
 SCALESIM_KNOBS = frozenset(
@@ -67,6 +71,8 @@ class Settings:
     filter_keep: Floats
     sparsity: Floats
     batch: Floats
+    voltage: Floats
+    resident: Floats
 
     def take(self, rows: Array) -> Settings:
         """The settings of these rows."""
@@ -99,16 +105,21 @@ def settings(batch: Batch, fixed: Mapping[str, Value]) -> Settings:
 def code(name: str, value: Value) -> float:
     """A setting as a number: a word's place among the words, a number itself.
 
+    A text such as ``1.2 GHz`` is a number in the knob's unit.
+
     Raises:
         SpecError: it is no word that the knob takes, or no number.
     """
-    words = KNOBS[name].words
+    words, unit = KNOBS[name].words, KNOBS[name].unit
     if words is not None:
         if value not in words:
             raise SpecError(
                 f"{name} cannot be {value!r}", hint=nearest(str(value), map(str, words))
             )
         return words[value]
+    told = quantity(value) if isinstance(value, str) and unit else None
+    if told is not None:
+        return converted(*told, unit)
     if isinstance(value, str):
         raise SpecError(f"{name} is a number, not {value!r}")
     return float(value)

@@ -59,7 +59,7 @@ class Systolic:
     that an option sets is not read from the design.
 
     Not modelled: registers, control, wiring and clock tree of the array; vector operations;
-    whether the circuits reach the clock.
+    whether the circuits reach the clock at the voltage (a rule for the space to state).
 
     Args:
         workload: a name of ``workloads.catalogue``.
@@ -80,22 +80,24 @@ class Systolic:
     rows: float | None = None
     cols: float | None = None
     dataflow: str | None = None
-    ifmap_sram: float | None = None
-    filter_sram: float | None = None
-    ofmap_sram: float | None = None
-    clock: float | None = None
-    dram_bandwidth: float | None = None
+    ifmap_sram: float | str | None = None
+    filter_sram: float | str | None = None
+    ofmap_sram: float | str | None = None
+    clock: float | str | None = None
+    dram_bandwidth: float | str | None = None
     weight_format: str | None = None
     activation_format: str | None = None
     filter_keep: float | None = None
     sparsity: float | None = None
     batch: float | None = None
+    voltage: float | str | None = None
+    resident: bool | None = None
     reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(init=False)
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
-    version: str = field(init=False, default="1")
+    version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:
         _check_word("workload", self.workload, WORKLOADS)

@@ -13,6 +13,9 @@ NODES_NM = (22.0, 90.0)
 
 REFERENCE_NM = 45.0
 
+NOMINAL_V = 0.9
+"""The voltage of the energies below: Horowitz 2014, figure 1.1.9."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:

@@ -15,7 +15,14 @@ from dse.core.values import Value
 from dse.errors import PluginError
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.answer import Answer, Reading, columns_of, invalid, readings, shown
-from dse_evaluators.generic.options import kind_of, metrics_of, reads_of, seconds_of, texts_of
+from dse_evaluators.generic.options import (
+    kind_of,
+    metrics_of,
+    reads_of,
+    seconds_of,
+    texts_of,
+    units_of,
+)
 from dse_evaluators.generic.process import Ended, Program, run
 from dse_evaluators.generic.warden import Warden
 
@@ -38,6 +45,8 @@ class Command:
         repeats: runs per design. The median is told, and as spread the larger of the standard
             error of the runs' mean and of what the program itself says of its errors.
         reads: the parameters that the program is shown; all of the space where not given.
+        units: the unit in which a parameter is wanted; without one, in that of the space, which
+            is the coherent one: Hz for MHz.
         cwd: the folder to run in.
         env: what is added to the environment.
         kind: ``modelled`` for a program that is free and exact.
@@ -45,7 +54,6 @@ class Command:
     """
 
     optional: frozenset[str] = frozenset()
-    units: Mapping[str, str] = {}
 
     def __init__(  # noqa: PLR0913 - each is a word of the YAML
         self,
@@ -55,6 +63,7 @@ class Command:
         timeout: float | str = "10 min",
         repeats: int = 1,
         reads: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         kind: str = "measured",
@@ -62,6 +71,7 @@ class Command:
     ) -> None:
         self.provides = metrics_of(metrics)
         self.reads = reads_of(reads)
+        self.units = units_of(units, self.reads)
         self.kind = kind_of(kind)
         self.version = str(version)
         self._program = Program(run=_run_of(run), cwd=cwd, env=_env_of(env))

@@ -56,6 +56,24 @@ def reads_of(reads: Any) -> frozenset[str]:
     return frozenset(texts_of("reads", reads))
 
 
+def units_of(units: Any, readings: frozenset[str]) -> dict[str, str]:
+    """The unit in which each reading is wanted; one that is not named is taken as it comes.
+
+    Raises:
+        PluginError: it is no mapping from readings to texts.
+        SpecError: there is no such unit.
+    """
+    if units is not None and not isinstance(units, Mapping):
+        raise PluginError(f"units is {units!r}", hint="write units: {clock: MHz}")
+    for name, unit in (units or {}).items():
+        if not isinstance(unit, str):
+            raise PluginError(f"the unit of {name!r} is {unit!r}", hint="write a unit such as MHz")
+        if name not in readings and EVERYTHING not in readings:
+            raise PluginError(f"units names {name!r}, no reading", hint=nearest(name, readings))
+        factor(unit)
+    return dict(units or {})
+
+
 def texts_of(option: str, given: Any) -> tuple[str, ...]:
     """The texts of a list.
 

@@ -15,7 +15,7 @@ from dse.core.values import Array, Floats, Ints
 from dse.errors import EvaluationError, InfeasibleError, PluginError, nearest
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.answer import Answer, columns_of, invalid, readings, shown
-from dse_evaluators.generic.options import kind_of, metrics_of, reads_of
+from dse_evaluators.generic.options import kind_of, metrics_of, reads_of, units_of
 
 _GROUP = "dse.functions"
 
@@ -33,13 +33,13 @@ class Python:
         function: the name of an entry point of the group ``dse.functions``, or the function.
         metrics: the unit of each metric that the function tells.
         reads: the parameters to pass; those of the function's signature where not given.
+        units: the unit in which a parameter is wanted; without one, in that of the space, which
+            is the coherent one: Hz for MHz.
         kind: ``modelled`` for a function that is free and exact.
         batch: the function takes columns of numpy, each (n,), and returns columns.
         version: to be changed whenever the function's numbers change; where not given, that of
             the distribution that registers the function.
     """
-
-    units: Mapping[str, str] = {}
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Python:
         function: str | Function,
         metrics: Mapping[str, str],
         reads: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
         kind: str = "measured",
         batch: bool = False,
         version: str | None = None,
@@ -60,6 +61,7 @@ class Python:
             self.reads, self.optional = _signature(_loaded(self._function))
         else:
             self.reads, self.optional = reads_of(reads), frozenset[str]()
+        self.units = units_of(units, self.reads | self.optional)
 
     def evaluate(self, batch: Batch) -> Metrics:
         function = _loaded(self._function)

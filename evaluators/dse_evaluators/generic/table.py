@@ -13,7 +13,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Floats, Ints
 from dse.errors import PluginError
-from dse_evaluators.generic.options import kind_of, metrics_of, texts_of
+from dse_evaluators.generic.options import kind_of, metrics_of, texts_of, units_of
 from dse_evaluators.generic.table_file import TableFile, read_table
 
 _MISSING = Fault(kind="infeasible", reason="not in the table")
@@ -32,11 +32,12 @@ class Table:
         file: a ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet`` file with a header.
         metrics: the unit of each column that is a metric.
         reads: the columns that are parameters; all others where not given.
+        units: the unit in which a parameter is wanted; without one, in that of the space, which
+            is the coherent one: Hz for MHz.
         kind: ``modelled`` for a table that costs nothing to look up and holds every design.
     """
 
     optional: frozenset[str] = frozenset()
-    units: Mapping[str, str] = {}
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Table:
         file: str,
         metrics: Mapping[str, str],
         reads: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
         kind: str = "measured",
     ) -> None:
         self.provides = metrics_of(metrics)
@@ -52,6 +54,7 @@ class Table:
         table.check_columns("metrics", tuple(self.provides))
         self._names = _names(table, tuple(self.provides), reads)
         self.reads = frozenset(self._names)
+        self.units = units_of(units, self.reads)
         self.version = table.digest
         self._rows, place = _indexed(table, self._names)
         self._mean, self._spread = {}, {}

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]
 
+# What numpy and zipfile raise for files that are missing, cut, altered or something else.
+_DAMAGE = (OSError, ValueError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile)
+
 
 def folder() -> Path:
     """Where weights are kept: ``$DSE_CACHE``, else ``~/.cache/dse-engine``."""
@@ -41,9 +44,10 @@ def cached(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
 def _read(path: Path, shapes: Shapes) -> Arrays | None:
     """The arrays of the file; ``None`` if it is missing, damaged or of other shapes."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile):
+        # Numpy leaves a damaged file open that it opened itself.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except _DAMAGE:
         return None
     sound = {key: array.shape for key, array in arrays.items()} == dict(shapes) and all(
         array.dtype == np.float32 and np.isfinite(array).all() for array in arrays.values()

@@ -1,0 +1,121 @@
+"""How far a study had come by what it had spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import moocore
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.core.pareto import hypervolume_trace
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Ints
+
+Spent = NDArray[np.int64] | NDArray[np.float64]
+
+Counted = Literal["measurements", "trials"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The hypervolume after each finished trial, beside all that was spent by then.
+
+    ``seconds`` are those that evaluators worked, whether or not they worked at the same time.
+    """
+
+    counts: Ints  # (n,), cumulative measurements, or trials
+    seconds: Floats  # (n,), cumulative
+    hypervolume: Floats  # (n,)
+
+    @staticmethod
+    def of(
+        problem: Problem,
+        trials: Sequence[Trial],
+        reference_point: Sequence[float] | None,
+        counted: Counted,
+    ) -> Progress:
+        """The progress of these trials.
+
+        Args:
+            problem: the question.
+            trials: in the order in which they were finished; unfinished ones are passed over.
+            reference_point: in the objectives' own units; without one no volume can be told, and
+                it stays zero.
+            counted: what ``counts`` counts.
+        """
+        finished = [trial for trial in trials if trial.state.finished]
+        each = [trial.measured if counted == "measurements" else 1 for trial in finished]
+        volumes = np.zeros(len(finished))
+        if reference_point is not None:
+            fixed = replace(problem, fixed_reference=tuple(reference_point))
+            volumes = hypervolume_trace(fixed, finished)
+        return Progress(
+            counts=np.cumsum(np.array(each, dtype=np.int64)),
+            seconds=np.cumsum([trial.cost_s for trial in finished]),
+            hypervolume=volumes,
+        )
+
+
+def counted_in(trials: Iterable[Trial]) -> Counted:
+    """What progress is counted in: trials, where none of them cost a measurement."""
+    return "measurements" if any(trial.measured for trial in trials) else "trials"
+
+
+def volume_at(
+    spent: Spent,  # (n,), never falling
+    volumes: Floats,  # (n,)
+    grid: Spent,  # (g,)
+) -> Floats:
+    """The hypervolume that had been reached when so much was spent, (g,); zero before the first."""
+    known = np.concatenate([[0.0], volumes])
+    return np.asarray(known[np.searchsorted(spent, grid, side="right")])
+
+
+def spent_to_reach(
+    spent: Spent,  # (n,), never falling
+    volumes: Floats,  # (n,), never falling
+    level: float,
+) -> float | None:
+    """The least that was spent for this hypervolume; ``None`` where it was never reached."""
+    place = int(np.searchsorted(volumes, level, side="left"))
+    return float(spent[place]) if place < len(volumes) else None
+
+
+def igd_plus(
+    losses: Floats,  # (n, m), minimised
+    best: Floats,  # (k, m), minimised
+) -> float | None:
+    """How far the rows are from the best front, on average, in shares of that front's range.
+
+    Source:
+        Ishibuchi, Masuda, Tanigaki, Nojima: Modified Distance Calculation in Generational
+        Distance and Inverted Generational Distance, EMO 2015; computed by moocore.
+    """
+    if not len(losses):
+        return None
+    return float(moocore.igd_plus(_shares(losses, best), ref=_shares(best, best)))
+
+
+def epsilon(
+    losses: Floats,  # (n, m), minimised
+    best: Floats,  # (k, m), minimised
+) -> float | None:
+    """The least step, in shares of the best front's range, by which the rows would cover it.
+
+    Source:
+        Zitzler, Thiele, Laumanns, Fonseca, Grunert da Fonseca: Performance Assessment of
+        Multiobjective Optimizers, 2003, the additive epsilon indicator; computed by moocore.
+    """
+    if not len(losses):
+        return None
+    return float(moocore.epsilon_additive(_shares(losses, best), ref=_shares(best, best)))
+
+
+def _shares(losses: Floats, best: Floats) -> Floats:
+    """The losses with the best front's range as the unit of each objective."""
+    low, span = best.min(axis=0), np.ptp(best, axis=0)
+    return np.asarray((losses - low) / np.where(span > 0, span, 1.0))

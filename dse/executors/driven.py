@@ -1,0 +1,171 @@
+"""The driver's side of one worker process."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from types import ModuleType
+
+from dse.core.trial import Outcome
+from dse.executors.failures import failed, raised
+from dse.executors.process_tree import end
+from dse.executors.worker import READY, serve
+from dse.protocols import Task
+
+START_TIMEOUT_S = 300.0
+"""How long a worker may take to import what it needs; the limit of a task begins after that."""
+
+_EXIT_S = 5.0
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+class Driven:
+    """A worker with a pipe of its own, so that no other worker's death can touch its task.
+
+    It is spawned and never forked: a fork of a process whose libraries run threads can stop dead.
+    """
+
+    def __init__(self, work: bytes) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.task: Task | None = None
+        self._ready = False
+        self._since = time.monotonic()
+        self._pipe: Connection[Task, bytes]
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(work, theirs), name="dse-worker")
+        with _one_thread(), _main_if(b"__main__" in work):
+            self._process.start()
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        """True while it can take a task."""
+        return self._process.is_alive() and not self._pipe.closed
+
+    @property
+    def signs(self) -> list[Connection[Task, bytes] | int]:
+        """What to wait for: an answer, or the end of the process."""
+        return [self._pipe, self._process.sentinel]
+
+    def left_s(self, timeout_s: float | None) -> float:
+        """Time until its task is overdue."""
+        limit_s = START_TIMEOUT_S if not self._ready else timeout_s
+        return math.inf if limit_s is None else self._since + limit_s - time.monotonic()
+
+    def take(self, task: Task) -> None:
+        """Begin a task; only one that is free may."""
+        self.task = task
+        if self._ready:
+            self._since = time.monotonic()
+        with suppress(OSError):  # it has just died: that shows when its outcome is asked for
+            self._pipe.send(task)
+
+    def outcome(self, timeout_s: float | None) -> Outcome | None:
+        """What became of its task; ``None`` while it is at work."""
+        over = not self._process.is_alive()  # asked first: what it said before it died counts
+        try:
+            while self._pipe.poll():
+                answer = self._pipe.recv_bytes()
+                if answer != READY:
+                    return _read(answer)
+                self._ready = True
+                self._since = time.monotonic()
+        except (EOFError, OSError):
+            over = True
+        if over:
+            return self._crashed()
+        return None if self.left_s(timeout_s) > 0 else self._overdue(timeout_s)
+
+    def end(self) -> None:
+        """Kill it with all that it started."""
+        if self._process.pid is not None and not self._pipe.closed:
+            end(self._process.pid)
+            self._process.join()
+            self._pipe.close()
+
+    def _crashed(self) -> Outcome:
+        spent_s = time.monotonic() - self._since
+        self._process.join(_EXIT_S)
+        code = self._process.exitcode
+        self.end()
+        return failed("crashed", f"its worker {_death(code)}", spent_s)
+
+    def _overdue(self, timeout_s: float | None) -> Outcome:
+        spent_s = time.monotonic() - self._since
+        self.end()
+        if not self._ready:
+            return failed("crashed", f"its worker did not start in {START_TIMEOUT_S:g} s", spent_s)
+        return failed("timeout", f"no outcome after {timeout_s:g} s", spent_s)
+
+
+def _death(code: int | None) -> str:
+    match code:
+        case None:
+            return "closed its pipe"
+        case -9:
+            return "was ended by SIGKILL; was memory short?"
+        case _ if code < 0:
+            return f"was ended by {_signal_name(-code)}"
+        case _:
+            return f"exited with status {code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _read(answer: bytes) -> Outcome:
+    try:
+        outcome: Outcome = pickle.loads(answer)  # noqa: S301 - from our own worker
+    except Exception as error:  # noqa: BLE001 - a class that only the worker can import
+        return raised(error)
+    return outcome
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread per worker for all numeric libraries, unless the user said otherwise.
+
+    They read it when they are imported, and a spawned process imports before it runs our first
+    line: so it must be in the environment that it is born with.
+    """
+    unset = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
+    try:
+        yield
+    finally:
+        for name in unset:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def _main_if(needed: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a sentence
+    """The main module hidden, where a worker has no need to import it again.
+
+    A spawned process imports the main script: slow for a command, impossible for standard input,
+    and without end for a script that lacks ``if __name__ == "__main__"``.
+    """
+    main = sys.modules["__main__"]
+    if not needed:
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

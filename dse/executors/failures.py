@@ -1,0 +1,26 @@
+"""Outcomes of tasks whose work did not give one."""
+
+from __future__ import annotations
+
+from dse.core.metric import Fault, FaultKind
+from dse.core.trial import Outcome, State
+from dse.protocols import Task, Work
+
+
+def failed(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
+    """The outcome of a task that was lost."""
+    return Outcome(state=State.FAILED, fault=Fault(kind=kind, reason=reason), cost_s=cost_s)
+
+
+def raised(error: BaseException) -> Outcome:
+    """The outcome of a task whose work raised."""
+    return failed("raised", f"{type(error).__name__}: {error}")
+
+
+def alone(work: Work, task: Task) -> Outcome:
+    """What the work makes of one task, whatever it raises."""
+    try:
+        (outcome,) = work([task])
+    except Exception as error:  # noqa: BLE001 - whatever work raises costs its task only
+        return raised(error)
+    return outcome

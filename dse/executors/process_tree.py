@@ -1,0 +1,41 @@
+"""Ending a process together with all that it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+
+def end(pid: int) -> None:
+    """Kill the descendants of a process, the group that it leads or led, and itself.
+
+    Where there is no ``/proc``, descendants that left the group live on.
+    """
+    for member in descendants(pid):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(member, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def descendants(pid: int) -> list[int]:
+    """The children of a process, their children and so on, as far as ``/proc`` tells."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            children[_parent(stat.read_text())].append(int(stat.parent.name))
+    found: list[int] = []
+    todo = [pid]
+    while todo:
+        todo += (more := children[todo.pop()])
+        found += more
+    return found
+
+
+def _parent(stat: str) -> int:
+    # The name of the program is in brackets and may hold anything, brackets too: proc(5).
+    return int(stat.rpartition(")")[2].split()[1])

@@ -1,0 +1,107 @@
+"""Work done in other processes, each of which may crash or hang at the cost of its task only."""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+import time
+from collections import deque
+from multiprocessing.connection import wait
+
+from dse.core.trial import Outcome
+from dse.errors import PluginError
+from dse.executors.driven import Driven
+from dse.protocols import Task, Work
+
+_LOOK_S = 0.5
+"""How often to look whether a worker is alive whose children hold its pipe open."""
+
+
+class Processes:
+    """Spawned workers, started when needed, each with one task at a time.
+
+    Args:
+        workers: Tasks at once.
+        timeout_s: A task that takes longer has failed, and its worker is ended.
+    """
+
+    barrier = False
+
+    def __init__(self, work: Work, *, workers: int = 2, timeout_s: float | None = None) -> None:
+        if workers < 1:
+            raise PluginError(f"the executor 'processes' cannot have {workers} workers")
+        if timeout_s is not None and timeout_s <= 0:
+            raise PluginError(f"the executor 'processes' cannot end tasks after {timeout_s:g} s")
+        self.capacity = workers
+        self._work = _pickled(work)
+        self._timeout_s = timeout_s
+        self._waiting: deque[Task] = deque()
+        self._workers: list[Driven] = []
+        self._closed = False
+        atexit.register(self.close)  # else the interpreter waits for the workers to end
+
+    def submit(self, task: Task) -> None:
+        if self._closed:
+            raise RuntimeError("the executor is closed")
+        self._waiting.append(task)
+        self._assign()
+
+    def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            outcomes = self._finished()
+            busy = [worker for worker in self._workers if worker.task is not None]
+            if outcomes or not busy:
+                return outcomes
+            left_s = min(_LOOK_S, *(worker.left_s(self._timeout_s) for worker in busy))
+            if until is not None:
+                left_s = min(left_s, until - time.monotonic())
+                if left_s <= 0 and time.monotonic() >= until:
+                    return {}
+            wait([sign for worker in busy for sign in worker.signs], max(left_s, 0.0))
+
+    def close(self) -> None:
+        self._closed = True
+        atexit.unregister(self.close)
+        self._waiting.clear()
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    def _finished(self) -> dict[int, Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        for worker in self._workers:
+            if worker.task is not None:
+                outcome = worker.outcome(self._timeout_s)
+                if outcome is not None:
+                    outcomes[worker.task.number] = outcome
+                    worker.task = None
+        self._assign()
+        return outcomes
+
+    def _assign(self) -> None:
+        """Give waiting tasks to free workers; start a worker where one is missing."""
+        while self._waiting and (free := self._free()) is not None:
+            free.take(self._waiting.popleft())
+
+    def _free(self) -> Driven | None:
+        for worker in list(self._workers):
+            if worker.task is None:
+                if worker.alive:
+                    return worker
+                worker.end()
+                self._workers.remove(worker)
+        if len(self._workers) == self.capacity:
+            return None
+        self._workers.append(Driven(self._work))
+        return self._workers[-1]
+
+
+def _pickled(work: Work) -> bytes:
+    try:
+        return pickle.dumps(work)
+    except Exception as error:
+        raise PluginError(
+            f"the work cannot be sent to other processes: {error}",
+            hint="define functions at the top of a module, or take the executor 'serial'",
+        ) from error

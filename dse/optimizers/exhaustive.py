@@ -1,0 +1,61 @@
+"""Every legal design: the exact front where all metrics are modelled, else each in its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.errors import StudyError
+from dse.optimizers.exact import exact_front
+
+_AHEAD = 1_024
+
+
+class Exhaustive:
+    """Asks the exact front if nothing has to be measured, else all legal designs in their order.
+
+    Raises:
+        StudyError: the legal designs cannot be counted.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        if problem.space.count() is None:
+            raise StudyError(
+                "the legal designs cannot be listed: there is a real parameter, or too many",
+                hint="use optimizer nsga2, qlognehvi or ax, or give the real parameters steps",
+            )
+        self._problem = problem
+        self._told: set[Design] = set()
+        self._ahead: list[Design] = []
+        self._events: list[Event] = []
+        self._source = self._designs()
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        taken = {*self._told, *pending}
+        self._ahead = [design for design in self._ahead if design not in self._told]
+        found = [design for design in self._ahead if design not in taken]
+        while len(found) < count:
+            design = next(self._source, None)
+            if design is None:
+                break
+            self._ahead.append(design)
+            found += [] if design in taken else [design]
+        return found[:count]
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told.update(trial.design for trial in finished)
+
+    def events(self) -> list[Event]:
+        drained, self._events = self._events, []
+        return drained
+
+    def _designs(self) -> Iterator[Design]:
+        if self._problem.measured:
+            for batch in self._problem.space.enumerate(_AHEAD):
+                yield from batch
+            return
+        front = exact_front(self._problem)
+        self._events.append(Event(kind="exact", text=front.text, told=len(self._told)))
+        yield from front.designs

@@ -1,0 +1,57 @@
+"""Designs that were not asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.design import Design
+from dse.core.space import Space
+
+_LISTED = 4_096
+"""A space of up to so many designs is listed, and what is left of it drawn from the list."""
+_ROUNDS = 64
+
+
+def fresh(
+    space: Space, count: int, rng: np.random.Generator, taken: Collection[Design]
+) -> list[Design]:
+    """Up to ``count`` legal designs drawn uniformly from those that are not ``taken``.
+
+    Fewer mean that nothing else is left, or, where the space cannot be counted, that many draws
+    found nothing else.
+
+    Raises:
+        DesignError: no legal design was found at all.
+    """
+    total = space.count()
+    if total is not None and total <= max(_LISTED, 2 * len(taken)):
+        return _left(space, count, rng, taken)
+    known, found = set(taken), list[Design]()
+    for _ in range(_ROUNDS):
+        drawn = unseen(space.sample(max(count - len(found), 4), rng), known)
+        found += drawn
+        known.update(drawn)
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+def unseen(batch: Batch, taken: Collection[Design]) -> list[Design]:
+    """The designs of the batch that are not ``taken``, each once, in their order."""
+    return [design for design in dict.fromkeys(batch) if design not in taken]
+
+
+def _left(
+    space: Space, count: int, rng: np.random.Generator, taken: Collection[Design]
+) -> list[Design]:
+    """The draw from a list of all that is left: exact, and it ends with the space."""
+    total = space.count() or 0
+    gone = space.indices(space.batch(list(taken)))
+    left = np.setdiff1d(np.arange(total), gone)
+    if not len(left):
+        return []
+    picked = rng.choice(left, size=min(count, len(left)), replace=False)
+    return space.legal.at_indices(picked).designs()

@@ -1,0 +1,91 @@
+"""Bayesian optimisation by noisy expected hypervolume improvement over a pool of legal designs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.optimizers.pool import drawn
+from dse.optimizers.scope import seeded
+from dse.optimizers.search import Search
+from dse.optimizers.sequence import EvenSequence, first_designs
+from dse.optimizers.targets import Lesson, lesson
+from dse.optimizers.violations import known_admissible
+
+
+class QLogNehvi:
+    """Gaussian processes for what is measured and modelled alike; designs by qLogNEHVI.
+
+    One objective: qLogNEI; more than four: qLogNParEGO; while no trial is feasible: the
+    probability of being so. Limits that no measurement is needed for are kept exactly.
+
+    Args:
+        initial: designs of the even sequence before the first model; by default as many as there
+            are parameters, but 8 at least and 20 at most.
+
+    Source:
+        Daulton, Balandat, Bakshy: Parallel Bayesian Optimization of Multiple Noisy Objectives
+        with Expected Hypervolume Improvement, NeurIPS 2021; Ament et al., NeurIPS 2023.
+    """
+
+    def __init__(self, problem: Problem, *, initial: int | None = None) -> None:
+        self._problem = problem
+        self._initial = initial or first_designs(problem.space)
+        self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
+        self._told: list[Trial] = []
+        self._memory: tuple[int, Lesson | None, Any] = (-1, None, None)
+        self._events: list[Event] = []
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        rng = self._problem.rng(len(self._told), len(pending))
+        taken = {*(trial.design for trial in self._told), *pending}
+        if len(self._told) + len(pending) >= self._initial:
+            found = self._chosen(count, pending, rng)
+        else:
+            found = self._sequence.first(count, taken)
+        if len(found) < count:
+            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+        return found
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told += finished
+
+    def events(self) -> list[Event]:
+        drained, self._events = self._events, []
+        return drained
+
+    def _chosen(
+        self, count: int, pending: Sequence[Design], rng: np.random.Generator
+    ) -> list[Design]:
+        """The designs that the acquisition function values most, one after the other."""
+        with seeded(int(rng.integers(2**31))):
+            from dse.optimizers.gaussian import NUMERICAL
+
+            try:
+                learnt, surrogate = self._learnt()
+                if learnt is None:
+                    return []
+                search = Search(
+                    self._problem, self._told, learnt, surrogate=surrogate, pending=pending, rng=rng
+                )
+                return [design for _ in range(count) for design in search.next()]
+            except NUMERICAL as error:
+                text = f"drawn at random, because the model failed: {type(error).__name__}: {error}"
+                self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
+                return []
+
+    def _learnt(self) -> tuple[Lesson | None, Any]:  # the surrogate's type would import torch
+        """Learnt once from what was told, whatever is pending."""
+        from dse.optimizers.gaussian import Surrogate
+
+        told = len(self._told)
+        if self._memory[0] != told:
+            learnt = lesson(self._problem, self._told)
+            with seeded(int(self._problem.rng(told).integers(2**31))):
+                self._memory = told, learnt, learnt and Surrogate(learnt)
+        return self._memory[1:]

@@ -1,0 +1,28 @@
+"""Uniform draws from the legal designs: the baseline that every other method must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.optimizers.fresh import fresh
+
+
+class RandomSearch:
+    """Asks legal designs at random, each once, until the space is exhausted."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._told: list[Design] = []
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        rng = self._problem.rng(len(self._told), len(pending))
+        return fresh(self._problem.space, count, rng, {*self._told, *pending})
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told += [trial.design for trial in finished]
+
+    def events(self) -> list[Event]:
+        return []

@@ -1,0 +1,51 @@
+"""How far designs are outside their limits: trials as they were found, others as modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.objective import Limit
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Mask
+
+
+def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
+    """The sum over all limits, (n,); 0 for a feasible trial, infinite for one without metrics."""
+    losses, columns = problem.trial_losses(trials), problem.columns(trials)
+    total = _outside(problem.slacks(columns, len(trials)))
+    done = np.array([trial.state is State.DONE for trial in trials], dtype=bool)
+    return np.where(done & np.isfinite(losses).all(axis=1), total, np.inf)
+
+
+def known_violations(problem: Problem, batch: Batch) -> Floats:
+    """The sum over the limits that need no measurement, (n,); infinite for what cannot exist."""
+    known = problem.known(batch)
+    columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
+    slacks = [limit.slacks(columns, len(batch)) for limit in _modelled(problem)]
+    total = _outside(np.column_stack(slacks)) if slacks else np.zeros(len(batch))
+    total[list(known.faults)] = np.inf
+    return total
+
+
+def known_admissible(problem: Problem, batch: Batch) -> Mask:
+    """The designs that nothing known speaks against, (n,)."""
+    return np.asarray(known_violations(problem, batch) == 0)
+
+
+def learnt_limits(problem: Problem) -> tuple[Limit, ...]:
+    """The limits that read a measured metric."""
+    return tuple(limit for limit in problem.limits if limit.slack.names & problem.measured)
+
+
+def _modelled(problem: Problem) -> tuple[Limit, ...]:
+    return tuple(limit for limit in problem.limits if not limit.slack.names & problem.measured)
+
+
+def _outside(
+    slacks: Floats,  # (n, l)
+) -> Floats:
+    return np.where(np.isnan(slacks), np.inf, np.maximum(-slacks, 0)).sum(axis=1)

@@ -1,0 +1,98 @@
+"""The trials that answer a study: its front, or the nearest misses where nothing is feasible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a study shows as its result.
+
+    Where no design keeps every limit, ``trials`` are those that break the limits by the least sum
+    of slacks, ``feasible`` is false, and ``broken`` tells each limit that a trial breaks and by how
+    much (in shares of the bound where the bound is a constant).
+    """
+
+    problem: Problem
+    trials: tuple[Trial, ...]
+    values: Floats  # (n, m), in the objectives' own units and signs
+    feasible: bool
+    broken: tuple[Mapping[str, float], ...]
+
+    @staticmethod
+    def of(front: ParetoSet, trials: Sequence[Trial] = ()) -> Answer:
+        """The front, or the nearest misses among ``trials`` where it is empty."""
+        kept: tuple[Trial, ...] = front.trials
+        broken: tuple[Mapping[str, float], ...] = ({},) * len(kept)
+        if not kept:
+            kept, broken = _nearest_misses(front.problem, trials)
+        return Answer(
+            problem=front.problem,
+            trials=kept,
+            values=objective_values(front.problem, kept),
+            feasible=bool(front.trials),
+            broken=broken,
+        )
+
+    @cached_property
+    def common(self) -> dict[str, Value]:
+        """The parameters that have one value in all trials; none where there is one trial."""
+        if len(self.trials) < 2:
+            return {}
+        first, *others = (trial.design for trial in self.trials)
+        return {
+            name: value
+            for name, value in first.items()
+            if all(design.get(name) == value for design in others)
+        }
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The parameters that differ between trials, in the order of the space."""
+        used = {name for trial in self.trials for name in trial.design} - self.common.keys()
+        return tuple(p.name for p in self.problem.space.parameters if p.name in used)
+
+    @property
+    def other_metrics(self) -> tuple[str, ...]:
+        """The metrics that limits and compound objectives read, beside the bare objectives."""
+        bare = {objective.text for objective in self.problem.objectives}
+        return tuple(sorted(self.problem.asked - bare))
+
+
+def objective_values(problem: Problem, trials: Sequence[Trial]) -> Floats:
+    """The objectives in their own units and signs, (n, m); NaN where a metric is unknown."""
+    signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
+    return np.asarray(problem.trial_losses(trials) * signs + 0.0)  # + 0.0: no minus zero
+
+
+def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, float]]:
+    """The limits that each trial breaks, by their text, and by how much; finite numbers only."""
+    slacks = problem.slacks(problem.columns(trials), len(trials))
+    texts = [limit.text for limit in problem.limits]
+    broken: list[dict[str, float]] = [{} for _ in trials]
+    for row, column in np.argwhere(np.isfinite(slacks) & (slacks < 0)).tolist():
+        text, amount = texts[column], -float(slacks[row, column])
+        broken[row][text] = max(amount, broken[row].get(text, 0.0))
+    return broken
+
+
+def _nearest_misses(
+    problem: Problem, trials: Sequence[Trial]
+) -> tuple[tuple[Trial, ...], tuple[Mapping[str, float], ...]]:
+    done = [trial for trial in trials if trial.state is State.DONE]
+    slacks = problem.slacks(problem.columns(done), len(done))  # (n, l)
+    misses = np.minimum(slacks, 0.0).sum(axis=1)
+    if not np.isfinite(misses).any():
+        return (), ()
+    kept = [done[place] for place in np.flatnonzero(misses == np.nanmax(misses))]
+    return tuple(kept), tuple(broken_limits(problem, kept))

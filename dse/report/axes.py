@@ -1,0 +1,136 @@
+"""How numbers are laid along an axis: the unit's prefix, the scale, the ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.objective import Objective
+from dse.core.parameter import Choice, Integer, Parameter, Real
+from dse.core.values import Floats, Value
+from dse.report.answer import Answer
+from dse.report.words import number_text, prefixed, value_text
+from dse.units import converted
+
+LOG_FROM = 50.0
+"""Positive values whose largest is more than so many times the smallest go on a log axis."""
+
+_MAX_RANKS = 9
+_BELOW = -0.12
+_LONG_S = {"s": 120.0, "min": 7200.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A quantity along an axis: told value = own value * ``factor``, in ``unit``."""
+
+    name: str
+    unit: str
+    factor: float
+    log: bool
+
+    @property
+    def title(self) -> str:
+        """The name with its unit."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoke:
+    """One axis of parallel coordinates: where each design is, from 0 to 1, and what is marked."""
+
+    title: str
+    places: Floats  # (n,)
+    ticks: tuple[tuple[float, str], ...]
+
+
+def axis_of(
+    name: str,
+    unit: str,
+    values: Floats,  # (n,)
+) -> Axis:
+    """The axis on which these values read best."""
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+    told = prefixed(float(np.median(np.abs(finite))) if len(finite) else 0.0, unit)
+    return Axis(
+        name=name,
+        unit=told,
+        factor=converted(1.0, unit, told),
+        log=bool(low > 0 and high / low > LOG_FROM),
+    )
+
+
+def seconds_axis(name: str, longest_s: float) -> Axis:
+    """An axis of time in seconds, minutes or hours."""
+    unit = next((unit for unit, most in _LONG_S.items() if longest_s < most), "h")
+    return Axis(name=name, unit=unit, factor=converted(1.0, "s", unit), log=False)
+
+
+def spokes(answer: Answer) -> list[Spoke]:
+    """The parameters in which the answer's designs differ, then the objectives, best at the top."""
+    by_name = answer.problem.space.by_name
+    parameters = [
+        _parameter_spoke(by_name[name], [trial.design.get(name) for trial in answer.trials])
+        for name in answer.varying
+    ]
+    columns = zip(answer.problem.objectives, answer.values.T, strict=True)
+    return parameters + [_objective_spoke(objective, column) for objective, column in columns]
+
+
+def _parameter_spoke(parameter: Parameter, values: Sequence[Value | None]) -> Spoke:
+    present = {value for value in values if value is not None}
+    if isinstance(parameter, Choice):
+        return _ranked(parameter, values, [v for v in parameter.values if v in present])
+    if len(present) == 1 or (not isinstance(parameter, Real) and len(present) <= _MAX_RANKS):
+        return _ranked(parameter, values, sorted(present, key=float))
+    return _continuous(parameter, values)
+
+
+def _ranked(parameter: Parameter, values: Sequence[Value | None], order: Sequence[Value]) -> Spoke:
+    """Equal steps between the values that occur; inactive lowest."""
+    ordered: list[Value | None] = [None, *order] if None in values else [*order]
+    place = {value: rank / max(len(ordered) - 1, 1) for rank, value in enumerate(ordered)}
+    ticked = ordered[:: -(-len(ordered) // (2 * _MAX_RANKS))]
+    return Spoke(
+        title=parameter.name,
+        places=np.array([place[value] for value in values]),
+        ticks=tuple((place[value], value_text(value, parameter.unit)) for value in ticked),
+    )
+
+
+def _continuous(parameter: Parameter, values: Sequence[Value | None]) -> Spoke:
+    """On the parameter's own scale between the ends that occur; inactive below."""
+    numbers = np.array([np.nan if value is None else float(value) for value in values])
+    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    log = _is_log(parameter, low, high)
+    shares = np.log(numbers / low) / np.log(high / low) if log else (numbers - low) / (high - low)
+    middle = float(np.sqrt(low * high)) if log else (low + high) / 2
+    ends = ((0.0, low), (0.5, middle), (1.0, high))
+    ticks = [(place, number_text(value, parameter.unit)) for place, value in ends]
+    if np.isnan(shares).any():
+        ticks.append((_BELOW, value_text(None)))
+    places = np.where(np.isnan(shares), _BELOW, shares)
+    return Spoke(title=parameter.name, places=places, ticks=tuple(ticks))
+
+
+def _is_log(parameter: Parameter, low: float, high: float) -> bool:
+    """The parameter's own scale; a list of numbers has none, so its range decides."""
+    if isinstance(parameter, Real | Integer):
+        return parameter.scale == "log"
+    return low > 0 and high / low > LOG_FROM
+
+
+def _objective_spoke(
+    objective: Objective,
+    values: Floats,  # (n,)
+) -> Spoke:
+    best_first = 1.0 if objective.goal == "maximize" else -1.0
+    worst, best = np.min(best_first * values), np.max(best_first * values)
+    span = best - worst
+    places = (best_first * values - worst) / span if span > 0 else np.ones(len(values))
+    ends = [(1.0, best)] if span == 0 else [(0.0, worst), (0.5, (worst + best) / 2), (1.0, best)]
+    ticks = [(at, number_text(float(best_first * end), objective.unit)) for at, end in ends]
+    return Spoke(title=objective.text, places=places, ticks=tuple(ticks))

@@ -1,0 +1,151 @@
+"""The front and the trials as JSON: a stable schema, strict numbers.
+
+A number that is not finite is written as ``null``. ``objectives`` stand in the order of the study,
+in their own units and signs; ``metrics`` and ``parameters`` at the top hold the unit of each name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dse.analysis.comparison import SHARES, Comparison, Result
+from dse.core.objective import Objective
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.report.answer import Answer, broken_limits, objective_values
+from dse.report.words import parameter_units
+
+
+def front_json(
+    study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, exact: bool
+) -> dict[str, Any]:
+    """The front as one JSON object.
+
+    Where no design is within all limits, ``feasible`` is false and ``front`` holds the designs
+    that miss the limits by least, each with ``broken``: the limit's text and by how much.
+
+    Args:
+        study: the study's name.
+        front: its front.
+        trials: all trials, for the nearest misses.
+        exact: whether every legal design was taken into account.
+    """
+    answer = Answer.of(front, trials)
+    rows = zip(answer.trials, answer.values.tolist(), answer.broken, strict=True)
+    point = front.reference_point
+    return {
+        "study": study,
+        "reference_point": None if point is None else list(map(finite, point)),
+        "hypervolume": finite(front.hypervolume),
+        "exact": exact,
+        "feasible": answer.feasible,
+        **_vocabulary(front.problem),
+        "knee": front.knee.number if front.knee is not None else None,
+        "front": [
+            {
+                "trial": trial.number,
+                "design": dict(trial.design),
+                "metrics": _finite(trial.metrics),
+                "spread": _finite(trial.spread),
+                "objectives": list(map(finite, values)),
+                "feasible": answer.feasible,
+                "broken": dict(broken),
+            }
+            for trial, values, broken in rows
+        ],
+    }
+
+
+def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> dict[str, Any]:
+    """All trials as one JSON object."""
+    rows = zip(
+        trials,
+        objective_values(problem, trials).tolist(),
+        problem.feasible(trials).tolist(),
+        broken_limits(problem, trials),
+        strict=True,
+    )
+    return {
+        "study": study,
+        **_vocabulary(problem),
+        "trials": [
+            {
+                "trial": trial.number,
+                "state": trial.state.value,
+                "design": dict(trial.design),
+                "metrics": _finite(trial.metrics),
+                "spread": _finite(trial.spread),
+                "objectives": list(map(finite, values)),
+                "feasible": feasible,
+                "broken": broken,
+                "fault": None
+                if trial.fault is None
+                else {"kind": trial.fault.kind, "reason": trial.fault.reason},
+                "cost_s": finite(trial.cost_s),
+                "measured": trial.measured,
+                "told": trial.told,
+            }
+            for trial, values, feasible, broken in rows
+        ],
+    }
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as one JSON object; ``null`` where a level was never reached."""
+    return {
+        "objectives": _objectives(comparison.objectives),
+        "reference_point": list(comparison.reference_point),
+        "reference_from": comparison.reference_from,
+        "counted": comparison.counted,
+        "counts": comparison.counts.tolist(),
+        "seconds": comparison.seconds.tolist(),
+        "joint_front": comparison.joint_front,
+        "studies": [_result(result) for result in comparison.results],
+    }
+
+
+def finite(value: float | None) -> float | None:
+    """The number, if JSON has it."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "study": result.name,
+        "trials": result.trials,
+        "count": result.count,
+        "seconds": result.seconds,
+        "hypervolume": result.hypervolume,
+        "front": result.front,
+        "share_of_joint_front": result.share,
+        "igd_plus": result.distance,
+        "epsilon": result.step,
+        "hypervolume_at_counts": result.over_counts.tolist(),
+        "hypervolume_at_seconds": result.over_seconds.tolist(),
+        "count_to": _levels(result.counts_to),
+        "seconds_to": _levels(result.seconds_to),
+    }
+
+
+def _levels(spent: Iterable[float | None]) -> dict[str, float | None]:
+    return {f"{share:g}": value for share, value in zip(SHARES, spent, strict=True)}
+
+
+def _vocabulary(problem: Problem) -> dict[str, Any]:
+    return {
+        "objectives": _objectives(problem.objectives),
+        "limits": sorted({limit.text for limit in problem.limits}),
+        "metrics": {name: metric.unit for name, metric in sorted(problem.metrics.items())},
+        "parameters": parameter_units(problem),
+    }
+
+
+def _objectives(objectives: Iterable[Objective]) -> list[dict[str, str]]:
+    return [{"expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives]
+
+
+def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: finite(value) for name, value in numbers.items()}

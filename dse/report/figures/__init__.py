@@ -1,0 +1,26 @@
+"""A study's figures by plotly, drawn as SVG, so that they need no WebGL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Trial
+from dse.report.figures.growth import growth_figures
+from dse.report.figures.parallel import parallel_figure
+from dse.report.figures.style import Drawing
+from dse.report.figures.trade_off import trade_off_figures
+
+
+def drawings(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
+    """All figures of a study: trade-offs, parallel coordinates, the growth of the hypervolume.
+
+    Args:
+        front: the study's front.
+        trials: all trials, in the order in which they were finished.
+    """
+    return [
+        *trade_off_figures(front, trials),
+        *parallel_figure(front, trials),
+        *growth_figures(front, trials),
+    ]

@@ -1,0 +1,99 @@
+"""What all figures share: colours, axes, the words of a hover."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from dse.core.trial import Trial
+from dse.report.answer import Answer
+from dse.report.axes import Axis
+from dse.report.words import design_text, number_text, parameter_units
+
+# Okabe and Ito: Color Universal Design, 2008. All can be told apart on white and on black.
+BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#8C8C8C"
+SCALE = [[0.0, BLUE], [0.5, "#9A9A9A"], [1.0, ORANGE]]
+
+HEIGHT_PX = 440
+
+_LOG = {
+    "dtick": 1,
+    "tickformat": "~g",
+    "minor": {"dtick": "D1", "showgrid": True, "gridcolor": "#CCCCCC", "griddash": "dot"},
+}
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A figure with its caption; ``least_px`` is how narrow it may become before it scrolls."""
+
+    key: str
+    title: str
+    caption: str
+    figure: go.Figure
+    wide: bool = False
+    least_px: int = 280
+
+
+def blank(**layout: Any) -> go.Figure:
+    """An empty figure without a background, so that the page's own shows."""
+    shared = {
+        "template": go.layout.Template(),
+        "font": {"family": _FONT, "size": 12},
+        "height": HEIGHT_PX,
+        "margin": {"l": 12, "r": 12, "t": 12, "b": 12},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "hovermode": "closest",
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "entrywidth": 92},
+    }
+    return go.Figure(layout={**shared, **layout})
+
+
+def axis_layout(axis: Axis, goal: str = "") -> dict[str, Any]:
+    """An axis of a figure, with what is wanted along it."""
+    return {
+        "title": {"text": text(f"{axis.title}, {goal}" if goal else axis.title), "standoff": 8},
+        "type": "log" if axis.log else "linear",
+        "gridcolor": "#CCCCCC",
+        "zeroline": False,
+        "automargin": True,
+        "exponentformat": "power",
+        **(_LOG if axis.log else {"nticks": 7}),
+    }
+
+
+def text(words: str) -> str:
+    """Words as they are, where plotly would read markup."""
+    return html.escape(words)
+
+
+def hovers(answer: Answer) -> list[str]:
+    """What is told when the pointer is on a design: its objectives, then its parameters."""
+    units = parameter_units(answer.problem)
+    return [
+        "<br>".join(
+            [
+                f"<b>trial {trial.number}</b>",
+                *_objectives(answer, place),
+                _design(trial, answer, units),
+            ]
+        )
+        for place, trial in enumerate(answer.trials)
+    ]
+
+
+def _objectives(answer: Answer, place: int) -> list[str]:
+    pairs = zip(answer.problem.objectives, answer.values[place].tolist(), strict=True)
+    return [text(f"{o.text}: {number_text(value, o.unit)}") for o, value in pairs]
+
+
+def _design(trial: Trial, answer: Answer, units: dict[str, str]) -> str:
+    names = answer.varying or tuple(trial.design)
+    return "<br>".join(
+        text(design_text(trial.design, [n], units)) for n in names if n in trial.design
+    )

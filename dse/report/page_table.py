@@ -1,0 +1,78 @@
+"""The table of the front on the page, each cell with the number that it sorts by."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from html import escape
+
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Trial
+from dse.core.values import Value
+from dse.report.answer import Answer
+from dse.report.words import number_text, parameter_units, value_text
+
+
+def front_rows(front: ParetoSet, answer: Answer) -> str:
+    """The table: a line for each design, a column for each quantity in which they differ."""
+    knee = front.knee if len(front.trials) > 2 else None
+    rows = "".join(
+        f"<tr>{_trial_cell(trial, knee=trial is knee)}{_cells(answer, trial, values)}</tr>"
+        for trial, values in zip(answer.trials, answer.values.tolist(), strict=True)
+    )
+    return f"<table><thead><tr>{_heading(answer)}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _heading(answer: Answer) -> str:
+    objectives = [(o.text, o.goal, "") for o in answer.problem.objectives]
+    metrics = [(name, "", "") for name in answer.other_metrics]
+    parameters = [(name, "", _side(answer, name)) for name in _parameters(answer)]
+    return "".join(
+        f'<th scope="col" class="{side}"><button type="button">{_breakable(name)}</button>'
+        f"<small>{note}</small></th>"
+        for name, note, side in [("trial", "", ""), *objectives, *metrics, *parameters]
+    )
+
+
+def _breakable(name: str) -> str:
+    """A name that may go on in the next line after a dot or an underscore."""
+    return escape(name).replace(".", ".<wbr>").replace("_", "_<wbr>")
+
+
+def _trial_cell(trial: Trial, *, knee: bool) -> str:
+    tag = '<span class="tag">knee</span>' if knee else ""
+    return f'<td data-value="{trial.number}">{tag}{trial.number}</td>'
+
+
+def _cells(answer: Answer, trial: Trial, values: Sequence[float]) -> str:
+    problem = answer.problem
+    units = parameter_units(problem)
+    pairs = zip(problem.objectives, values, strict=True)
+    cells = [
+        _cell(value, number_text(value, o.unit, trial.spread.get(o.text)), "") for o, value in pairs
+    ]
+    for name in answer.other_metrics:
+        number, unit = trial.metrics.get(name), problem.metrics[name].unit
+        cells.append(_cell(number, number_text(number, unit, trial.spread.get(name)), ""))
+    for name in _parameters(answer):
+        value = trial.design.get(name)
+        cells.append(_cell(value, value_text(value, units[name]), _side(answer, name)))
+    return "".join(cells)
+
+
+def _cell(value: Value | None, words: str, side: str) -> str:
+    known = value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    key = value if isinstance(value, str) else json.dumps(value) if known else ""
+    return f'<td class="{side}" data-value="{escape(str(key))}">{escape(words)}</td>'
+
+
+def _parameters(answer: Answer) -> tuple[str, ...]:
+    """The parameters in which the designs differ; all where there is one design."""
+    return answer.varying or tuple(answer.trials[0].design)
+
+
+def _side(answer: Answer, name: str) -> str:
+    """Words stand to the left, numbers to the right."""
+    values = [trial.design.get(name) for trial in answer.trials]
+    return "text" if any(isinstance(value, bool | str) for value in values) else ""

@@ -1,0 +1,75 @@
+"""A study's result in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.objective import Objective
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Trial
+from dse.report.answer import Answer
+from dse.report.words import broken_text, design_text, joined, number_text, parameter_units
+
+
+def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
+    """The best design for each objective and the knee between them, each with its heading."""
+    if not answer.trials:
+        return [("No answer yet", "no design has a number for each objective.")]
+    if not answer.feasible:
+        return [_miss(answer, place) for place in range(min(len(answer.trials), 5))]
+    if len(answer.trials) == 1:
+        return [("One design is best in everything", f"{_told(answer, 0)}.")]
+    best = [int(np.argmin(column)) for column in front.losses.T]
+    told = [
+        (f"{_superlative(objective)} {objective.text}", f"{_told(answer, place)}.")
+        for objective, place in zip(answer.problem.objectives, best, strict=True)
+    ]
+    if front.knee is not None and len(answer.trials) > 2:
+        place = front.trials.index(front.knee)
+        gaps = joined(_gap(answer, place, at, best[at]) for at in range(len(best)))
+        told.append(("A balance (the knee)", f"{_told(answer, place)}. That is {gaps}."))
+    return told
+
+
+def design_words(answer: Answer, trial: Trial) -> str:
+    """The parameters of a trial, those left out that all have in common."""
+    names = answer.varying or tuple(trial.design)
+    return design_text(trial.design, names, parameter_units(answer.problem))
+
+
+def common_words(answer: Answer) -> str:
+    """What all designs of the answer have in common; empty if nothing."""
+    return design_text(answer.common, answer.common, parameter_units(answer.problem))
+
+
+def _told(answer: Answer, place: int) -> str:
+    trial = answer.trials[place]
+    pairs: Sequence[tuple[Objective, float]] = list(
+        zip(answer.problem.objectives, answer.values[place].tolist(), strict=True)
+    )
+    values = joined(f"{o.text} {number_text(value, o.unit)}" for o, value in pairs)
+    return f"trial {trial.number} with {values} ({design_words(answer, trial)})"
+
+
+def _miss(answer: Answer, place: int) -> tuple[str, str]:
+    return broken_text(answer.problem, answer.broken[place]), f"{_told(answer, place)}."
+
+
+def _superlative(objective: Objective) -> str:
+    return "Lowest" if objective.goal == "minimize" else "Highest"
+
+
+def _gap(answer: Answer, place: int, at: int, best: int) -> str:
+    objective = answer.problem.objectives[at]
+    value, ideal = float(answer.values[place, at]), float(answer.values[best, at])
+    if value == ideal:
+        return f"the best {objective.text}"
+    side = "above" if value > ideal else "below"
+    if ideal == 0:
+        return f"{objective.text} {side} the best"
+    if value / ideal > 2:
+        return f"{objective.text} {value / ideal:.2g} times the best"
+    share = 100 * abs(value / ideal - 1)
+    return f"{objective.text} {share:.{0 if share >= 10 else 1}f} % {side} the best"

@@ -1,0 +1,82 @@
+"""Values in words: what tables, figures and pages print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from dse.core.objective import Objective
+from dse.core.problem import Problem
+from dse.core.values import Value
+from dse.units import converted, shown
+
+
+def value_text(value: Value | None, unit: str = "") -> str:
+    """A parameter's value for people; a dash where it is inactive."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and unit in ("", "1"):
+        return str(value)
+    return shown(value, unit)
+
+
+def number_text(value: float | None, unit: str = "", spread: float | None = None) -> str:
+    """A metric for people, with its standard error where one is known; a dash without value."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if not spread or not math.isfinite(spread):
+        return shown(value, unit)
+    told = prefixed(value, unit)
+    factor = converted(1.0, unit, told)
+    return f"{factor * value:.4g} ± {factor * spread:.2g} {told}".rstrip()
+
+
+def prefixed(typical: float, unit: str) -> str:
+    """The unit with the prefix that suits a typical value: ``mJ`` for 0.003 J."""
+    return shown(typical, unit).partition(" ")[2] if unit and typical else unit
+
+
+def design_text(design: Mapping[str, Value], names: Iterable[str], units: Mapping[str, str]) -> str:
+    """``name=value`` pairs of the parameters that are active."""
+    pairs = [f"{n}={value_text(design[n], units.get(n, ''))}" for n in names if n in design]
+    return ", ".join(pairs)
+
+
+def parameter_units(problem: Problem) -> dict[str, str]:
+    """The unit of each parameter by name."""
+    return {parameter.name: parameter.unit for parameter in problem.space.parameters}
+
+
+def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
+    """Which limits a design breaks, and by how much: in percent of the bound, where it has one."""
+    bounded = {limit.text for limit in problem.limits if limit.scale != 1.0}
+    told = {
+        text: f"{100 * amount:.3g} %" if text in bounded else f"{amount:.3g}"
+        for text, amount in broken.items()
+    }
+    return "; ".join(f"{text} is missed by {amount}" for text, amount in told.items())
+
+
+def joined(words: Iterable[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    *front, end = list(words) or [""]
+    return f"{', '.join(front)} {last} {end}" if front else end
+
+
+def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> str:
+    """A reference point by objective: ``chip.energy 1 mJ, quality.accuracy 0.5``."""
+    pairs = zip(objectives, point, strict=True)
+    return ", ".join(f"{o.text} {number_text(value, o.unit)}" for o, value in pairs)
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration: ``12.3 s``, ``4 min 10 s``, ``2 h 5 min``."""
+    if seconds < 60:
+        return shown(seconds, "s")
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {rest} s"

@@ -1,0 +1,165 @@
+"""A connection to SQLite or PostgreSQL: one transaction per block, every error in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from dse.errors import StorageError
+from dse.storage.migrations import LATEST, migrate, version
+
+BUSY_TIMEOUT_S = 30.0
+"""How long a writer waits for another one to be done."""
+
+_FORMS = "sqlite:///relative.db, sqlite:////absolute.db, postgresql+psycopg://user@host/database"
+_LOCK = 0x6473_6521
+"""The key of PostgreSQL's advisory lock under which one writer at a time works: ``dse!``."""
+
+_HINTS = (
+    ("unable to open", "is it a file, in a folder where you may write?"),
+    ("readonly", "you may not write there; copy it to a folder of yours"),
+    ("not a database", "the file is something else; choose another name"),
+    ("malformed", "the file is damaged; take a copy, or salvage it: sqlite3 FILE .recover"),
+    ("locked", f"another program has been writing for {BUSY_TIMEOUT_S:g} s; end it or wait"),
+    ("full", "make room on the disk"),
+    ("connect", "is the server up, and are host, user and password right?"),
+)
+
+
+class Database:
+    """A database of the present version; made or brought up to it when first opened.
+
+    Raises:
+        StorageError: it cannot be opened, with what to do about it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = _checked(url)
+        self._engine = _engine(self._url)
+        try:
+            self._prepare()
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database."""
+        with self._told(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is alone in writing, and on disk when the block is left."""
+        writer = self._engine.execution_options(dse_writes=True)
+        with self._told(), writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        with self.reading() as connection:
+            found = version(connection)
+            if not found and self._url.get_backend_name() == "sqlite":
+                self._check_empty(connection)
+        if found < LATEST:
+            with self.writing() as connection:
+                migrate(connection)
+
+    def _check_empty(self, connection: Connection) -> None:
+        tables = inspect(connection).get_table_names()
+        if tables and not any(name.startswith("dse_") for name in tables):
+            raise StorageError(
+                f"{self._url.database} is a database of something else; it holds {tables[0]!r}",
+                hint="choose another name",
+            )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise _in_our_words(self._url, error) from error
+
+
+def _checked(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise StorageError(f"{url!r} is no URL of a storage", hint=f"write {_FORMS}") from error
+    if parsed.drivername == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise StorageError(f"{parsed.get_backend_name()} is no storage", hint=f"write {_FORMS}")
+    if parsed.get_backend_name() == "sqlite":
+        _check_file(parsed)
+    return parsed
+
+
+def _check_file(url: URL) -> None:
+    if not url.database or url.database == ":memory:":
+        raise StorageError(
+            f"{url} names no file", hint=f"write {_FORMS}; without a file: memory://"
+        )
+    folder = Path(url.database).absolute().parent
+    if not folder.is_dir():
+        raise StorageError(
+            f"there is no folder {folder} for {Path(url.database).name}",
+            hint=f"make it: mkdir -p {folder}",
+        )
+
+
+def _engine(url: URL) -> Engine:
+    lite = url.get_backend_name() == "sqlite"
+    # The driver would begin a transaction late and in secret: ``_begin`` does so in the open.
+    how = {"isolation_level": None, "timeout": BUSY_TIMEOUT_S} if lite else {"connect_timeout": 10}
+    try:
+        engine = create_engine(url, connect_args=how)
+    except (ImportError, NoSuchModuleError) as error:
+        raise StorageError(
+            f"the driver for {url.drivername} is missing: {error}",
+            hint="pip install 'dse-engine[postgres]'",
+        ) from error
+    if lite:
+        event.listen(engine, "connect", _set_pragmas)
+        event.listen(engine, "begin", _begin_sqlite)
+    else:
+        event.listen(engine, "begin", _begin_postgresql)
+    return engine
+
+
+def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connection
+    """Readers never wait, and a commit survives the loss of power.
+
+    Source:
+        https://www.sqlite.org/pragma.html#pragma_synchronous, FULL in WAL mode.
+    """
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer takes the lock at once: to ask for it after reading can fail without waiting.
+    writes = connection.get_execution_options().get("dse_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    if connection.get_execution_options().get("dse_writes", False):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    else:
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+
+def _in_our_words(url: URL, error: DBAPIError) -> StorageError:
+    problem = str(error.orig).strip().split("\n")[0]
+    hint = next((hint for word, hint in _HINTS if word in problem), "")
+    place = url.database if url.get_backend_name() == "sqlite" else None
+    return StorageError(problem, where=place or url.render_as_string(hide_password=True), hint=hint)

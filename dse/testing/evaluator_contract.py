@@ -1,0 +1,158 @@
+"""The laws of an evaluator as tests: subclass, fill two fixtures, run pytest.
+
+.. code-block:: python
+
+    class TestRoofline(EvaluatorContract):
+        @pytest.fixture
+        def make(self):
+            return functools.partial(Roofline, peak="10 TFLOP/s")
+
+        @pytest.fixture
+        def batch(self):
+            return Batch.of([{"intensity": 0.5}, {"intensity": 64.0}])
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Fault, FaultKind, Kind, Metrics
+from dse.protocols import COHERENT, EVERYTHING, Evaluator
+from dse.units import unit
+
+_HEAVY = frozenset({"ax", "botorch", "gpytorch", "pymoo", "ray", "sklearn", "sqlalchemy", "torch"})
+
+_MAKE = """
+import pickle, sys
+sys.path[:] = pickle.load(sys.stdin.buffer)
+pickle.load(sys.stdin.buffer)()
+print(*sorted(sys.modules))
+"""
+
+
+class EvaluatorContract:
+    """What :class:`~dse.protocols.Evaluator` promises; numbers are compared to 12 digits."""
+
+    @pytest.fixture
+    def make(self) -> Callable[[], Evaluator]:
+        """What makes the evaluator: its class, or a ``functools.partial`` with its options."""
+        raise NotImplementedError("the contract needs the fixture 'make'")
+
+    @pytest.fixture
+    def batch(self) -> Batch:
+        """At least two designs, one of them without a fault, with readings that it ignores."""
+        raise NotImplementedError("the contract needs the fixture 'batch'")
+
+    @pytest.fixture
+    def noisy(self) -> frozenset[str]:
+        """Metrics that differ from call to call, such as a measured time."""
+        return frozenset()
+
+    @pytest.fixture
+    def evaluator(self, make: Callable[[], Evaluator]) -> Evaluator:
+        """The evaluator under test."""
+        return make()
+
+    def test_it_says_what_it_is(self, evaluator: Evaluator, batch: Batch) -> None:
+        assert evaluator.kind in get_args(Kind)
+        assert isinstance(evaluator.version, str)
+        assert evaluator.version
+        assert not evaluator.reads & evaluator.optional
+        assert evaluator.reads - {EVERYTHING} <= batch.names
+        assert len(batch) >= 2
+
+    def test_it_gives_the_same_row_whatever_the_batch_around_it(
+        self, evaluator: Evaluator, batch: Batch, noisy: frozenset[str]
+    ) -> None:
+        together = evaluator.evaluate(batch)
+        backwards = evaluator.evaluate(batch.take(np.arange(len(batch))[::-1]))
+        for row in range(len(batch)):
+            alone = evaluator.evaluate(batch.take(np.array([row])))
+            told = pytest.approx(_row(alone, 0, noisy), rel=1e-12)
+            assert _row(together, row, noisy) == told
+            assert _row(backwards, len(batch) - 1 - row, noisy) == told
+
+    def test_it_provides_every_metric_that_it_declares_for_every_row_without_a_fault(
+        self, evaluator: Evaluator, batch: Batch
+    ) -> None:
+        got = evaluator.evaluate(batch)
+        good = np.array([row for row in range(len(batch)) if row not in got.faults])
+        assert len(good)
+        assert evaluator.provides
+        for name in evaluator.provides:
+            values = np.asarray(got.columns[name])
+            assert values.shape == (len(batch),)
+            assert values.dtype == np.float64
+            assert np.isfinite(values[good]).all()
+
+    def test_its_units_are_units(self, evaluator: Evaluator) -> None:
+        for name, metric in evaluator.provides.items():
+            assert metric.name == name
+            unit(metric.unit)
+        for wanted in evaluator.units.values():
+            unit("" if wanted == COHERENT else wanted)
+        if EVERYTHING not in evaluator.reads:
+            assert evaluator.units.keys() <= evaluator.reads | evaluator.optional
+
+    def test_it_reads_nothing_but_what_it_declares(
+        self, evaluator: Evaluator, batch: Batch, noisy: frozenset[str]
+    ) -> None:
+        declared = evaluator.reads | evaluator.optional
+        if EVERYTHING in declared:
+            declared = batch.names
+        narrow = evaluator.evaluate(batch.renamed({name: name for name in declared}))
+        unread = {f"unread_{n}": Column(np.full(len(batch), float(n))) for n in range(3)}
+        more = {} if EVERYTHING in evaluator.reads else unread
+        _same(narrow, evaluator.evaluate(batch.with_columns(more)), len(batch), noisy)
+
+    def test_it_can_do_without_what_is_optional(self, evaluator: Evaluator, batch: Batch) -> None:
+        needed = batch.names if EVERYTHING in evaluator.reads else evaluator.reads
+        got = evaluator.evaluate(batch.renamed({name: name for name in needed}))
+        assert set(got.columns) >= set(evaluator.provides)
+
+    def test_a_rows_fault_is_told_in_faults(self, evaluator: Evaluator, batch: Batch) -> None:
+        for row, fault in evaluator.evaluate(batch).faults.items():
+            assert 0 <= row < len(batch)
+            assert isinstance(fault, Fault)
+            assert fault.kind in get_args(FaultKind)
+            assert fault.reason
+
+    def test_it_survives_pickling(
+        self, evaluator: Evaluator, batch: Batch, noisy: frozenset[str]
+    ) -> None:
+        again: Evaluator = pickle.loads(pickle.dumps(evaluator))  # noqa: S301 - our own bytes
+        assert again.provides == evaluator.provides
+        assert (again.reads, again.optional) == (evaluator.reads, evaluator.optional)
+        assert (again.kind, again.version) == (evaluator.kind, evaluator.version)
+        _same(again.evaluate(batch), evaluator.evaluate(batch), len(batch), noisy)
+
+    def test_it_is_cheap_to_make(self, make: Callable[[], Evaluator]) -> None:
+        done = subprocess.run(  # noqa: S603 - a constant program
+            [sys.executable, "-c", _MAKE],
+            input=pickle.dumps(sys.path) + pickle.dumps(make),
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert not _HEAVY & set(done.stdout.decode().split()), "import it in evaluate"
+
+
+def _same(got: Metrics, other: Metrics, size: int, noisy: frozenset[str]) -> None:
+    for row in range(size):
+        left, right = _row(got, row, noisy), _row(other, row, noisy)
+        assert left == pytest.approx(right, rel=1e-12), f"row {row}: {left} is not {right}"
+
+
+def _row(got: Metrics, row: int, noisy: frozenset[str]) -> dict[str, float]:
+    """What a row says: its numbers, or the kind of its fault."""
+    if row in got.faults:
+        return {got.faults[row].kind: 0.0}
+    return {name: float(values[row]) for name, values in got.columns.items() if name not in noisy}

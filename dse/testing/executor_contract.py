@@ -1,0 +1,134 @@
+"""The laws of an executor as tests: subclass, fill one fixture, run pytest.
+
+.. code-block:: python
+
+    class TestMine(ExecutorContract):
+        @pytest.fixture
+        def make(self):
+            return functools.partial(Mine, workers=2)
+
+Executors that shield the driver from crashes have one law more: see ``isolation_contract``.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dse.core.metric import Fault
+from dse.core.trial import Outcome, State
+from dse.protocols import Executor, Work
+from dse.testing.work import perform, task
+
+LONG_S = 60.0
+"""More than any deed takes, even where workers are slow to start."""
+
+
+def collected(executor: Executor, count: int) -> dict[int, Outcome]:
+    """The next ``count`` outcomes; fewer when the executor falls silent."""
+    outcomes: dict[int, Outcome] = {}
+    while len(outcomes) < count:
+        more = executor.collect(LONG_S)
+        if not more:
+            break
+        assert not more.keys() & outcomes.keys(), "collected twice"
+        outcomes |= more
+    return outcomes
+
+
+def is_alive(pid: int) -> bool:
+    """True while there is such a process; a dead one that nobody has buried yet is none."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return True
+
+
+class ExecutorContract:
+    """What every :class:`~dse.protocols.Executor` promises."""
+
+    @pytest.fixture
+    def make(self) -> Callable[[Work], Executor]:
+        """What makes the executor of some work: its class, or a partial with its options."""
+        raise NotImplementedError("the contract needs the fixture 'make'")
+
+    @pytest.fixture
+    def executor(self, make: Callable[[Work], Executor]) -> Iterator[Executor]:
+        """The executor under test."""
+        made = make(perform)
+        yield made
+        made.close()
+
+    def test_it_says_how_much_it_takes_and_whether_all_comes_together(
+        self, executor: Executor
+    ) -> None:
+        assert executor.capacity >= 1
+        assert executor.barrier in (True, False)
+
+    def test_every_task_that_was_submitted_is_collected_exactly_once(
+        self, executor: Executor
+    ) -> None:
+        numbers = list(range(3, 3 + 3 * executor.capacity))
+        for number in numbers:
+            executor.submit(task(number, "square", number))
+        outcomes = collected(executor, len(numbers))
+        assert {n: o.metrics["square"] for n, o in outcomes.items()} == {n: n * n for n in numbers}
+        assert executor.collect(0.1) == {}
+
+    def test_what_comes_later_is_collected_too(self, executor: Executor) -> None:
+        for number in range(3):
+            executor.submit(task(number, "square", number))
+            assert collected(executor, 1)[number].metrics["square"] == number * number
+
+    def test_with_nothing_submitted_nothing_is_collected(self, executor: Executor) -> None:
+        assert executor.collect() == {}
+        assert executor.collect(0.0) == {}
+
+    def test_nothing_is_collected_when_the_time_is_up(self, executor: Executor) -> None:
+        executor.submit(task(0, "sleep", 0.2))
+        started = time.monotonic()
+        early = executor.collect(0.05)
+        assert early or time.monotonic() - started < LONG_S / 2
+        assert {**early, **collected(executor, 1 - len(early))}.keys() == {0}
+
+    def test_where_all_comes_back_together_it_does(self, executor: Executor) -> None:
+        for number in range(executor.capacity):
+            executor.submit(task(number, "square", number))
+        first = executor.collect(LONG_S)
+        assert len(first) == executor.capacity or not executor.barrier
+
+    def test_work_that_raises_costs_its_own_task_only(self, executor: Executor) -> None:
+        executor.submit(task(0, "square", 2))
+        executor.submit(task(1, "raise", "the oven is cold"))
+        executor.submit(task(2, "square", 3))
+        outcomes = collected(executor, 3)
+        assert outcomes[1].state is State.FAILED
+        assert outcomes[1].fault == Fault(kind="raised", reason="ValueError: the oven is cold")
+        assert [outcomes[n].metrics["square"] for n in (0, 2)] == [4, 9]
+
+    def test_its_outcomes_can_be_kept(self, executor: Executor) -> None:
+        executor.submit(task(0, "square", 2))
+        outcome = collected(executor, 1)[0]
+        assert pickle.loads(pickle.dumps(outcome)) == outcome  # noqa: S301 - our own bytes
+
+    def test_after_close_no_worker_is_left(self, executor: Executor) -> None:
+        for number in range(executor.capacity):
+            executor.submit(task(number, "square", number))
+        done = collected(executor, executor.capacity)
+        workers = {int(outcome.metrics["pid"]) for outcome in done.values()} - {os.getpid()}
+        executor.close()
+        assert [pid for pid in workers if is_alive(pid)] == []
+
+    def test_it_can_be_closed_twice(self, executor: Executor) -> None:
+        executor.submit(task(0, "square", 2))
+        executor.close()
+        executor.close()

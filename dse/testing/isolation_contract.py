@@ -1,0 +1,139 @@
+"""The laws of an executor whose workers may die, as tests with workers that do.
+
+.. code-block:: python
+
+    class TestMine(IsolationContract):
+        @pytest.fixture
+        def make(self):
+            return functools.partial(Mine, workers=2, timeout_s=2.0)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dse.core.trial import State
+from dse.protocols import Executor, Task, Work
+from dse.testing.executor_contract import LONG_S, collected, is_alive
+from dse.testing.work import perform, task
+
+CRASHES = {
+    "os._exit": task(1, "exit", 3),
+    "os._exit without an error": task(1, "exit", 0),
+    "SIGKILL": task(1, "signal", int(signal.SIGKILL)),
+    "SIGSEGV": task(1, "signal", int(signal.SIGSEGV)),
+    "SIGTERM": task(1, "signal", int(signal.SIGTERM)),
+}
+
+
+class IsolationContract:
+    """A task whose worker crashes or hangs is collected as failed, with the reason."""
+
+    @pytest.fixture
+    def make(self) -> Callable[[Work], Executor]:
+        """What makes an executor of two workers that gives up a task after two seconds."""
+        raise NotImplementedError("the contract needs the fixture 'make'")
+
+    @pytest.fixture
+    def executor(self, make: Callable[[Work], Executor]) -> Iterator[Executor]:
+        """The executor under test."""
+        made = make(perform)
+        yield made
+        made.close()
+
+    @pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES.keys())
+    def test_a_task_whose_worker_crashes_is_collected_as_failed(
+        self, executor: Executor, crash: Task
+    ) -> None:
+        executor.submit(crash)
+        outcome = collected(executor, 1)[1]
+        assert outcome.state is State.FAILED
+        assert outcome.fault is not None
+        assert outcome.fault.kind == "crashed"
+        assert outcome.fault.reason
+
+    def test_a_task_whose_worker_hangs_is_collected_as_failed(self, executor: Executor) -> None:
+        started = time.monotonic()
+        executor.submit(task(0, "sleep", 600.0))
+        outcome = collected(executor, 1)[0]
+        assert time.monotonic() - started < LONG_S
+        assert outcome.state is State.FAILED
+        assert outcome.fault is not None
+        assert outcome.fault.kind == "timeout"
+        assert outcome.cost_s > 1.0
+
+    def test_a_crash_leaves_all_other_tasks_alone(self, executor: Executor) -> None:
+        for number in range(0, 16, 2):
+            executor.submit(task(number, "square", number))
+            executor.submit(task(number + 1, "exit", 1))
+        outcomes = collected(executor, 16)
+        assert [n for n in sorted(outcomes) if outcomes[n].state is State.DONE] == [
+            *range(0, 16, 2)
+        ]
+        assert len(outcomes) == 16
+
+    def test_a_task_in_flight_does_not_notice_that_another_hangs(self, executor: Executor) -> None:
+        executor.submit(task(0, "sleep", 600.0))
+        executor.submit(task(1, "sleep", 0.5))
+        first = executor.collect(LONG_S)
+        assert first.keys() == {1}
+        assert first[1].state is State.DONE
+        assert collected(executor, 1)[0].state is State.FAILED
+
+    def test_a_task_that_crashed_is_not_tried_again(
+        self, executor: Executor, tmp_path: Path
+    ) -> None:
+        executor.submit(task(0, "mark and exit", str(tmp_path / "marks")))
+        assert collected(executor, 1).keys() == {0}
+        executor.submit(task(1, "square", 3))
+        assert collected(executor, 1).keys() == {1}
+        assert (tmp_path / "marks").read_text() == "tried\n"
+
+    def test_what_cannot_be_sent_back_is_a_failure(self, executor: Executor) -> None:
+        executor.submit(task(0, "unsendable"))
+        fault = collected(executor, 1)[0].fault
+        assert fault is not None
+        assert fault.kind == "raised"
+
+    def test_work_that_calls_exit_is_a_failure(self, executor: Executor) -> None:
+        executor.submit(task(0, "quit", "enough"))
+        fault = collected(executor, 1)[0].fault
+        assert fault is not None
+        assert fault.kind == "raised"
+        assert "enough" in fault.reason
+
+    def test_work_runs_in_another_process(self, executor: Executor) -> None:
+        executor.submit(task(0, "square", 1))
+        assert collected(executor, 1)[0].metrics["pid"] != os.getpid()
+
+    def test_closing_ends_workers_in_the_midst_of_their_work(
+        self, executor: Executor, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "pids"
+        executor.submit(task(0, "child", str(path)))
+        pids = written(path)
+        executor.close()
+        assert [pid for pid in pids if lives_on(pid)] == []
+
+
+def written(path: Path) -> list[int]:
+    """The process numbers in a file, when it is there."""
+    until = time.monotonic() + LONG_S
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} was not written"
+        time.sleep(0.02)
+    return [int(word) for word in path.read_text().split()]
+
+
+def lives_on(pid: int) -> bool:
+    """True if the process is there after a while; a kill takes some time to be carried out."""
+    until = time.monotonic() + 5.0
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return is_alive(pid)

@@ -1,0 +1,146 @@
+"""A problem whose answer is known, and the loop that plays an optimizer against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.design import Design
+from dse.core.metric import Goal, Kind, Metric, Metrics
+from dse.core.objective import Limit, Objective
+from dse.core.pareto import hypervolume
+from dse.core.parser import parse
+from dse.core.problem import Problem, Source
+from dse.core.space import Space
+from dse.core.trial import Outcome, State, Trial
+from dse.core.values import Floats, Mask
+from dse.protocols import Optimizer
+
+Truth = Callable[[Batch], Metrics]
+"""What the evaluators would say of any designs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A problem, what its evaluators would say of any design, and its exact front.
+
+    ``front`` holds losses; ``reference`` is the point that hypervolumes are told from.
+    """
+
+    problem: Problem
+    truth: Truth
+    front: Floats  # (n, m)
+    reference: Floats  # (m,)
+
+    def seeded(self, seed: int) -> Known:
+        """The same problem with other chances."""
+        return replace(self, problem=replace(self.problem, seed=seed))
+
+    def finished(self, designs: Sequence[Design], first: int = 0) -> list[Trial]:
+        """The designs as trials with their outcomes, numbered from ``first``."""
+        if not designs:
+            return []
+        got = self.truth(self.problem.space.batch(designs))
+        return [
+            Trial(number=first + row, design=design, told=first).finished(_outcome(got, row))
+            for row, design in enumerate(designs)
+        ]
+
+    def share(self, trials: Sequence[Trial]) -> float:
+        """The hypervolume of the trials as a share of the exact front's."""
+        kept = self.problem.feasible(trials)
+        losses = self.problem.trial_losses(trials)[kept]
+        return hypervolume(losses, self.reference) / hypervolume(self.front, self.reference)
+
+
+def played(known: Known, optimizer: Optimizer, budget: int, *, at_once: int = 1) -> list[Trial]:
+    """The trials of a study of up to ``budget`` designs, ``at_once`` asked and told together."""
+    trials: list[Trial] = []
+    while len(trials) < budget:
+        designs = optimizer.ask(min(at_once, budget - len(trials)))
+        if not designs:
+            break
+        finished = known.finished(designs, len(trials))
+        optimizer.tell(finished)
+        trials += finished
+    return trials
+
+
+def enumerated(
+    space: Space,
+    kinds: Mapping[str, Kind],
+    goals: Mapping[str, Goal],
+    truth: Truth,
+    *,
+    limits: tuple[Limit, ...] = (),
+) -> Known:
+    """The problem with the front that comparing every pair of feasible designs leaves."""
+    problem = problem_of(space, kinds, goals, truth, limits=limits)
+    batch = next(iter(space.enumerate(1_000_000)))
+    got = truth(batch)
+    columns = {name: Column(values) for name, values in got.columns.items()}
+    losses = problem.losses(columns, len(batch))
+    feasible: Mask = np.asarray((problem.slacks(columns, len(batch)) >= 0).all(axis=1))
+    feasible[list(got.faults)] = False
+    front = np.unique(losses[feasible][~beaten(losses[feasible])], axis=0)
+    worst = front.max(axis=0) if len(front) else losses.max(axis=0)
+    return Known(
+        problem=problem,
+        truth=truth,
+        front=front,
+        reference=worst + 0.1 * np.maximum(np.abs(worst), 1e-12),
+    )
+
+
+def problem_of(
+    space: Space,
+    kinds: Mapping[str, Kind],
+    goals: Mapping[str, Goal],
+    truth: Truth,
+    *,
+    limits: tuple[Limit, ...] = (),
+) -> Problem:
+    """The problem over bare metrics; its model tells those whose kind is modelled.
+
+    It tells faults too where everything is modelled.
+    """
+    modelled = {name for name, kind in kinds.items() if kind == "modelled"}
+    reads = frozenset(space.by_name)
+
+    def model(batch: Batch) -> Metrics:
+        got = truth(batch)
+        columns = {name: got.columns[name] for name in modelled}
+        return Metrics(columns=columns, faults=got.faults if len(modelled) == len(kinds) else {})
+
+    return Problem(
+        space=space,
+        sources={
+            name: Source(metric=Metric(name=name), kind=kind, reads=reads)
+            for name, kind in kinds.items()
+        },
+        objectives=tuple(
+            Objective(expression=parse(name), goal=goal) for name, goal in goals.items()
+        ),
+        limits=limits,
+        model=model,
+    )
+
+
+def beaten(losses: Floats) -> Mask:
+    """Rows that another row dominates, (n,), by comparing every pair."""
+    no_worse = (losses[:, None, :] <= losses[None, :, :]).all(axis=2)
+    better = (losses[:, None, :] < losses[None, :, :]).any(axis=2)
+    return np.asarray((no_worse & better).any(axis=0))
+
+
+def _outcome(got: Metrics, row: int) -> Outcome:
+    fault = got.faults.get(row)
+    if fault is not None:
+        state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
+        return Outcome(state=state, fault=fault)
+    metrics = {name: float(values[row]) for name, values in got.columns.items()}
+    spread = {name: float(values[row]) for name, values in got.spread.items()}
+    return Outcome(state=State.DONE, metrics=metrics, spread=spread, measured=1)

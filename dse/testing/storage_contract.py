@@ -1,0 +1,231 @@
+"""The laws of a storage as tests: subclass, fill one fixture, run pytest.
+
+.. code-block:: python
+
+    class TestSqlite(StorageContract):
+        @pytest.fixture
+        def storage(self, tmp_path):
+            storage = SqlStorage(f"sqlite:///{tmp_path}/study.db")
+            yield storage
+            storage.close()
+
+What outlives the process has laws of its own: see ``durability_contract``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from dse.core.design import Design
+from dse.core.metric import Fault
+from dse.core.trial import Event, Outcome, State
+from dse.errors import StorageError, StudyError
+from dse.protocols import Storage
+
+STUDY = "edge: größer & 'besser'"
+DESIGNS = tuple(
+    Design({"tp": tp, "clock": 0.1 * tp, "format": "int8", "on": True}) for tp in (1, 2, 4, 8)
+)
+ODD = "no UTF-8: \x00 \udcff \U0001f600"
+"""What a process may print before it dies."""
+
+DONE = Outcome(
+    state=State.DONE,
+    metrics={"q.accuracy": 0.1 + 0.2, "chip.energy": 5e-324},
+    spread={"q.accuracy": 1e-3},
+    cost_s=1.5,
+    measured=2,
+)
+IMPOSSIBLE = Outcome(
+    state=State.INFEASIBLE, metrics={"chip.area": 2.0}, fault=Fault(kind="infeasible", reason="big")
+)
+CRASHED = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason=ODD), cost_s=0.25)
+
+_METHODS: dict[str, Callable[[Storage], object]] = {
+    "delete": lambda storage: storage.delete("another"),
+    "add": lambda storage: storage.add("another", DESIGNS, 0),
+    "move": lambda storage: storage.move("another", [0], State.RUNNING),
+    "finish": lambda storage: storage.finish("another", {0: DONE}),
+    "trials": lambda storage: storage.trials("another"),
+    "finished_order": lambda storage: storage.finished_order("another"),
+    "record": lambda storage: storage.record("another", [Event(kind="choice", text="")]),
+    "events": lambda storage: storage.events("another"),
+}
+
+
+class StorageContract:
+    """What :class:`~dse.protocols.Storage` promises while it is open."""
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        """A storage without any study."""
+        raise NotImplementedError("the contract needs the fixture 'storage'")
+
+    @pytest.fixture
+    def begun(self, storage: Storage) -> Storage:
+        """The storage with a study of four pending trials."""
+        storage.create(STUDY, {"seed": 7})
+        storage.add(STUDY, DESIGNS, 0)
+        return storage
+
+    def test_a_study_is_created_with_its_spec_and_nothing_else(self, storage: Storage) -> None:
+        spec = {"z": [1, 2.5, None, True], "a": {"ß": "\n", "b": ODD}}
+        storage.create(STUDY, spec)
+        assert storage.spec(STUDY) == spec
+        assert storage.trials(STUDY) == []
+        assert storage.finished_order(STUDY) == []
+        assert storage.events(STUDY) == []
+
+    def test_a_spec_keeps_the_order_of_its_keys(self, storage: Storage) -> None:
+        storage.create(STUDY, {"z": 1, "a": 2, "m": {"y": 1, "b": 2}})
+        spec = storage.spec(STUDY) or {}
+        assert list(spec) == ["z", "a", "m"]
+        assert list(spec["m"]) == ["y", "b"]
+
+    def test_a_spec_that_is_changed_later_is_kept_as_it_was(self, storage: Storage) -> None:
+        spec = {"seed": 7}
+        storage.create(STUDY, spec)
+        spec["seed"] = 8
+        (storage.spec(STUDY) or {})["seed"] = 9
+        assert storage.spec(STUDY) == {"seed": 7}
+
+    def test_there_is_one_study_of_a_name(self, begun: Storage) -> None:
+        with pytest.raises(StudyError, match="already"):
+            begun.create(STUDY, {"seed": 8})
+        assert begun.spec(STUDY) == {"seed": 7}
+
+    def test_studies_come_in_the_order_of_their_creation(self, storage: Storage) -> None:
+        for name in ("b", "c", "a"):
+            storage.create(name, {})
+        storage.delete("c")
+        storage.create("c", {})
+        assert storage.studies() == ["b", "a", "c"]
+
+    def test_a_study_that_is_not_there_has_no_spec(self, storage: Storage) -> None:
+        assert storage.spec(STUDY) is None
+
+    @pytest.mark.parametrize("method", sorted(_METHODS))
+    def test_a_study_that_is_not_there_is_said_to_be_missing(
+        self, begun: Storage, method: str
+    ) -> None:
+        with pytest.raises(StudyError, match="there is no study 'another'"):
+            _METHODS[method](begun)
+        assert begun.studies() == [STUDY]
+
+    def test_a_deleted_study_is_forgotten_with_all_its_trials(self, begun: Storage) -> None:
+        begun.record(STUDY, [Event(kind="choice", text="nsga2")])
+        begun.delete(STUDY)
+        assert begun.studies() == []
+        begun.create(STUDY, {})
+        assert begun.trials(STUDY) == []
+        assert begun.events(STUDY) == []
+
+    def test_what_is_added_is_numbered_and_pending(self, begun: Storage) -> None:
+        more = begun.add(STUDY, DESIGNS[:2], 3)
+        assert [trial.number for trial in more] == [4, 5]
+        assert [trial.told for trial in begun.trials(STUDY)] == [0, 0, 0, 0, 3, 3]
+        assert {trial.state for trial in begun.trials(STUDY)} == {State.PENDING}
+        assert begun.trials(STUDY)[4:] == more
+
+    def test_nothing_is_added_when_there_is_nothing_to_add(self, begun: Storage) -> None:
+        assert begun.add(STUDY, [], 0) == []
+        assert len(begun.trials(STUDY)) == 4
+
+    def test_studies_number_their_own_trials(self, begun: Storage) -> None:
+        begun.create("another", {})
+        assert [trial.number for trial in begun.add("another", DESIGNS[:1], 0)] == [0]
+        begun.finish("another", {0: DONE})
+        assert begun.trials(STUDY)[0].state is State.PENDING
+
+    def test_numbers_run_from_0_without_a_gap_whoever_adds(self, storage: Storage) -> None:
+        storage.create(STUDY, {})
+        with ThreadPoolExecutor(4) as threads:
+            added = list(threads.map(partial(_add_two, storage), range(40)))
+        assert sorted(number for numbers in added for number in numbers) == list(range(80))
+        assert [trial.number for trial in storage.trials(STUDY)] == list(range(80))
+
+    def test_trials_come_by_number_as_they_were_written(self, begun: Storage) -> None:
+        before = begun.trials(STUDY)
+        begun.finish(STUDY, {2: DONE, 0: CRASHED, 1: IMPOSSIBLE})
+        after = begun.trials(STUDY)
+        assert [trial.design for trial in before] == list(DESIGNS)
+        assert after == [
+            before[0].finished(CRASHED),
+            before[1].finished(IMPOSSIBLE),
+            before[2].finished(DONE),
+            before[3],
+        ]
+
+    def test_a_value_of_a_design_keeps_its_type(self, begun: Storage) -> None:
+        values = begun.trials(STUDY)[0].design
+        assert {name: type(value) for name, value in values.items()} == {
+            "clock": float,
+            "format": str,
+            "on": bool,
+            "tp": int,
+        }
+
+    def test_the_order_in_which_trials_finished_is_kept(self, begun: Storage) -> None:
+        begun.finish(STUDY, {2: DONE, 0: CRASHED})
+        begun.finish(STUDY, {})
+        begun.finish(STUDY, {3: DONE})
+        assert begun.finished_order(STUDY) == [2, 0, 3]
+
+    def test_a_finished_trial_never_changes(self, begun: Storage) -> None:
+        begun.finish(STUDY, {1: DONE})
+        with pytest.raises(StudyError, match="done already"):
+            begun.finish(STUDY, {1: CRASHED})
+        with pytest.raises(StudyError, match="done already"):
+            begun.move(STUDY, [1], State.PENDING)
+        assert begun.trials(STUDY)[1].finished(DONE) == begun.trials(STUDY)[1]
+        assert begun.finished_order(STUDY) == [1]
+
+    @pytest.mark.parametrize("bad", [1, 4, -1], ids=["finished", "unknown", "negative"])
+    def test_a_call_that_is_refused_leaves_no_trace(self, begun: Storage, bad: int) -> None:
+        begun.finish(STUDY, {1: DONE})
+        before = begun.trials(STUDY)
+        with pytest.raises(StudyError):
+            begun.finish(STUDY, {0: DONE, bad: DONE, 2: DONE})
+        with pytest.raises(StudyError):
+            begun.move(STUDY, [0, bad, 2], State.RUNNING)
+        assert begun.trials(STUDY) == before
+        assert begun.finished_order(STUDY) == [1]
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf")])
+    def test_what_is_no_number_is_refused(self, begun: Storage, value: float) -> None:
+        bad = Outcome(state=State.DONE, metrics={"q.accuracy": value})
+        with pytest.raises(StorageError, match=r"trial 1: q\.accuracy"):
+            begun.finish(STUDY, {0: DONE, 1: bad})
+        assert begun.finished_order(STUDY) == []
+
+    def test_a_trial_ends_only_with_an_outcome(self, begun: Storage) -> None:
+        with pytest.raises(StudyError):
+            begun.finish(STUDY, {0: Outcome(state=State.RUNNING)})
+        with pytest.raises(StudyError):
+            begun.move(STUDY, [0], State.DONE)
+        assert begun.trials(STUDY)[0].state is State.PENDING
+
+    def test_an_unfinished_trial_is_put_in_another_unfinished_state(self, begun: Storage) -> None:
+        begun.move(STUDY, [0, 2], State.RUNNING)
+        begun.move(STUDY, [2], State.PENDING)
+        begun.move(STUDY, [], State.RUNNING)
+        states = [trial.state for trial in begun.trials(STUDY)]
+        assert states == [State.RUNNING, State.PENDING, State.PENDING, State.PENDING]
+
+    def test_events_come_oldest_first(self, begun: Storage) -> None:
+        first, second = (
+            Event(kind="choice", text="b", told=0),
+            Event(kind="proof", text=ODD, told=9),
+        )
+        begun.record(STUDY, [first])
+        begun.record(STUDY, [])
+        begun.record(STUDY, [second, first])
+        assert begun.events(STUDY) == [first, second, first]
+
+
+def _add_two(storage: Storage, told: int) -> list[int]:
+    return [trial.number for trial in storage.add(STUDY, DESIGNS[:2], told)]

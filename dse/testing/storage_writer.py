@@ -1,0 +1,62 @@
+"""A process that writes and says what was written: run by ``durability_contract`` to be killed.
+
+``python -m dse.testing.storage_writer URL STUDY ROUNDS`` adds three trials, finishes them together
+and so on; after each call that has returned it prints what is now promised to be on disk.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from dse.core.design import Design
+from dse.core.trial import Event, Outcome, State
+from dse.errors import StudyError
+from dse.protocols import Storage
+from dse.registry import make
+
+SIZE = 3
+"""Trials per call: enough to be cut in the middle."""
+
+
+def opened(url: str) -> Storage:
+    """The storage at a URL, whoever provides it."""
+    storage: Storage = make("storages", url.partition(":")[0].partition("+")[0], url)
+    return storage
+
+
+def outcome(number: int) -> Outcome:
+    """What the writer says of a trial."""
+    return Outcome(state=State.DONE, metrics={"square": float(number * number)}, cost_s=0.1)
+
+
+def write(storage: Storage, study: str, rounds: int) -> None:
+    """Add, finish and record; print each number when the call about it has returned."""
+    for turn in range(rounds):
+        designs = [Design({"turn": turn, "place": place}) for place in range(SIZE)]
+        numbers = [trial.number for trial in storage.add(study, designs, turn)]
+        _say("added", numbers)
+        storage.finish(study, {number: outcome(number) for number in numbers})
+        _say("finished", numbers)
+        storage.record(study, [Event(kind="turn", text=str(turn))])
+        _say("recorded", [turn])
+
+
+def _say(what: str, numbers: list[int]) -> None:
+    sys.stdout.write(f"{what} {' '.join(map(str, numbers))}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Write as the command line says."""
+    url, study, rounds = sys.argv[1:]
+    storage = opened(url)
+    try:
+        storage.create(study, {})
+    except StudyError:
+        _say("joined", [])
+    write(storage, study, int(rounds))
+    storage.close()
+
+
+if __name__ == "__main__":
+    main()

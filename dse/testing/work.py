@@ -1,0 +1,126 @@
+"""Work that does what a design says: give, raise, crash, hang ... for tests of executors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from dse.core.design import Design
+from dse.core.trial import Outcome, State
+from dse.core.values import Value
+from dse.protocols import Task
+
+
+def task(number: int, do: str, at: Value = 0) -> Task:
+    """A task that makes :func:`perform` do one of its deeds, with one argument."""
+    return Task(number=number, design=Design({"do": do, "at": at}))
+
+
+def perform(tasks: Sequence[Task]) -> list[Outcome]:
+    """The outcome of each deed; the metric ``pid`` tells which process did it."""
+    return [Outcome(state=State.DONE, metrics=_done(one)) for one in tasks]
+
+
+class Loaded:
+    """:func:`perform`, with a metric that counts how often its process has unpickled it."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
+        return [Outcome(state=State.DONE, metrics={**_done(t), "loads": self.loads}) for t in tasks]
+
+    def __getstate__(self) -> dict[str, int]:
+        return {"loads": self.loads}
+
+    def __setstate__(self, _: object) -> None:
+        os.environ["DSE_TEST_LOADS"] = str(int(os.environ.get("DSE_TEST_LOADS", "0")) + 1)
+        self.loads = int(os.environ["DSE_TEST_LOADS"])
+
+
+class Unloadable:
+    """Work that can be sent and not be received, such as that of a module that is not there."""
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
+        return perform(tasks)
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return _no_such_module, ()
+
+
+def _no_such_module() -> None:
+    raise ImportError("no module named 'gone'")
+
+
+def _done(one: Task) -> dict[str, float]:
+    deed = _DEEDS[str(one.design["do"])]
+    return {"pid": os.getpid(), **(deed(one.design["at"]) or {})}
+
+
+def _square(x: Value) -> dict[str, float]:
+    return {"square": float(x) * float(x)}
+
+
+def _raise(text: Value) -> None:
+    raise ValueError(text)
+
+
+def _sleep(seconds: Value) -> None:
+    time.sleep(float(seconds))
+
+
+def _mark_and_exit(path: Value) -> None:
+    with Path(str(path)).open("a") as file:
+        file.write("tried\n")
+    os._exit(1)
+
+
+def _environment(name: Value) -> dict[str, float]:
+    return {"value": float(os.environ.get(str(name), "nan"))}
+
+
+def _ignored(signal_number: Value) -> dict[str, float]:
+    os.kill(os.getpid(), int(signal_number))
+    time.sleep(0.2)
+    return {"survived": 1.0}
+
+
+def _large(count: Value) -> dict[str, float]:
+    return {f"metric {place}": 0.5 for place in range(int(count))}
+
+
+def _child(path: Value) -> None:
+    _with_child(Path(str(path)), own_session=False)
+
+
+def _stray_child(path: Value) -> None:
+    _with_child(Path(str(path)), own_session=True)
+
+
+def _with_child(path: Path, *, own_session: bool) -> None:
+    """Start a process that sleeps, write down both numbers, and sleep too."""
+    child = subprocess.Popen(["sleep", "600"], start_new_session=own_session)  # noqa: S607
+    path.with_suffix(".part").write_text(f"{os.getpid()} {child.pid}")
+    path.with_suffix(".part").rename(path)
+    time.sleep(600)
+
+
+_DEEDS: Mapping[str, Callable[[Value], Mapping[str, float] | None]] = {
+    "square": _square,
+    "raise": _raise,
+    "quit": lambda word: sys.exit(str(word)),
+    "exit": lambda status: os._exit(int(status)),
+    "signal": lambda number: os.kill(os.getpid(), int(number)),
+    "survive": _ignored,
+    "sleep": _sleep,
+    "mark and exit": _mark_and_exit,
+    "unsendable": lambda _: {"function": lambda: 0.0},  # type: ignore[dict-item] # the point of it
+    "environment": _environment,
+    "large": _large,
+    "child": _child,
+    "stray child": _stray_child,
+}

@@ -1,0 +1,105 @@
+"""A recipe carried out: the network with fewer filters, zeros and shorter words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dse_evaluators.compression.knobs import Recipe
+from dse_evaluators.compression.narrow import Pruned, narrowed, sparse
+from dse_evaluators.compression.quantize import Quantised, quantised
+from dse_evaluators.compression.reference import Reference
+from dse_evaluators.compression.size import SCALE_BYTES, size_bytes
+from dse_evaluators.formats.casting import Single, is_scaled, rounded, scales
+from dse_evaluators.formats.words import FORMATS, NumberFormat
+from dse_evaluators.workloads.network import Affine, Affines, Stage, applied, passed_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compressed:
+    """The network as it is stored, and as it computes."""
+
+    network: tuple[Stage, ...]
+    affines: Affines  # the weights that the words stand for
+    stored: tuple[Quantised, ...]
+    signal_word: NumberFormat
+    signal_scales: tuple[Single, ...]  # (1,) per layer, of its inputs
+
+    @property
+    def size_bytes(self) -> int:
+        """All that must be kept to compute with it."""
+        signals = SCALE_BYTES * len(self.signal_scales) if is_scaled(self.signal_word) else 0
+        return signals + sum(size_bytes(tensor) for tensor in self.stored)
+
+    def logits(self, images: Tensor) -> Tensor:
+        """What it says of the images, each layer's inputs rounded to the activations' format."""
+        signal = images
+        for stage, affine, scale in zip(
+            self.network, self.affines, self.signal_scales, strict=True
+        ):
+            signal = _short(signal, scale, self.signal_word)
+            signal = passed_on(stage, applied(stage, affine, signal))
+        return signal
+
+
+def compressed(whole: Reference, recipe: Recipe) -> Compressed:
+    """The trained network under the recipe; the same recipe gives the same bits.
+
+    In this order: filters go and the rest is refitted, small weights become zero, weights become
+    words; then, layer by layer on the calibration images, activations get their scale and biases
+    are corrected.
+    """
+    pruned = sparse(whole, narrowed(whole, recipe.filter_keep), recipe.sparsity)
+    word = FORMATS[recipe.weight_format]
+    stored = tuple(
+        quantised(affine.weight.numpy(), word, recipe.granularity) for affine in pruned.affines
+    )
+    return _calibrated(whole, pruned, stored, recipe)
+
+
+def _calibrated(
+    whole: Reference, pruned: Pruned, stored: tuple[Quantised, ...], recipe: Recipe
+) -> Compressed:
+    """Scales from the largest activation, and biases from the mean outputs.
+
+    Source:
+        Finkelstein et al., Fighting Quantization Bias With Bias, 2019; Nagel et al.,
+        Data-Free Quantization Through Weight Equalization and Bias Correction, 2019, section 4.2.
+    """
+    word = FORMATS[recipe.activation_format]
+    signal = whole.calibration
+    affines: list[Affine] = []
+    signal_scales: list[Single] = []
+    for place, stage in enumerate(whole.network):
+        signal_scales.append(scales(signal.abs().max().reshape(1).numpy(), word))
+        signal = _short(signal, signal_scales[-1], word)
+        affine = Affine(torch.tensor(stored[place].values), pruned.affines[place].bias)
+        outputs = applied(stage, affine, signal)
+        if recipe.bias_correction:
+            wanted = whole.outputs[place][:, torch.tensor(pruned.kept[place])]
+            shift = _means(wanted - outputs)
+            affine = Affine(affine.weight, affine.bias + shift)
+            outputs = outputs + shift.reshape(-1, *(1,) * (outputs.ndim - 2))
+        affines.append(affine)
+        signal = passed_on(stage, outputs)
+    return Compressed(
+        network=whole.network,
+        affines=tuple(affines),
+        stored=stored,
+        signal_word=word,
+        signal_scales=tuple(signal_scales),
+    )
+
+
+def _means(outputs: Tensor) -> Tensor:
+    """The mean of each filter's outputs, (filters,)."""
+    return outputs.transpose(0, 1).flatten(1).mean(1)
+
+
+def _short(signal: Tensor, scale: Single, word: NumberFormat) -> Tensor:
+    """The signal at the nearest numbers of the format."""
+    if word.name == "fp32":
+        return signal
+    return torch.tensor(rounded(signal.numpy(), scale, word))

@@ -1,0 +1,83 @@
+"""What is done to a network: the knobs, their defaults and their ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.formats.words import FORMATS
+
+GRANULARITIES = ("tensor", "channel")
+MAX_SPARSITY = 0.95
+
+_WORDS: Mapping[str, Sequence[str]] = {
+    "weight_format": tuple(FORMATS),
+    "granularity": GRANULARITIES,
+    "activation_format": tuple(FORMATS),
+}
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "sparsity": (0.0, MAX_SPARSITY),
+    "filter_keep": (0.0, 1.0),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One way to compress; the defaults leave the network as it was trained.
+
+    ``granularity`` is one scale per weight tensor or one per output channel. ``filter_keep`` is
+    the share of filters that stay, at least one per layer; ``sparsity`` is the share of zeros
+    among the weights that are then left. ``bias_correction`` moves the biases so that each
+    layer's mean output is the uncompressed network's.
+    """
+
+    weight_format: str = "fp32"
+    granularity: str = "channel"
+    activation_format: str = "fp32"
+    sparsity: float = 0.0
+    filter_keep: float = 1.0
+    bias_correction: bool = True
+
+
+KNOBS: tuple[str, ...] = tuple(field.name for field in fields(Recipe))
+
+
+def recipe_of(values: Mapping[str, Value]) -> Recipe:
+    """The recipe with these knobs set and the others at their defaults.
+
+    Raises:
+        SpecError: there is no such knob, or a value is out of its range.
+    """
+    for name, value in values.items():
+        check_knob(name, value)
+    plain = Recipe()
+    return Recipe(
+        weight_format=str(values.get("weight_format", plain.weight_format)),
+        granularity=str(values.get("granularity", plain.granularity)),
+        activation_format=str(values.get("activation_format", plain.activation_format)),
+        sparsity=float(values.get("sparsity", plain.sparsity)),
+        filter_keep=float(values.get("filter_keep", plain.filter_keep)),
+        bias_correction=bool(values.get("bias_correction", plain.bias_correction)),
+    )
+
+
+def check_knob(name: str, value: Value) -> None:
+    """Nothing, if the knob can be set to the value.
+
+    Raises:
+        SpecError: it cannot, or there is no such knob.
+    """
+    if name not in KNOBS:
+        raise SpecError(f"there is no knob {name!r}", hint=nearest(name, KNOBS))
+    if name in _WORDS:
+        if value not in _WORDS[name]:
+            raise SpecError(f"{name} cannot be {value!r}", hint=nearest(str(value), _WORDS[name]))
+    elif name in _RANGES:
+        low, high = _RANGES[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not low <= float(value) <= high:
+            raise SpecError(f"{name} cannot be {value!r}", hint=f"a number from {low} to {high}")
+    elif not isinstance(value, bool):
+        raise SpecError(f"{name} cannot be {value!r}", hint="true or false")

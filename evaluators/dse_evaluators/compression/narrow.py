@@ -1,0 +1,76 @@
+"""A network with fewer filters or fewer weights, each layer refitted to what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dse.core.values import Ints
+from dse_evaluators.compression.least_squares import refitted
+from dse_evaluators.compression.prune import strongest, thinned
+from dse_evaluators.compression.reference import Reference
+from dse_evaluators.workloads.network import Affine, Affines, applied, passed_on
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A network of some of the trained filters, and which they are."""
+
+    affines: Affines
+    kept: tuple[Ints, ...]  # per layer
+
+
+def narrowed(whole: Reference, keep: float) -> Pruned:
+    """The network with ``keep`` of the filters of every layer but the last.
+
+    From the first layer to the last, each refitted to the trained outputs from the inputs that
+    it still gets.
+    """
+    shares = [keep if stage.rectified else 1.0 for stage in whole.network]
+    kept = tuple(
+        strongest(affine.weight.numpy(), share)
+        for affine, share in zip(whole.affines, shares, strict=True)
+    )
+    affines = tuple(_cut(whole, kept, place) for place in range(len(kept)))
+    if keep == 1:
+        return Pruned(affines, kept)
+    return Pruned(_repaired(whole, affines, kept, sparse=False), kept)
+
+
+def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
+    """The network with ``sparsity`` of its weights zero, and the others refitted."""
+    weights = thinned([affine.weight.numpy() for affine in pruned.affines], sparsity)
+    affines = tuple(
+        Affine(torch.tensor(weight), affine.bias)
+        for weight, affine in zip(weights, pruned.affines, strict=True)
+    )
+    if sparsity == 0:
+        return pruned
+    return Pruned(_repaired(whole, affines, pruned.kept, sparse=True), pruned.kept)
+
+
+def _repaired(
+    whole: Reference, affines: Affines, kept: tuple[Ints, ...], *, sparse: bool
+) -> Affines:
+    """The layers one after the other, each fitted on what the repaired ones before it say."""
+    signal = whole.calibration
+    repaired = []
+    for place, stage in enumerate(whole.network):
+        wanted = whole.outputs[place][:, torch.tensor(kept[place])]
+        repaired.append(refitted(stage, affines[place], signal, wanted, sparse=sparse))
+        signal = passed_on(stage, applied(stage, repaired[-1], signal))
+    return tuple(repaired)
+
+
+def _cut(whole: Reference, kept: tuple[Ints, ...], place: int) -> Affine:
+    """The layer without the filters that go, here and before; the inputs of the first all stay."""
+    rows = torch.tensor(kept[place])
+    weight, bias = whole.affines[place].weight[rows], whole.affines[place].bias[rows]
+    if place > 0:
+        # A dense layer has a column for each pixel of each filter before it.
+        pixels = weight.shape[1] // len(whole.affines[place - 1].weight)
+        columns = kept[place - 1][:, None] * pixels + np.arange(pixels)
+        weight = weight[:, torch.tensor(columns.ravel())]
+    return Affine(weight.contiguous(), bias)

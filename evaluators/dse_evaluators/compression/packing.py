@@ -1,0 +1,108 @@
+"""A compressed layer as bytes and back: what :mod:`size` counts is what is written here."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse_evaluators.compression.quantize import Quantised
+from dse_evaluators.compression.size import BIAS_BYTES, HEADER_BYTES, SCALE_BYTES, Layout, Shape
+from dse_evaluators.formats.casting import Single, Words
+from dse_evaluators.formats.words import FORMATS
+
+# Layout, format, count of scales (0, 1, or 2 for one per filter), rank; four sides of the tensor.
+_HEADER = struct.Struct("<4B4H")
+_SIDES = 4
+_NAMES = tuple(FORMATS)
+
+
+def packed(tensor: Quantised, bias: Single) -> bytes:
+    """The layer as bytes, in the smallest layout."""
+    shape = Shape.of(tensor)
+    sides = tensor.words.shape
+    layout = shape.layout
+    header = _HEADER.pack(
+        layout,
+        _NAMES.index(tensor.word.name),
+        min(len(tensor.scale), 2),
+        len(sides),
+        *sides,
+        *(0,) * (_SIDES - len(sides)),
+    )
+    table = tensor.words.reshape(shape.rows, shape.columns)
+    kept = table if layout is Layout.DENSE else table[table != 0]
+    return b"".join(
+        (
+            header,
+            tensor.scale.astype("<f4").tobytes(),
+            bias.astype("<f4").tobytes(),
+            _places(table, shape, layout),
+            _bits(kept.ravel(), shape.bits),
+        )
+    )
+
+
+def unpacked(data: bytes) -> tuple[Quantised, Single]:
+    """The layer and its biases from bytes, from nothing but them."""
+    layout, name, scaled, rank, *sides = _HEADER.unpack_from(data)
+    word = FORMATS[_NAMES[name]]
+    side = tuple(sides[:rank])
+    rows, columns = side[0], int(np.prod(side[1:]))
+    reader = _Reader(data[HEADER_BYTES:])
+    scale = reader.singles((0, 1, rows)[scaled], SCALE_BYTES)
+    bias = reader.singles(rows, BIAS_BYTES)
+    places = _read_places(reader, Layout(layout), rows, columns)
+    words = np.zeros(rows * columns, dtype=np.uint32)
+    words[places] = reader.words(len(places), word.bits)
+    return Quantised(words=words.reshape(side), scale=scale, word=word), bias
+
+
+class _Reader:
+    """Takes one section after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = data
+
+    def singles(self, count: int, size: int) -> Single:
+        return np.frombuffer(self._take(count * size), dtype="<f4").astype(np.float32)
+
+    def words(self, count: int, bits: int) -> Words:
+        section = np.frombuffer(self._take(-(-count * bits // 8)), dtype=np.uint8)
+        table = np.unpackbits(section, count=count * bits, bitorder="little")
+        powers = np.uint32(1) << np.arange(bits, dtype=np.uint32)
+        return (table.reshape(count, bits) * powers).sum(axis=1, dtype=np.uint32)
+
+    def _take(self, count: int) -> bytes:
+        taken, self._left = self._left[:count], self._left[count:]
+        return taken
+
+
+def _places(table: Words, shape: Shape, layout: Layout) -> bytes:
+    """Where the kept words stand."""
+    if layout is Layout.DENSE:
+        return b""
+    if layout is Layout.BITMAP:
+        return _bits((table != 0).ravel().astype(np.uint32), 1)
+    counts = np.count_nonzero(table, axis=1).astype(np.uint32)
+    columns = np.nonzero(table)[1].astype(np.uint32)
+    return _bits(counts, shape.count_bits) + _bits(columns, shape.column_bits)
+
+
+def _read_places(reader: _Reader, layout: Layout, rows: int, columns: int) -> NDArray[np.intp]:
+    """The flat places of the kept words, in order."""
+    if layout is Layout.DENSE:
+        return np.arange(rows * columns)
+    if layout is Layout.BITMAP:
+        return np.flatnonzero(reader.words(rows * columns, 1))
+    shape = Shape(rows=rows, columns=columns, kept=0, bits=0)
+    counts = reader.words(rows, shape.count_bits)
+    row = np.repeat(np.arange(rows), counts)
+    return row * columns + reader.words(len(row), shape.column_bits)
+
+
+def _bits(words: Words, bits: int) -> bytes:
+    """The low bits of each word, one after the other, padded to a whole byte."""
+    table = (words[:, None] >> np.arange(bits, dtype=np.uint32)) & np.uint32(1)
+    return np.packbits(table.astype(np.uint8).ravel(), bitorder="little").tobytes()

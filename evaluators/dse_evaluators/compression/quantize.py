@@ -1,0 +1,61 @@
+"""A weight tensor as words of a number format, with its scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse_evaluators.formats.casting import (
+    Single,
+    Words,
+    check_values,
+    is_scaled,
+    scales,
+    values_of,
+    words_of,
+)
+from dse_evaluators.formats.words import NumberFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantised:
+    """Bit patterns in the tensor's shape; all zeros is the number zero.
+
+    ``scale`` has one entry, one per filter, or none where the format takes no scale.
+    """
+
+    words: Words  # (filters, ...)
+    scale: Single  # (0,), (1,) or (filters,)
+    word: NumberFormat
+
+    @property
+    def values(self) -> Single:
+        """The weights that the words stand for, (filters, ...)."""
+        return values_of(self.words, _beside(self.scale, self.words.ndim), self.word)
+
+
+def quantised(
+    weight: Single,  # (filters, ...)
+    word: NumberFormat,
+    granularity: str,
+) -> Quantised:
+    """The weights at the nearest words, scaled so that the largest weight is the largest word.
+
+    Raises:
+        EvaluationError: there is no weight, or one is infinite or no number.
+    """
+    check_values(weight)
+    magnitudes = np.abs(weight).reshape(len(weight), -1).max(axis=1)
+    peaks = magnitudes if granularity == "channel" else magnitudes.max(keepdims=True)
+    scale = scales(peaks, word) if is_scaled(word) else np.zeros(0, dtype=np.float32)
+    return Quantised(
+        words=words_of(weight, _beside(scale, weight.ndim), word), scale=scale, word=word
+    )
+
+
+def _beside(scale: Single, rank: int) -> Single:
+    """The scales so that they broadcast along the filters; 1 where there is none."""
+    if not len(scale):
+        return np.ones(1, dtype=np.float32)
+    return scale.reshape(-1, *(1,) * (rank - 1))

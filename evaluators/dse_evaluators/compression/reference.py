@@ -1,0 +1,71 @@
+"""The uncompressed network, with what it says of the calibration and held-out images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from dse_evaluators.workloads.digits import digits
+from dse_evaluators.workloads.digits_cnn import trained
+from dse_evaluators.workloads.layers import DIGITS_CNN
+from dse_evaluators.workloads.network import (
+    Affines,
+    Stage,
+    applied,
+    forward,
+    passed_on,
+    stages,
+)
+from dse_evaluators.workloads.torch_scope import deterministic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """All that compressing and judging need; made once per process.
+
+    ``outputs`` are each layer's, before rectifying and pooling, on the calibration images.
+    """
+
+    network: tuple[Stage, ...]
+    affines: Affines
+    calibration: Tensor  # (c, 1, height, width)
+    outputs: tuple[Tensor, ...]  # each (c, filters, ...)
+    images: Tensor  # (n, 1, height, width), held out
+    labels: Tensor  # (n,)
+    log_probabilities: Tensor  # (n, classes), of the held-out images
+
+
+@cache
+def reference(model: str) -> Reference:
+    """The reference of a model in :data:`MAKERS`; trained where no cache has its weights."""
+    return MAKERS[model]()
+
+
+def _digits_cnn() -> Reference:
+    data = digits()
+    network, affines = stages(DIGITS_CNN), trained()
+    calibration = torch.tensor(data.calibration.images)
+    images = torch.tensor(data.held_out.images)
+    outputs = []
+    with deterministic(), torch.inference_mode():
+        signal = calibration
+        for stage, affine in zip(network, affines, strict=True):
+            outputs.append(applied(stage, affine, signal))
+            signal = passed_on(stage, outputs[-1])
+        logits = forward(network, affines, images)
+    return Reference(
+        network=network,
+        affines=affines,
+        calibration=calibration,
+        outputs=tuple(outputs),
+        images=images,
+        labels=torch.tensor(data.held_out.labels),
+        log_probabilities=torch.log_softmax(logits.double(), dim=1),
+    )
+
+
+MAKERS: Mapping[str, Callable[[], Reference]] = {"digits-cnn": _digits_cnn}

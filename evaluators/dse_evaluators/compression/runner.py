@@ -1,0 +1,59 @@
+"""One recipe measured: accuracy, loss, divergence, size and latency of the real network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from dse_evaluators.compression.compress import Compressed, compressed
+from dse_evaluators.compression.knobs import Recipe
+from dse_evaluators.compression.reference import Reference, reference
+from dse_evaluators.compression.timing import Timing, timed
+from dse_evaluators.workloads.network import forward
+from dse_evaluators.workloads.torch_scope import deterministic, one_thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was measured of one compressed network; all but the latency is exact."""
+
+    metrics: dict[str, float]
+    latency_error_s: float
+
+
+def measured(model: str, recipe: Recipe, timing: Timing) -> Reading:
+    """The reading of a model under a recipe."""
+    whole = reference(model)
+    with deterministic(), torch.inference_mode():
+        small = compressed(whole, recipe)
+        quality = _quality(whole, small)
+    latency_s, error_s = _latency_s(whole, small, timing)
+    metrics = {**quality, "size": float(small.size_bytes), "latency": latency_s}
+    return Reading(metrics=metrics, latency_error_s=error_s)
+
+
+def _quality(whole: Reference, small: Compressed) -> dict[str, float]:
+    """How well the held-out images are read, in double precision after the logits."""
+    log_probabilities = torch.log_softmax(small.logits(whole.images).double(), dim=1)
+    right = log_probabilities.argmax(dim=1) == whole.labels
+    divergence = functional.kl_div(
+        log_probabilities, whole.log_probabilities, reduction="batchmean", log_target=True
+    )
+    return {
+        "accuracy": float(right.double().mean()),
+        "loss": float(functional.nll_loss(log_probabilities, whole.labels)),
+        "divergence": float(divergence),
+    }
+
+
+def _latency_s(whole: Reference, small: Compressed, timing: Timing) -> tuple[float, float]:
+    """The median of a forward pass on one thread, and its error.
+
+    The kernels are torch's for fp32: fewer filters make it faster, zeros and short words do not.
+    """
+    copies = -(-timing.batch // len(whole.images))
+    images = whole.images.repeat(copies, 1, 1, 1)[: timing.batch].contiguous()
+    with one_thread(), torch.inference_mode():
+        return timed(lambda: forward(small.network, small.affines, images), timing)

@@ -1,0 +1,85 @@
+"""How many bytes a compressed layer takes, without writing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from dse_evaluators.compression.quantize import Quantised
+
+HEADER_BYTES = 12
+SCALE_BYTES = 4
+BIAS_BYTES = 4
+
+
+class Layout(IntEnum):
+    """How the places of the weights are told.
+
+    ``DENSE`` keeps every word. The others keep the words that are not zero: ``BITMAP`` with one
+    bit per weight, ``ROWS`` (compressed sparse rows) with each filter's count and each word's
+    column.
+    """
+
+    DENSE = 0
+    BITMAP = 1
+    ROWS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What the size depends on: the tensor as rows (filters) of columns, and its non-zeros."""
+
+    rows: int
+    columns: int
+    kept: int
+    bits: int
+
+    @staticmethod
+    def of(tensor: Quantised) -> Shape:
+        """The shape of a quantised tensor."""
+        rows = len(tensor.words)
+        return Shape(
+            rows=rows,
+            columns=tensor.words.size // rows,
+            kept=int(np.count_nonzero(tensor.words)),
+            bits=tensor.word.bits,
+        )
+
+    @property
+    def count_bits(self) -> int:
+        """What a filter's count of words takes, 0 to all columns."""
+        return self.columns.bit_length()
+
+    @property
+    def column_bits(self) -> int:
+        """What the number of a column takes."""
+        return (self.columns - 1).bit_length()
+
+    def weight_bytes(self, layout: Layout) -> int:
+        """Places and words; each section ends on a whole byte."""
+        match layout:
+            case Layout.DENSE:
+                return _bytes(self.rows * self.columns * self.bits)
+            case Layout.BITMAP:
+                return _bytes(self.rows * self.columns) + _bytes(self.kept * self.bits)
+            case Layout.ROWS:
+                places = _bytes(self.rows * self.count_bits) + _bytes(self.kept * self.column_bits)
+                return places + _bytes(self.kept * self.bits)
+
+    @property
+    def layout(self) -> Layout:
+        """The smallest layout, the simplest of equals."""
+        return min(Layout, key=self.weight_bytes)
+
+
+def size_bytes(tensor: Quantised) -> int:
+    """Header, scales, biases in fp32, places and words of one layer."""
+    shape = Shape.of(tensor)
+    overhead = HEADER_BYTES + SCALE_BYTES * len(tensor.scale) + BIAS_BYTES * shape.rows
+    return overhead + shape.weight_bytes(shape.layout)
+
+
+def _bytes(bits: int) -> int:
+    return -(-bits // 8)

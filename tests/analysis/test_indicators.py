@@ -1,0 +1,129 @@
+"""Progress and distances, against numbers worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dse.analysis.indicators import (
+    Progress,
+    counted_in,
+    epsilon,
+    igd_plus,
+    spent_to_reach,
+    volume_at,
+)
+from dse.core.design import Design
+from dse.core.metric import Metric
+from dse.core.objective import Objective
+from dse.core.parameter import Integer
+from dse.core.parser import parse
+from dse.core.problem import Problem, Source
+from dse.core.space import Space
+from dse.core.trial import State, Trial
+
+
+def problem() -> Problem:
+    return Problem(
+        space=Space(parameters=(Integer(name="x", low=0, high=99),)),
+        sources={
+            name: Source(metric=Metric(name=name), kind="measured", reads=frozenset({"x"}))
+            for name in ("t.cost", "t.gain")
+        },
+        objectives=(
+            Objective(expression=parse("t.cost"), goal="minimize"),
+            Objective(expression=parse("t.gain"), goal="maximize"),
+        ),
+    )
+
+
+def trial(number: int, cost: float, gain: float, *, measured: int = 1, state=State.DONE) -> Trial:
+    return Trial(
+        number=number,
+        design=Design({"x": number}),
+        state=state,
+        metrics={"t.cost": cost, "t.gain": gain} if state is State.DONE else {},
+        cost_s=2.0,
+        measured=measured,
+    )
+
+
+# Below the reference point (4, -4), as losses: (1, -1), (2, -2), (3, -3) dominate 3 * 1 first,
+# then 2 * 2 with 2 * 1 known already, then 1 * 3 with 1 * 2 known already.
+STAIRS = [trial(0, 1, 1), trial(1, 2, 2), trial(2, 3, 3)]
+REFERENCE = (4.0, 0.0)
+
+
+def test_the_hypervolume_grows_by_what_each_trial_adds() -> None:
+    progress = Progress.of(problem(), STAIRS, REFERENCE, "measurements")
+    assert progress.hypervolume.tolist() == [3.0, 5.0, 6.0]
+
+
+def test_a_trial_that_cost_no_measurement_counts_as_none() -> None:
+    trials = [trial(0, 1, 1), trial(1, 2, 2, measured=0), trial(2, 3, 3, measured=2)]
+    progress = Progress.of(problem(), trials, REFERENCE, counted_in(trials))
+    assert progress.counts.tolist() == [1, 1, 3]
+
+
+def test_trials_count_where_none_cost_a_measurement() -> None:
+    trials = [trial(0, 1, 1, measured=0), trial(1, 2, 2, measured=0)]
+    progress = Progress.of(problem(), trials, REFERENCE, counted_in(trials))
+    assert progress.counts.tolist() == [1, 2]
+
+
+def test_failed_trials_spend_and_unfinished_ones_do_not() -> None:
+    trials = [
+        trial(0, 1, 1, state=State.FAILED),
+        trial(1, 1, 1, state=State.RUNNING),
+        trial(2, 1, 1),
+    ]
+    progress = Progress.of(problem(), trials, REFERENCE, "measurements")
+    assert progress.seconds.tolist() == [2.0, 4.0]
+    assert progress.hypervolume.tolist() == [0.0, 3.0]
+
+
+def test_without_a_reference_point_the_volume_stays_zero() -> None:
+    progress = Progress.of(problem(), STAIRS, None, "trials")
+    assert progress.hypervolume.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_volume_at_a_count_is_what_was_known_when_so_many_were_spent() -> None:
+    spent, volumes = np.array([1, 1, 3]), np.array([3.0, 5.0, 6.0])
+    assert volume_at(spent, volumes, np.array([0, 1, 2, 3, 9])).tolist() == [0, 5, 5, 6, 6]
+
+
+@pytest.mark.parametrize(("level", "spent"), [(3.0, 1.0), (3.1, 2.0), (6.0, 3.0), (6.1, None)])
+def test_a_level_is_reached_by_the_first_that_has_it(level: float, spent: float | None) -> None:
+    assert spent_to_reach(np.array([1, 2, 3]), np.array([3.0, 5.0, 6.0]), level) == spent
+
+
+# Ideal front (0, 10), (1, 0), ranges 1 and 10; the row (0.5, 10) is 0.5 and 1 away, as shares.
+FRONT = np.array([[0.0, 10.0], [1.0, 0.0]])
+
+
+def test_igd_plus_is_the_mean_distance_to_what_should_be_covered() -> None:
+    assert igd_plus(np.array([[0.5, 10.0]]), FRONT) == pytest.approx(0.75)
+
+
+def test_epsilon_is_the_largest_step_that_is_missing() -> None:
+    assert epsilon(np.array([[0.5, 10.0]]), FRONT) == pytest.approx(1.0)
+
+
+def test_the_best_front_is_at_no_distance_from_itself() -> None:
+    assert igd_plus(FRONT, FRONT) == pytest.approx(0.0)
+    assert epsilon(FRONT, FRONT) == pytest.approx(0.0)
+
+
+def test_no_front_has_no_distance() -> None:
+    assert igd_plus(np.zeros((0, 2)), FRONT) is None
+    assert epsilon(np.zeros((0, 2)), FRONT) is None
+
+
+pairs = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=30)
+
+
+@given(pairs)
+def test_the_hypervolume_never_falls(points: list[tuple[float, float]]) -> None:
+    trials = [trial(number, *point) for number, point in enumerate(points)]
+    volumes = Progress.of(problem(), trials, REFERENCE, "trials").hypervolume
+    assert (np.diff(volumes) >= -1e-12).all()

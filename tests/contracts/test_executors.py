@@ -1,0 +1,44 @@
+"""Every registered executor keeps the laws of its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import pytest
+
+from dse.protocols import Executor, Work
+from dse.registry import load, names
+from dse.testing.executor_contract import ExecutorContract
+from dse.testing.isolation_contract import IsolationContract
+
+OPTIONS: Mapping[str, Mapping[str, object]] = {
+    "serial": {"batch": 4},
+    "processes": {"workers": 2, "timeout_s": 2.0},
+}
+WITHIN = ("serial",)
+"""Executors that work in the driver's process, and crash with it."""
+
+
+def test_every_registered_executor_has_options() -> None:
+    assert set(OPTIONS) == set(names("executors"))
+
+
+@pytest.fixture
+def make(name: str) -> Callable[[Work], Executor]:
+    return partial(load("executors", name), **OPTIONS[name])
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+class TestEveryExecutor(ExecutorContract):
+    @pytest.fixture
+    def make(self, make: Callable[[Work], Executor]) -> Callable[[Work], Executor]:
+        return make
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - set(WITHIN)))
+class TestEveryIsolatedExecutor(IsolationContract):
+    @pytest.fixture
+    def make(self, make: Callable[[Work], Executor]) -> Callable[[Work], Executor]:
+        return make

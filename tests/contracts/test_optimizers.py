@@ -1,0 +1,32 @@
+"""Every registered optimizer keeps the laws, on a finite space and on one with reals."""
+
+from functools import partial
+
+import pytest
+
+from dse import registry
+from dse.testing.optimizer_contract import FiniteOptimizerContract, OptimizerContract
+from dse.testing.problems import mixed_reals
+
+SLOW = {"ax", "qlognehvi"}
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+    for name in registry.names("optimizers")
+]
+COUNTS_NOTHING = [name for name in NAMES if name != "exhaustive"]
+
+
+class TestOnAFiniteSpace(FiniteOptimizerContract):
+    @pytest.fixture(params=NAMES)
+    def make(self, request):
+        return partial(registry.make, "optimizers", request.param)
+
+
+class TestOnASpaceWithReals(OptimizerContract):
+    @pytest.fixture(params=COUNTS_NOTHING)
+    def make(self, request):
+        return partial(registry.make, "optimizers", request.param)
+
+    @pytest.fixture
+    def known(self):
+        return mixed_reals()

@@ -1,0 +1,85 @@
+"""What Ax wishes becomes the nearest legal design."""
+
+import numpy as np
+import pytest
+
+from dse.core.design import Design
+from dse.core.parameter import Choice, Integer, Real
+from dse.core.space import Space
+from dse.optimizers.ax_space import axes, granted, unordered, wish_of
+from dse.optimizers.fresh import fresh
+from dse.optimizers.violations import known_admissible
+from dse.testing.problems import mixed_reals, one_design, pocket_codesign
+
+POCKET = pocket_codesign().problem
+GOOD = Design({"tp": 2, "dp": 4, "format": "mxfp4", "group": 64})
+
+
+def _granted(problem, wish, taken=()):
+    return granted(problem, wish, taken, np.random.default_rng(0))
+
+
+def test_a_legal_wish_is_granted_as_it_is():
+    assert _granted(POCKET, wish_of(POCKET.space, GOOD)) == [GOOD]
+
+
+def test_a_wish_with_reals_is_granted_too():
+    space = mixed_reals().problem.space
+    design = Design({"tp": 2, "pp": 2, "mode": "tuned", "x": 0.25, "knob": 0.01})
+    (got,) = _granted(mixed_reals().problem, wish_of(space, design))
+    assert (got["mode"], got["x"], got["knob"]) == ("tuned", 0.25, pytest.approx(0.01))
+
+
+def test_a_wish_for_an_inactive_parameter_is_forgotten():
+    wish = {**wish_of(POCKET.space, GOOD), "p2": "v0"}
+    assert _granted(POCKET, wish) == [Design({"tp": 2, "dp": 4, "format": "bf16"})]
+
+
+def test_an_illegal_wish_goes_to_a_legal_design_near_it():
+    (got,) = _granted(POCKET, {"p0": 2, "p1": 3, "p2": "v1", "p3": 0})  # tp * dp would be 64
+    assert (got["tp"], got["format"]) == (4, "fp8")
+    assert got in POCKET.space
+
+
+def test_what_was_asked_before_is_not_granted_again():
+    (got,) = _granted(POCKET, wish_of(POCKET.space, GOOD), {GOOD})
+    assert got != GOOD
+    assert got in POCKET.space
+
+
+def test_a_wish_that_breaks_a_known_limit_is_granted_without_breaking_it():
+    heavy = Design({"tp": 1, "dp": 8, "format": "bf16"})
+    (got,) = _granted(POCKET, wish_of(POCKET.space, heavy))
+    assert not known_admissible(POCKET, POCKET.space.batch([heavy])).any()
+    assert known_admissible(POCKET, POCKET.space.batch([got])).all()
+
+
+def test_the_last_design_is_granted_to_any_wish():
+    designs = fresh(POCKET.space, 24, np.random.default_rng(0), ())
+    assert _granted(POCKET, wish_of(POCKET.space, designs[0]), designs[:-1]) == designs[-1:]
+
+
+def test_nothing_is_granted_when_nothing_is_left():
+    designs = fresh(POCKET.space, 24, np.random.default_rng(0), ())
+    assert _granted(POCKET, wish_of(POCKET.space, designs[0]), designs) == []
+
+
+def test_parameters_that_cannot_vary_are_kept_from_ax():
+    space = Space(
+        parameters=(
+            Integer(name="lambda", low=3, high=3),
+            Choice(name="E", values=("a", "b")),
+            Choice(name="S", values=("a", "b", "c")),
+            Real(name="x", low=1.0, high=1.0),
+        )
+    )
+    assert {name: unordered(axis) for name, axis in axes(space).items()} == {
+        "p1": False,
+        "p2": True,
+    }
+
+
+def test_a_space_of_one_design_has_coupled_axes_but_one_answer():
+    problem = one_design().problem
+    (only,) = fresh(problem.space, 1, np.random.default_rng(0), ())
+    assert _granted(problem, {"p0": 0, "p1": 0}) == [only]

@@ -1,0 +1,1 @@
+"""Plug-ins of a stranger, who knows the engine only by its protocols."""

@@ -1,0 +1,84 @@
+"""Where numbers lie along axes, and the unit that they are told in."""
+
+import numpy as np
+import pytest
+
+from dse.report.answer import Answer
+from dse.report.axes import Spoke, axis_of, seconds_axis, spokes
+
+
+def spoke(answer: Answer, title: str) -> Spoke:
+    return next(one for one in spokes(answer) if one.title == title)
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "told", "factor"),
+    [
+        ("J", [1e-6, 3e-6, 2e-5], "µJ", 1e6),
+        ("", [0.9, 0.95], "", 1.0),
+        ("J*s", [1e-6, 3e-6], "J*s", 1.0),
+        ("mm2", [10.0, 20.0], "mm2", 1.0),
+        ("J", [0.0, 0.0], "J", 1.0),
+        ("J", [float("nan")], "J", 1.0),
+    ],
+)
+def test_an_axis_takes_the_prefix_of_its_typical_value(unit, values, told, factor) -> None:
+    axis = axis_of("x", unit, np.array(values))
+    assert axis.unit == told
+    assert axis.factor == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(
+    ("values", "log"), [([1, 51], True), ([1, 50], False), ([0, 900], False), ([-5, 900], False)]
+)
+def test_wide_positive_values_go_on_a_log_axis(values: list[float], log: bool) -> None:
+    assert axis_of("x", "", np.array(values, dtype=float)).log is log
+
+
+@pytest.mark.parametrize(("longest_s", "unit"), [(90, "s"), (600, "min"), (1e5, "h")])
+def test_time_is_told_as_people_do(longest_s: float, unit: str) -> None:
+    assert seconds_axis("time", longest_s).unit == unit
+
+
+def test_the_best_of_every_objective_stands_at_the_top(made_up) -> None:
+    answer = Answer.of(made_up.front)
+    accuracy, energy = spoke(answer, "quality.accuracy"), spoke(answer, "chip.energy")
+    assert accuracy.places[np.argmax(answer.values[:, 0])] == 1.0
+    assert energy.places[np.argmin(answer.values[:, 1])] == 1.0
+    assert energy.places[np.argmax(answer.values[:, 1])] == 0.0
+
+
+def test_an_inactive_parameter_has_a_place_of_its_own_below_the_rest(made_up) -> None:
+    answer = Answer.of(made_up.front)
+    group = spoke(answer, "group")
+    inactive = np.array(["group" not in trial.design for trial in answer.trials])
+    assert group.ticks[0] == (0.0, "-")
+    assert (group.places[inactive] == 0.0).all()
+    assert (group.places[~inactive] > 0.0).all()
+
+
+def test_ordered_values_are_equally_spaced_and_told_with_units(made_up) -> None:
+    answer = Answer.of(made_up.front)
+    ticks = spoke(answer, "chip.buffer").ticks
+    assert [words for _, words in ticks] == [
+        "32 KiB",
+        "64 KiB",
+        "128 KiB",
+        "256 KiB",
+        "512 KiB",
+        "1 MiB",
+    ]
+    assert np.diff([place for place, _ in ticks]) == pytest.approx(0.2)
+
+
+def test_a_log_parameter_has_its_geometric_mean_in_the_middle(made_up) -> None:
+    answer = Answer.of(made_up.front)
+    clocks = [float(trial.design["chip.clock"]) for trial in answer.trials]
+    middle = np.sqrt(min(clocks) * max(clocks))
+    assert spoke(answer, "chip.clock").ticks[1] == (0.5, f"{middle / 1e6:.4g} MHz")
+
+
+def test_no_design_leaves_its_axis(made_up) -> None:
+    places = np.array([one.places for one in spokes(Answer.of(made_up.front))])
+    assert (places >= -0.12).all()
+    assert (places <= 1.0).all()

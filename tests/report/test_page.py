@@ -1,0 +1,139 @@
+"""The page: whole, escaped, without a word to the network."""
+
+import re
+import time
+from dataclasses import replace
+
+import pytest
+
+from dse.core.design import Design
+from dse.core.metric import Fault
+from dse.core.parameter import Choice
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Event, State
+from dse.report.failures import failures
+from dse.report.html import report_html
+
+HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
+
+
+def page(study, **changes) -> str:
+    facts = {"question": study.question, "events": study.events, "trials": study.trials, **changes}
+    front = ParetoSet.of(study.problem, facts["trials"])
+    provenance = facts.get("provenance", {})
+    return report_html(
+        facts.get("name", study.name),
+        facts["question"],
+        front,
+        facts["trials"],
+        facts["events"],
+        provenance,
+    )
+
+
+def space_of(study):
+    return study.problem.space.parameters
+
+
+def own(text: str) -> str:
+    """The page without plotly's own source."""
+    return text[text.index("<body>") :]
+
+
+def test_the_page_says_what_was_asked_and_found(made_up) -> None:
+    text = own(page(made_up))
+    assert made_up.question in text
+    assert f"trial {made_up.front.knee.number} with" in text
+    assert "Highest quality.accuracy" in text
+    assert "Lowest chip.energy" in text
+
+
+def test_plotly_is_in_the_page_once(made_up) -> None:
+    assert page(made_up).count("plotly.js v") == 1
+
+
+def test_the_page_loads_nothing(made_up) -> None:
+    head = page(made_up).partition("<script>")[0] + own(page(made_up))
+    assert re.findall(r"(?:src|href)=\"(?!data:)", head) == []
+    assert re.findall(r"https?://", head) == []
+
+
+def test_the_page_forbids_the_browser_to_reach_out(made_up) -> None:
+    assert "default-src 'none'" in page(made_up)
+    assert "connect-src" not in page(made_up).partition("<title>")[0]
+
+
+def test_each_front_design_has_a_row_with_numbers_to_sort_by(made_up) -> None:
+    text = own(page(made_up))
+    best = made_up.front.trials[0]
+    assert f'data-value="{best.metrics["chip.energy"]}"' in text
+    assert text.count('scope="col"') == 11
+
+
+def test_failures_stand_by_kind_and_reason(made_up) -> None:
+    found = failures(made_up.problem, made_up.trials)
+    assert [(one.kind, one.reason, len(one.trials)) for one in found] == [
+        ("outside a limit", "chip.area <= 3 mm2", 21),
+        ("timeout", "quality took more than 60 s", 5),
+        ("infeasible", "the tile does not fit the buffer", 4),
+    ]
+
+
+def test_an_exact_front_says_so_in_the_page(made_up) -> None:
+    events = [Event(kind="exact", text="all 4,096 legal designs")]
+    assert "every legal design considered" in own(page(made_up, events=events))
+
+
+def test_the_nearest_misses_are_not_called_a_front(hopeless) -> None:
+    text = own(page(hopeless))
+    assert "No design keeps every limit." in text
+    assert "chip.area &lt;= 0.01 mm2 is missed by 998 %" in text
+    assert "<h2>The front</h2>" not in text
+
+
+def test_an_empty_study_has_a_page_too(made_up) -> None:
+    text = own(page(made_up, trials=[]))
+    assert "No answer yet" in text
+    assert "<figure" not in text
+
+
+def test_a_young_study_says_when_hypervolumes_will_be_told(made_up) -> None:
+    assert "once ten designs keep all limits" in own(page(made_up, trials=made_up.trials[:6]))
+
+
+@pytest.mark.parametrize("place", ["name", "question"])
+def test_hostile_words_are_shown_and_not_run(made_up, place: str) -> None:
+    text = own(page(made_up, **{place: HOSTILE}))
+    assert HOSTILE not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+
+def test_hostile_designs_faults_events_and_versions_are_not_run(made_up) -> None:
+    formats = Choice(name="weight_format", values=("fp16", "int8", "int4", "mxfp4", HOSTILE))
+    space = replace(made_up.problem.space, parameters=(formats, *space_of(made_up)[1:]))
+    study = replace(made_up, problem=replace(made_up.problem, space=space))
+    best, failed = made_up.front.trials[0], made_up.trials[5]
+    design = Design({**best.design, "weight_format": HOSTILE})
+    hostile = [
+        replace(best, design=design, metrics={**best.metrics, "chip.energy": 1e-9}),
+        replace(failed, state=State.FAILED, fault=Fault(kind="raised", reason=HOSTILE)),
+    ]
+    text = own(
+        page(
+            study,
+            trials=[*made_up.trials[:4], *hostile],
+            events=[Event(kind=HOSTILE, text=HOSTILE)],
+            provenance={HOSTILE: HOSTILE},
+        )
+    )
+    assert "<img" not in text
+    assert text.count("<script>") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover  # counting lines triples the time
+def test_a_report_of_5000_trials_takes_less_than_three_seconds_of_work(large) -> None:
+    started = time.process_time()
+    text = page(large)
+    assert time.process_time() - started < 3.0
+    assert "5000" in text

@@ -1,0 +1,54 @@
+"""Values in words."""
+
+import pytest
+
+from dse.report.words import design_text, joined, number_text, seconds_text, value_text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (65536, "B", "64 KiB"),
+        (2.5e8, "Hz", "250 MHz"),
+        (1234567, "", "1234567"),
+        (0.30000000000000004, "", "0.3"),
+        (True, "", "true"),
+        ("int8", "", "int8"),
+        (None, "B", "-"),
+    ],
+)
+def test_a_parameter_is_told_with_its_unit(value, unit: str, words: str) -> None:
+    assert value_text(value, unit) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "spread", "words"),
+    [
+        (3.1e-3, "J", None, "3.1 mJ"),
+        (0.97, "", 0.0021, "0.97 ± 0.0021"),
+        (3.1e-3, "J", 2e-4, "3.1 ± 0.2 mJ"),
+        (float("nan"), "J", None, "-"),
+        (None, "J", None, "-"),
+    ],
+)
+def test_a_metric_is_told_with_its_standard_error(value, unit, spread, words: str) -> None:
+    assert number_text(value, unit, spread) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0123, "12.3 ms"), (59.0, "59 s"), (250.0, "4 min 10 s"), (7500.0, "2 h 5 min")],
+)
+def test_a_duration_is_told_as_people_do(seconds: float, words: str) -> None:
+    assert seconds_text(seconds) == words
+
+
+def test_inactive_parameters_are_left_out() -> None:
+    assert design_text({"a": 1}, ["a", "b"], {}) == "a=1"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"), [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b and c")]
+)
+def test_words_are_joined(words: list[str], text: str) -> None:
+    assert joined(words) == text
