@@ -81,12 +81,20 @@ class Loop:
         designs, self.first = list(self.first[:count]), self.first[count:]
         if not designs:
             designs = self.optimizer.ask(count, [t.design for t in self._flying.values()])
-            self.storage.record(self.study, self.optimizer.events())
+            self._record()
         if not designs:
             return "no design is left to ask"
         self._waiting = self.storage.add(self.study, designs, self._told)
         self._asked += len(designs)
         return ""
+
+    def _record(self) -> None:
+        """Keep what the optimizer has to say, once: a study that is gone on with says it again."""
+        events = self.optimizer.events()
+        if events:
+            said = {(event.kind, event.text) for event in self.storage.events(self.study)}
+            new = [event for event in events if (event.kind, event.text) not in said]
+            self.storage.record(self.study, new)
 
     def _left(self) -> tuple[int, str]:
         """How many trials may still be asked, and what is used up when none."""

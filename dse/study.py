@@ -146,12 +146,31 @@ class Study:
             on_finished: told each trial when it is stored.
             on_choice: told in words what ``auto`` chose.
         """
-        bounds = bounds_of(budget or self.plan.budget, self.problem)
+        bounds = self.bounds(budget)
         for event in self.events:
             if event.kind == "choice":
                 on_choice(event.text)
         optimizer = self._optimizer(bounds, executor, on_finished, on_choice)
         return self._loop(optimizer, bounds, executor, on_finished)
+
+    def bounds(self, budget: Budget | None = None) -> Bounds:
+        """The budget (the study's own without one) with sane ends: no study runs for ever.
+
+        Without any bound a measured study stops after 100 measurements and a modelled one after
+        20,000 trials; an exhaustive one when all is done. What costs no measurement is bounded by
+        twenty trials for each one that does.
+        """
+        told = budget or self.plan.budget
+        measurements, trials = told.measurements, told.trials
+        measured = bool(self.problem.measured)
+        free = (measurements, trials, told.time_s) == (None, None, None)
+        if free and self.plan.optimizer.use != "exhaustive":
+            measurements, trials = (100, None) if measured else (None, 20_000)
+        if measurements is not None and trials is None:
+            trials = 20 * measurements if measured else measurements
+        return Bounds(
+            measurements=measurements if measured else None, trials=trials, time_s=told.time_s
+        )
 
     def _loop(
         self,
@@ -241,17 +260,6 @@ def opened_storage(url: str | Storage) -> Storage:
     scheme = url.partition(":")[0].partition("+")[0]
     made: Storage = make("storages", scheme, url)
     return made
-
-
-def bounds_of(budget: Budget, problem: Problem) -> Bounds:
-    """The budget with sane ends: a study without one stops too."""
-    measurements, trials = budget.measurements, budget.trials
-    if measurements is None and trials is None and budget.time_s is None:
-        measurements, trials = (100, None) if problem.measured else (None, 20_000)
-    if measurements is not None and trials is None:
-        trials = 20 * measurements if problem.measured else measurements
-        measurements = measurements if problem.measured else None
-    return Bounds(measurements=measurements, trials=trials, time_s=budget.time_s)
 
 
 def _spec(plan: Plan) -> dict[str, Any]:

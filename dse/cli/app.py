@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-import click
 import typer
 
 from dse.cli import check, compare, evaluate, inspect_study, manage, report, run, space
 
-INTERRUPTED = 3
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2
 
 app = typer.Typer(
@@ -60,19 +60,15 @@ def version(
 
 def main() -> None:
     """Run the command; end with a line and a code, never with a traceback for a user's mistake."""
+    for variable in _THREADS:  # before any library counts the cores: a study fills them itself
+        os.environ.setdefault(variable, "1")
     from dse.errors import DseError
 
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        app()
     except DseError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(USER_ERROR)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(USER_ERROR)
-    except (KeyboardInterrupt, click.Abort):
-        typer.echo("interrupted; what was finished is kept", err=True)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)

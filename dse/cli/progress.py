@@ -18,7 +18,7 @@ from dse.core.pareto import hypervolume, reference
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.schema.plan import Budget
-from dse.study import Study, bounds_of
+from dse.study import Study
 
 
 class Watch:
@@ -68,7 +68,7 @@ class Progressing:
     """A progress bar on the error stream for one run of a study."""
 
     def __init__(self, study: Study, budget: Budget, *, quiet: bool) -> None:
-        bounds = bounds_of(budget, study.problem)
+        bounds = study.bounds(budget)
         before = study.trials
         self._by_measurement = bounds.measurements is not None
         self._watch = Watch(study.problem, before)

@@ -16,6 +16,8 @@ _AHEAD = 1_024
 class Exhaustive:
     """Asks the exact front if nothing has to be measured, else all legal designs in their order.
 
+    Once all of that is told, an event of kind ``exact`` says so, with the count of designs.
+
     Raises:
         StudyError: the legal designs cannot be counted.
     """
@@ -30,6 +32,7 @@ class Exhaustive:
         self._told: set[Design] = set()
         self._ahead: list[Design] = []
         self._events: list[Event] = []
+        self._proof = ""
         self._source = self._designs()
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
@@ -42,6 +45,9 @@ class Exhaustive:
                 break
             self._ahead.append(design)
             found += [] if design in taken else [design]
+        if not found and not pending and self._proof:
+            self._events.append(Event(kind="exact", text=self._proof, told=len(self._told)))
+            self._proof = ""
         return found[:count]
 
     def tell(self, finished: Sequence[Trial]) -> None:
@@ -53,9 +59,11 @@ class Exhaustive:
 
     def _designs(self) -> Iterator[Design]:
         if self._problem.measured:
+            count = self._problem.space.count()
+            self._proof = f"all of {count:,} legal designs were evaluated"
             for batch in self._problem.space.enumerate(_AHEAD):
                 yield from batch
             return
         front = exact_front(self._problem)
-        self._events.append(Event(kind="exact", text=front.text, told=len(self._told)))
+        self._proof = front.text
         yield from front.designs

@@ -33,10 +33,19 @@ def test_it_asks_nothing_but_the_front():
 def test_it_says_how_many_designs_prove_the_front():
     known = tiny_codesign("modelled")
     optimizer = Exhaustive(known.problem)
-    optimizer.ask(1)
+    played(known, optimizer, 1_000)
     assert [(event.kind, event.text) for event in optimizer.events()] == [
         ("exact", "exact front of 565 feasible among 640 of 640 legal designs")
     ]
+
+
+def test_it_says_nothing_before_all_of_the_front_is_told():
+    known = tiny_codesign("modelled")
+    optimizer = Exhaustive(known.problem)
+    played(known, optimizer, len(known.front) - 1)
+    (last,) = optimizer.ask(5)
+    assert optimizer.ask(5, [last]) == []
+    assert optimizer.events() == []
 
 
 def test_the_front_does_not_depend_on_how_the_stream_is_cut():
@@ -62,7 +71,8 @@ def test_the_front_does_not_depend_on_how_the_stream_is_cut():
 def test_if_no_design_is_feasible_it_asks_the_one_that_breaks_the_limits_least():
     known = all_infeasible("modelled")
     optimizer = Exhaustive(known.problem)
-    assert optimizer.ask(5) == [Design({"tp": 1, "dp": 1})]
+    (trial,) = played(known, optimizer, 5)
+    assert trial.design == Design({"tp": 1, "dp": 1})
     assert "no design is feasible among 8 of 8" in optimizer.events()[0].text
 
 

@@ -178,9 +178,7 @@ def test_all_mistakes_are_told_at_once(tmp_path):
         tmp_path,
         "space: s\nparameters:\n  a: {ordinal: []}\n  b: {real: [2, 1]}\nconstraints:\n  - a <\n",
     )
-    assert ["main.yaml:3", "main.yaml:4", "main.yaml:6"] == [
-        line for line in ("main.yaml:3", "main.yaml:4", "main.yaml:6") if line in told
-    ]
+    assert all(line in told for line in ("main.yaml:3", "main.yaml:4", "main.yaml:6"))
 
 
 def test_a_circle_of_includes_names_both_places(tmp_path):

@@ -232,7 +232,7 @@ def test_two_evaluators_cannot_give_one_metric(tmp_path):
 
     one = Bound(name="chip", evaluator=Constant("a.b"), names={})
     other = Bound(name="chip.a", evaluator=Constant("b"), names={})
-    with pytest.raises(SpecError, match="both chip and chip.a provide 'chip.a.b'"):
+    with pytest.raises(SpecError, match=r"both chip and chip\.a provide"):
         ordered([one, other])
 
 

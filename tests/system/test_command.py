@@ -105,7 +105,7 @@ def test_a_study_survives_whatever_its_evaluator_does(folder):
     assert front["reference_point"] == [100.0, 100.0]
     assert [o["unit"] for o in front["objectives"]] == ["ms", ""]
     assert {(e["design"]["x"], e["design"]["y"]) for e in front["front"]} >= {(1, 4), (8, 4)}
-    assert "8 designs" in dse(folder, "status", "toy").stdout or front["front"]
+    assert "exact front" in dse(folder, "status", "toy").stdout
 
     dse(folder, "report", "toy", "-o", "toy.html")
     assert (folder / "toy.html").stat().st_size > 1_000_000
@@ -182,14 +182,14 @@ def test_one_design_is_evaluated_without_a_study(folder):
         (["run", "stduy.yaml"], "did you mean 'study.yaml'"),
         (["front", "nothing"], "there is no study 'nothing'"),
         (["resume", "nothing", "--storage", "sqlite:///no/such/folder/x.db"], "no/such/folder"),
-        (["front", "toy", "--storage", "mysql://x"], "did you mean"),
+        (["front", "toy", "--storage", "mysql://x"], "valid: memory, postgresql, sqlite"),
         (["evaluate", "study.yaml", "--set", "x=9"], "x cannot be 9"),
         (["evaluate", "study.yaml", "--set", "z=9"], "expected parameter=value"),
         (["plugins", "show", "nsga3"], "did you mean 'nsga2'"),
         (["check", "nothing.yaml"], "there is no file"),
         (["run", "study.yaml", "--executor", "cluster"], "no executor 'cluster'"),
         (["frnt"], "frnt"),
-        (["run"], "STUDY"),
+        (["run"], "Missing argument"),
     ],
 )
 @pytest.mark.slow

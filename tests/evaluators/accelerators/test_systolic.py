@@ -21,7 +21,7 @@ DESIGN = {
     "cols": 8,
     "dataflow": "ws",
     "ifmap_sram": 4096.0,
-    "filter_sram": 4096.0,
+    "filter_sram": 131072.0,
     "ofmap_sram": 2048.0,
     "clock": 1e9,
     "dram_bandwidth": 2e9,
@@ -30,6 +30,8 @@ DESIGN = {
     "filter_keep": 0.9,
     "sparsity": 0.1,
     "batch": 2,
+    "voltage": 0.9,
+    "resident": False,
 }
 
 OTHER = {
@@ -37,7 +39,7 @@ OTHER = {
     "cols": 16,
     "dataflow": "os",
     "ifmap_sram": 8192.0,
-    "filter_sram": 16384.0,
+    "filter_sram": 4096.0,
     "ofmap_sram": 8192.0,
     "clock": 5e8,
     "dram_bandwidth": 4e9,
@@ -46,6 +48,8 @@ OTHER = {
     "filter_keep": 0.5,
     "sparsity": 0.7,
     "batch": 4,
+    "voltage": 0.6,
+    "resident": True,
 }
 
 
@@ -70,6 +74,33 @@ def test_a_dense_layer_takes_what_the_equations_give_by_hand():
     assert (got.filter.read_bytes.item(), got.filter.written_bytes.item()) == (128, 128)
     # 8 partial sums of four bytes and 8 outputs of one
     assert (got.ofmap.read_bytes.item(), got.ofmap.written_bytes.item()) == (40, 40)
+
+
+def test_a_resident_network_fetches_no_weights_once_it_fits():
+    design = {"rows": 8, "cols": 8}
+    options = {"clock": 1e9, "dram_bandwidth": 1e9, "dataflow": "ws", "resident": True}
+    network = Network([dense("fc", 16, 8)])
+    fits = full.totals("ws", network, settings(Batch.of([design]), {**options, "filter_sram": 128}))
+    large = full.totals(
+        "ws", network, settings(Batch.of([design]), {**options, "filter_sram": 127})
+    )
+    assert fits.dram_bytes.item() == 16 + 8
+    assert fits.stall_cycles.item() == 8  # the first edge of the inputs; no weights
+    assert large.dram_bytes.item() == 152
+    assert fits.weight_bytes.item() == large.weight_bytes.item() == 128
+
+
+def test_switching_energy_goes_with_the_square_of_the_voltage_and_leakage_with_the_voltage():
+    nominal, low = one(Systolic()), one(Systolic(), voltage=0.45)
+    assert low["mac_energy"] == pytest.approx(nominal["mac_energy"] / 4)
+    assert low["sram_energy"] == pytest.approx(nominal["sram_energy"] / 4)
+    assert low["leakage_energy"] == pytest.approx(nominal["leakage_energy"] / 2)
+    assert low["dram_energy"] == nominal["dram_energy"]
+    assert low["latency"] == nominal["latency"]
+
+
+def test_an_option_may_carry_its_unit():
+    assert one(Systolic(clock="1 GHz", filter_sram="128 KiB")) == one(Systolic())
 
 
 def test_partial_sums_that_do_not_fit_go_to_dram_and_come_back():
@@ -165,7 +196,8 @@ def test_a_design_that_cannot_exist_is_infeasible_alone_and_says_by_how_much(cha
         ({"dram": "ddr3"}, "dram cannot be 'ddr3'"),
         ({"dataflow": "rs"}, "dataflow cannot be 'rs'"),
         ({"weight_format": "int88"}, "weight_format cannot be 'int88'"),
-        ({"clock": "1 GHz"}, "clock is a number, not '1 GHz'"),
+        ({"clock": "fast"}, "clock is a number, not 'fast'"),
+        ({"clock": "1 ms"}, "ms is no Hz"),
         ({"node_nm": 7}, "node_nm is 7"),
         ({"mode": "scalesim", "batch": 4}, "batch has no meaning in the mode 'scalesim'"),
     ],
