@@ -19,6 +19,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.errors import StudyError, nearest
 from dse.loop import Bounds, Loop
+from dse.optimizers.completion import Completion, worthwhile
 from dse.pipeline import Readings
 from dse.protocols import Executor, Optimizer, Storage
 from dse.registry import load, make, options_of
@@ -151,7 +152,16 @@ class Study:
             if event.kind == "choice":
                 on_choice(event.text)
         optimizer = self._optimizer(bounds, executor, on_finished, on_choice)
-        return self._loop(optimizer, bounds, executor, on_finished)
+        reason = self._loop(optimizer, bounds, executor, on_finished)
+        if self.plan.optimizer.use == AUTO and worthwhile(self.problem):
+            self._complete(bounds, on_finished)
+        return reason
+
+    def _complete(self, bounds: Bounds, on_finished: Callable[[Trial], None]) -> None:
+        """Add the designs that share what was measured: they cost nothing and fill the front."""
+        unbounded = replace(bounds, measurements=None, trials=None, time_s=None)
+        here = PluginSpec(use="serial", batch=Completion.batch)  # type: ignore[call-arg]
+        self._loop(Completion(self.problem), unbounded, here, on_finished)
 
     def bounds(self, budget: Budget | None = None) -> Bounds:
         """The budget (the study's own without one) with sane ends: no study runs for ever.

@@ -1,0 +1,178 @@
+"""What was measured holds for every design that reads the same: the front completed for free.
+
+A measured metric depends on some parameters only. All designs that agree in them with a measured
+one have known metrics, exactly and without a measurement. This is Pareto local search among them
+(L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets in the Biobjective Traveling
+Salesman Problem, 2004): from the measured designs, legal neighbours of every member of the front
+are tried until none improves it. It finds a local optimum, and does not claim the exact front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column, joined
+from dse.core.design import Design
+from dse.core.pareto import nondominated
+from dse.core.problem import Problem
+from dse.core.trial import Event, State, Trial
+from dse.core.values import Floats, Mask
+
+MOST = 200
+"""At most so many designs are added; of more, the evenly spaced ones along the first objective."""
+
+_AT_ONCE = 64
+_ROUNDS = 200
+
+
+class Completion:
+    """Asks the designs that complete the front without a measurement, and then nothing.
+
+    It looks only at trials that cost a measurement, so that a completion that was cut short goes
+    on as it would have.
+    """
+
+    batch = 64
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._told: list[Trial] = []
+        self._front: list[Design] | None = None
+        self._events: list[Event] = []
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        if self._front is None:
+            self._begin()
+        known = {trial.design for trial in self._told}.union(pending)
+        return [design for design in self._front or () if design not in known][:count]
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told += finished
+
+    def events(self) -> list[Event]:
+        drained, self._events = self._events, []
+        return drained
+
+    def _begin(self) -> None:
+        measured = [trial for trial in self._told if trial.measured]
+        self._front = completed(self._problem, measured)
+        text = (
+            f"{len(self._front)} designs share what {len(measured)} measurements told and complete "
+            "the front; they cost none"
+        )
+        self._events.append(Event(kind="completed", text=text, told=len(self._told)))
+
+
+def worthwhile(problem: Problem) -> bool:
+    """True if a design can share all measured metrics with another and still differ from it."""
+    reads = _reads(problem)
+    modelled = problem.asked - problem.measured
+    return bool(problem.measured and modelled) and any(
+        name not in reads for name in problem.space.by_name
+    )
+
+
+def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
+    """The front over all designs found that share what these trials measured."""
+    done = [trial for trial in trials if trial.state is State.DONE]
+    if not done:
+        return []
+    search = _Search(problem, done)
+    for _ in range(_ROUNDS):
+        if not search.step():
+            break
+    return search.designs()
+
+
+class _Search:
+    """The archive of Pareto local search: designs, their losses, and which were looked around."""
+
+    def __init__(self, problem: Problem, done: Sequence[Trial]) -> None:
+        self._problem = problem
+        self._reads = sorted(_reads(problem))
+        start = problem.space.batch([trial.design for trial in done])
+        keys = _keys(start, self._reads)
+        self._measured = {key: trial.metrics for key, trial in zip(keys, done, strict=True)}
+        self._seen: set[bytes] = set()
+        self._batch = start.take(np.arange(0))
+        self._losses: Floats = np.zeros((0, len(problem.objectives)))
+        self._open: Mask = np.zeros(0, dtype=bool)
+        self._enter(start)
+
+    def step(self) -> bool:
+        """Look around some members of the front; false once all were."""
+        places = np.flatnonzero(self._open)[:_AT_ONCE]
+        if not len(places):
+            return False
+        self._open[places] = False
+        space = self._problem.space
+        around = [space.neighbours(self._batch.design(int(place))) for place in places]
+        self._enter(joined(around))
+        return True
+
+    def designs(self) -> list[Design]:
+        """The archive in the order of its losses, thinned to :data:`MOST`."""
+        order = np.lexsort(self._losses.T[::-1])
+        if len(order) > MOST:
+            order = order[np.linspace(0, len(order) - 1, MOST).round().astype(int)]
+        return [self._batch.design(int(place)) for place in order]
+
+    def _enter(self, batch: Batch) -> None:
+        """Take those of the designs into the archive that are measured, new and not beaten."""
+        batch = batch.take(self._fresh(batch))
+        if not len(batch):
+            return
+        losses, fine = self._judged(batch)
+        batch, losses = batch.take(fine), losses[fine]
+        every = np.vstack([self._losses, losses])
+        open_ = np.concatenate([self._open, np.ones(len(losses), dtype=bool)])
+        best = nondominated(every)
+        parts = [part for part in (self._batch, batch) if len(part)]
+        if parts:
+            self._batch = joined(parts).take(best)
+        self._losses, self._open = every[best], open_[best]
+
+    def _fresh(self, batch: Batch) -> Mask:
+        """Where the reading was measured and the design was not seen before, (n,)."""
+        measured = [key in self._measured for key in _keys(batch, self._reads)]
+        fresh = np.array(measured, dtype=bool)
+        for row, key in enumerate(_keys(batch, sorted(batch.names))):
+            if fresh[row]:
+                fresh[row] = key not in self._seen
+                self._seen.add(key)
+        return fresh
+
+    def _judged(self, batch: Batch) -> tuple[Floats, Mask]:
+        """The losses of the designs, (n, m), and which keep every limit."""
+        problem, size = self._problem, len(batch)
+        known = problem.known(batch)
+        told = [self._measured[key] for key in _keys(batch, self._reads)]
+        columns = {
+            **batch.columns,
+            **{name: Column(values) for name, values in known.columns.items()},
+            **{name: _told(told, name) for name in problem.measured},
+        }
+        losses = problem.losses(columns, size)
+        kept = (problem.slacks(columns, size) >= 0).all(axis=1)
+        fine: Mask = np.asarray(kept & np.isfinite(losses).all(axis=1))
+        fine[list(known.faults)] = False
+        return losses, fine
+
+
+def _reads(problem: Problem) -> frozenset[str]:
+    return frozenset[str]().union(*(problem.reads(name) for name in problem.measured))
+
+
+def _told(metrics: Sequence[Mapping[str, float]], name: str) -> Column:
+    return Column(np.array([one[name] for one in metrics]))
+
+
+def _keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
+    """The values of these parameters as bytes that are equal for equal values, one per row."""
+    if not names:
+        return [b""] * len(batch)
+    columns = [batch.columns[name] for name in names]
+    table = np.column_stack([c.values if c.codes is None else c.codes for c in columns])
+    return [row.tobytes() for row in np.ascontiguousarray(table, dtype=np.float64)]
