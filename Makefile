@@ -45,7 +45,7 @@ $(READY): pyproject.toml constraints.txt
 .PHONY: install
 install:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[postgres]" --group dev
 
 clean:
 	rm -rf $(VENV) report.html dse.db dse.db-wal dse.db-shm

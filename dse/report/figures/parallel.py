@@ -19,8 +19,8 @@ from dse.report.figures.style import SCALE, Drawing, blank, hovers, text
 MAX_LINES = 150
 """Of a larger front, evenly spaced designs are drawn."""
 
-_SPOKE_PX = 100
-_TITLE_LETTERS = 15
+_SPOKE_PX = 78
+_TITLE_LETTERS = 11
 
 
 def parallel_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
@@ -31,8 +31,8 @@ def parallel_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
     drawn = np.unique(np.linspace(0, len(answer.trials) - 1, MAX_LINES).round().astype(np.int64))
     axes = spokes(answer)
     figure = blank(
-        xaxis={"visible": False, "range": [-0.55, len(axes) - 0.45], "fixedrange": True},
-        yaxis={"visible": False, "range": [-0.17, 1.2], "fixedrange": True},
+        xaxis={"visible": False, "range": [-0.5, len(axes) - 0.3], "fixedrange": True},
+        yaxis={"visible": False, "range": [-0.17, 1.27], "fixedrange": True},
         showlegend=False,
         height=400,
         margin={"l": 4, "r": 4, "t": 0, "b": 0},
@@ -104,6 +104,6 @@ def _cut(words: str) -> str:
 
 
 def _wrapped(title: str) -> list[str]:
-    """The title in short lines, broken after dots and between words."""
-    lines = textwrap.wrap(title.replace(".", ". "), _TITLE_LETTERS)
-    return [line.replace(". ", ".") for line in lines]
+    """The title in short lines, broken after dots and underscores and between words."""
+    lines = textwrap.wrap(title.replace(".", ". ").replace("_", "_ "), _TITLE_LETTERS)
+    return [line.replace(". ", ".").replace("_ ", "_") for line in lines]
