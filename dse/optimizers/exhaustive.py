@@ -22,6 +22,8 @@ class Exhaustive:
         StudyError: the legal designs cannot be counted.
     """
 
+    batch = 1_024
+
     def __init__(self, problem: Problem) -> None:
         if problem.space.count() is None:
             raise StudyError(
@@ -36,7 +38,7 @@ class Exhaustive:
         self._source = self._designs()
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        taken = {*self._told, *pending}
+        taken = self._told.union(pending)
         self._ahead = [design for design in self._ahead if design not in self._told]
         found = [design for design in self._ahead if design not in taken]
         while len(found) < count:

@@ -52,6 +52,7 @@ class Nsga2:
     ) -> None:
         self._problem = problem
         self._size = pop_size or int(np.clip(4 * len(problem.space.parameters), 24, 100))
+        self.batch = self._size
         self._crossover = crossover
         self._mutation = mutation
         self._told: list[Trial] = []
@@ -62,7 +63,7 @@ class Nsga2:
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         rng = self._problem.rng(len(self._told), len(pending))
-        taken = {*self._taken, *pending}
+        taken = self._taken.union(pending)
         found: list[Design] = []
         for _ in range(_ROUNDS if self._parents else 0):
             found += self._brood(count - len(found), rng, taken.union(found))

@@ -13,16 +13,20 @@ from dse.optimizers.fresh import fresh
 class RandomSearch:
     """Asks legal designs at random, each once, until the space is exhausted."""
 
+    batch = 256
+
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._told: list[Design] = []
+        self._taken: set[Design] = set()
+        self._told = 0
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        rng = self._problem.rng(len(self._told), len(pending))
-        return fresh(self._problem.space, count, rng, {*self._told, *pending})
+        rng = self._problem.rng(self._told, len(pending))
+        return fresh(self._problem.space, count, rng, self._taken.union(pending))
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += [trial.design for trial in finished]
+        self._taken.update(trial.design for trial in finished)
+        self._told += len(finished)
 
     def events(self) -> list[Event]:
         return []

@@ -14,21 +14,25 @@ from dse.optimizers.sequence import EvenSequence
 class Sobol:
     """Asks the designs along the sequence, then whatever the sequence left out."""
 
+    batch = 256
+
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._sequence = EvenSequence(problem)
-        self._told: list[Design] = []
+        self._taken: set[Design] = set()
+        self._told = 0
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
-        taken = {*self._told, *pending}
+        taken = self._taken.union(pending)
         found = self._sequence.first(count, taken)
         if len(found) < count:
-            rng = self._problem.rng(len(self._told), len(pending))
+            rng = self._problem.rng(self._told, len(pending))
             found += fresh(self._problem.space, count - len(found), rng, taken.union(found))
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        self._told += [trial.design for trial in finished]
+        self._taken.update(trial.design for trial in finished)
+        self._told += len(finished)
 
     def events(self) -> list[Event]:
         return []
