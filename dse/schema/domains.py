@@ -129,6 +129,8 @@ def _ordinal(
         raise SpecError("the domain is empty")
     if len(set(values)) < len(values):
         raise SpecError("a value stands twice in the list")
+    if any(isinstance(value, float) for value in values):  # one kind of number, so one key
+        values = [float(value) for value in values]
     return tuple(values), unit
 
 

@@ -274,7 +274,7 @@ def design_of(values: Mapping[str, Value], space: Space) -> Design:
         else:
             plain[name] = value
     space.check(plain)
-    return Design(plain)
+    return space.batch([plain]).design(0)  # 1 and 1.0 are one value, and one design
 
 
 def _legal(values: Mapping[str, Value], space: Space) -> Design:

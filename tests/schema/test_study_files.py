@@ -92,6 +92,14 @@ def test_a_baseline_may_use_units(tmp_path):
     assert design["clock"] == 100_000_000
 
 
+def test_a_number_is_one_value_however_it_is_written(tmp_path):
+    space = SPACE.replace("[8, 16]", "[0.5, 1]")
+    text = STUDY + "baselines:\n  - {rows: 1, clock: 100 MHz, format: fp8}\n"
+    problem = plan_from(tmp_path, text, space).problem
+    drawn = problem.space.sample(200, problem.rng(0)).designs()
+    assert problem.baselines[0] in drawn
+
+
 def with_line(old: str, new: str) -> str:
     assert old in STUDY
     return STUDY.replace(old, new)
