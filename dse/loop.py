@@ -57,6 +57,7 @@ class Loop:
             if self._waiting:
                 continue
             if not self._flying:
+                self._record()
                 return reason
             self._collect()
 

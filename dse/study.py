@@ -34,10 +34,11 @@ _VERSIONS = ("dse-engine", "numpy", "torch", "botorch", "ax-platform", "pymoo", 
 class Study:
     """A named question with its record; made by :meth:`open` or :meth:`load`."""
 
-    def __init__(self, plan: Plan, storage: Storage, name: str) -> None:
+    def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
         self.plan = plan
         self.storage = storage
         self.name = name
+        self._changed = changed
 
     @staticmethod
     def open(
@@ -92,7 +93,9 @@ class Study:
                 hint=nearest(name, opened.studies()) + "; other storages: --storage URL",
             )
         plan = plan_of(Path(spec["path"]), kept=spec["texts"], seed=spec["identity"]["seed"])
-        return Study(plan, opened, name)
+        return Study(
+            plan, opened, name, changed=difference(spec["identity"], _plain(plan.identity))
+        )
 
     @property
     def problem(self) -> Problem:
@@ -118,7 +121,7 @@ class Study:
     @property
     def front(self) -> ParetoSet:
         """The designs that no other beats, with the hypervolume."""
-        return ParetoSet.of(self.problem, self.trials)
+        return ParetoSet.of(self.problem, self.finished)
 
     @property
     def exact(self) -> bool:
@@ -146,7 +149,15 @@ class Study:
             executor: instead of the study's.
             on_finished: told each trial when it is stored.
             on_choice: told in words what ``auto`` chose.
+
+        Raises:
+            StudyError: an evaluator is another than the one that the study began with.
         """
+        if self._changed:
+            raise StudyError(
+                f"the study {self.name!r} was begun with something else: {self._changed}",
+                hint="its trials can be read, but new ones would not be comparable",
+            )
         bounds = self.bounds(budget)
         for event in self.events:
             if event.kind == "choice":
@@ -167,16 +178,20 @@ class Study:
         """The budget (the study's own without one) with sane ends: no study runs for ever.
 
         Without any bound a measured study stops after 100 measurements and a modelled one after
-        20,000 trials; an exhaustive one when all is done. What costs no measurement is bounded by
-        twenty trials for each one that does.
+        20,000 trials; an exhaustive one when all is done, and a bound on measurements is none for
+        it where nothing is measured. What costs no measurement is bounded by twenty trials for
+        each one that does.
         """
         told = budget or self.plan.budget
         measurements, trials = told.measurements, told.trials
         measured = bool(self.problem.measured)
+        whole = self.plan.optimizer.use == "exhaustive" or (
+            self.plan.optimizer.use == AUTO and not needs_cost(self.problem)
+        )
         free = (measurements, trials, told.time_s) == (None, None, None)
-        if free and self.plan.optimizer.use != "exhaustive":
+        if free and not whole:
             measurements, trials = (100, None) if measured else (None, 20_000)
-        if measurements is not None and trials is None:
+        if measurements is not None and trials is None and not (whole and not measured):
             trials = 20 * measurements if measured else measurements
         return Bounds(
             measurements=measurements if measured else None, trials=trials, time_s=told.time_s

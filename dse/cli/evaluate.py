@@ -83,6 +83,7 @@ def _read(pairs: list[str], space: Any) -> dict[str, Any]:
             )
         if isinstance(parameter, Choice):
             known = {str(value): value for value in parameter.values}
+            known |= {str(v).lower(): v for v in parameter.values if isinstance(v, bool)}
             found[parameter.name] = known.get(text, text)
         else:
             found[parameter.name] = amount(literal(text), parameter.unit).value

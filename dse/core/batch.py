@@ -141,9 +141,7 @@ class Batch:
     def row(self, index: int) -> dict[str, Value]:
         """The present values of one row, as plain Python values."""
         return {
-            name: column.values[index].item()
-            if isinstance(column.values[index], np.generic)
-            else column.values[index]
+            name: _plain(column, index)
             for name, column in self._columns.items()
             if column.absent is None or not column.absent[index]
         }
@@ -180,6 +178,14 @@ def typed(values: tuple[Value, ...]) -> Array:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def _plain(column: Column, index: int) -> Value:
+    """One row's value as the domain states it, or as a plain Python number."""
+    if column.codes is not None:
+        return column.domain[int(column.codes[index])]
+    value: Value = column.values[index]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _stacked(columns: Sequence[Column]) -> Column:

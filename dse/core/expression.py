@@ -153,6 +153,10 @@ _ORDER: Mapping[str, Callable[[Array, Array], Array]] = {
 }
 
 
+_WHOLE_END = 2.0**62
+"""Whole numbers from here on are computed as floats."""
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A parsed formula with the text that it came from."""
@@ -272,8 +276,9 @@ def _evaluate(  # noqa: C901 - one case per kind of node
             return columns[node.name]
         case Unary():
             operand = _evaluate(node.operand, columns)
-            change = np.logical_not if node.operator == "not" else np.negative
-            return Column(change(operand.values), operand.absent)
+            if node.operator == "not":
+                return _negation(operand)
+            return Column(np.negative(_counted(operand.values)), operand.absent)
         case Binary():
             return _arithmetic(node, columns)
         case Compare():
@@ -288,7 +293,7 @@ def _evaluate(  # noqa: C901 - one case per kind of node
             return Column(np.logical_not(absent) if node.negated else absent)
         case Call():
             arguments = [_evaluate(argument, columns) for argument in node.arguments]
-            values = FUNCTIONS[node.function].compute(*(a.values for a in arguments))
+            values = FUNCTIONS[node.function].compute(*(_counted(a.values) for a in arguments))
             return Column(values, _either([a.absent for a in arguments]))
         case _:
             assert_never(node)
@@ -300,11 +305,21 @@ def _constant(value: Value) -> Column:
 
 def _arithmetic(node: Binary, columns: Mapping[str, Column]) -> Column:
     left, right = _evaluate(node.left, columns), _evaluate(node.right, columns)
-    a, b = left.values, right.values
+    a, b = _counted(left.values), _counted(right.values)
     by_zero = node.operator in ("//", "%") and bool((b == 0).any())
     if by_zero or node.operator == "**":  # whole numbers would give 0, or refuse a negative power
         a, b = a.astype(np.float64), b.astype(np.float64)
-    return Column(_ARITHMETIC[node.operator](a, b), _either([left.absent, right.absent]))
+    values = _ARITHMETIC[node.operator](a, b)
+    if values.dtype == np.int64 and node.operator in ("+", "-", "*"):
+        exact = _ARITHMETIC[node.operator](a.astype(np.float64), b.astype(np.float64))
+        if (np.abs(exact) >= _WHOLE_END).any():  # 64 bits would wrap round
+            values = exact
+    return Column(values, _either([left.absent, right.absent]))
+
+
+def _counted(values: Array) -> Array:
+    """Truth values as 0 and 1, so that they can be added up."""
+    return values.astype(np.int64) if values.dtype == bool else values
 
 
 def _comparison(node: Compare, columns: Mapping[str, Column]) -> Column:
@@ -333,9 +348,13 @@ def _equal(left: Column, right: Column) -> Array:
 
 def _membership(node: Member, columns: Mapping[str, Column]) -> Column:
     item = _evaluate(node.item, columns)
-    links = [Column(_equal(item, _evaluate(value, columns))) for value in node.values]
-    found = np.logical_or.reduce(np.broadcast_arrays(*(link.values for link in links)))
-    return Column(np.logical_not(found) if node.negated else found, item.absent)
+    values = [_evaluate(value, columns) for value in node.values]
+    differ = [
+        Column(np.logical_not(_equal(item, value)), _either([item.absent, value.absent]))
+        for value in values
+    ]
+    none = _conjunction(differ)
+    return none if node.negated else _negation(none)
 
 
 def _logic(node: Logic, columns: Mapping[str, Column]) -> Column:

@@ -58,7 +58,7 @@ class Legal:
         """The designs at these places of the enumeration."""
         codes, rest = [], indices
         for component, size in zip(reversed(self.components), reversed(self._sizes), strict=True):
-            rest, row = np.divmod(rest, size)
+            rest, row = rest // size, rest % size
             assert component.rows is not None
             codes.append(component.rows[row.astype(np.int64)])
         return self._batch(codes[::-1], np.zeros((len(indices), 0)))
@@ -145,13 +145,33 @@ class Legal:
             near = near_rows(component, codes[place][0])
             others = [np.repeat(c, len(near), axis=0) for c in codes]
             others[place] = near
-            moved.append(self._kept(self._batch(others, np.repeat(shares, len(near), axis=0))))
-        for place in range(len(self.reals)):
+            there = self._batch(others, np.repeat(shares, len(near), axis=0))
+            moved.append(self._kept(self._with_reals(there, batch)))
+        for place, real in enumerate(self.reals):
+            if batch.absent(real.name)[0]:
+                continue
             steps = np.repeat(shares, 2, axis=0)
             steps[:, place] = np.clip(steps[:, place] + [-_SHARE_STEP, _SHARE_STEP], 0, 1)
             twice = [np.repeat(c, 2, axis=0) for c in codes]
-            moved.append(self._kept(self._batch(twice, steps)))
+            there = self._batch(twice, steps)
+            moved.append(self._kept(self._with_reals(there, batch, but=real.name)))
         return joined(moved) if any(len(part) for part in moved) else batch.take(np.arange(0))
+
+    @cached_property
+    def _reals_by_dependence(self) -> tuple[Real, ...]:
+        """The reals so that each follows those that its condition reads."""
+        order: list[Real] = []
+        left = list(self.reals)
+        while left:
+            names = {real.name for real in left}
+            ready = [r for r in left if not self._parents(r) & (names - {r.name})]
+            order += ready or left
+            left = [real for real in left if real not in order]
+        return tuple(order)
+
+    def _parents(self, real: Real) -> frozenset[str]:
+        rule = self.conditions.get(real.name)
+        return frozenset() if rule is None else rule.names
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
@@ -164,13 +184,22 @@ class Legal:
             columns |= columns_of(component.parameters, rows)
         for place, real in enumerate(self.reals):
             columns[real.name] = Column(real.at(shares[:, place]))
-        for real in self.reals:
+        for real in self._reals_by_dependence:
             rule = self.conditions.get(real.name)
             if rule is not None:
                 off = ~rule.holds(columns, size, unknown=False)
                 values = np.where(off, np.nan, columns[real.name].values)
                 columns[real.name] = _real_column(values)
         return Batch(columns, size)
+
+    def _with_reals(self, there: Batch, here: Batch, *, but: str = "") -> Batch:
+        """The real parameters that did not move, as they were: a share rounds its value."""
+        same = {
+            real.name: _real_column(np.where(there.absent(real.name), np.nan, here[real.name][0]))
+            for real in self.reals
+            if real.name != but and not here.absent(real.name)[0]
+        }
+        return there.with_columns(same)
 
     def _kept(self, batch: Batch) -> Batch:
         keep: Mask = np.ones(len(batch), dtype=bool)
@@ -218,6 +247,7 @@ def compiled(
     constant = [rule for rule in plain if not rule.names]
     if not all(rule.holds({}, 1, unknown=True)[0] for rule in constant):
         components = tuple(_emptied(component) for component in components)
+        mixed = (*mixed, *constant)
     return Legal(components=components, reals=reals, conditions=conditions, mixed=mixed)
 
 

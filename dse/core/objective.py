@@ -12,6 +12,9 @@ from dse.core.expression import Expression
 from dse.core.metric import Goal
 from dse.core.values import Floats
 
+_LEAST = 1e-12
+"""How far outside a strict limit its bound itself is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
@@ -47,10 +50,12 @@ class Limit:
     text: str
     slack: Expression
     scale: float = 1.0
+    strict: bool = False
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
         """How far inside the limit each row is, (n,); negative outside, NaN where unknown."""
-        return _numbers(self.slack, columns, size) / self.scale
+        slack = _numbers(self.slack, columns, size) / self.scale
+        return np.where(slack == 0, -_LEAST, slack) if self.strict else slack
 
 
 def _numbers(expression: Expression, columns: Mapping[str, Column], size: int) -> Floats:

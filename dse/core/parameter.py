@@ -31,12 +31,14 @@ class Real:
         shares: Floats,  # (n,), each in [0, 1]
     ) -> Floats:
         """The values at these shares of the range, on the parameter's scale."""
+        if self.low == self.high:
+            return np.full(shares.shape, self.low)
         if self.scale == "log":
             span = math.log(self.high) - math.log(self.low)
             values = np.exp(math.log(self.low) + shares * span)
         else:
             values = self.low + shares * (self.high - self.low)
-        return np.clip(values, self.low, self.high)
+        return np.where(shares >= 1, self.high, np.clip(values, self.low, self.high))
 
     def shares(
         self,

@@ -88,12 +88,20 @@ class Space:
 
     def fixed(self, values: Mapping[str, Value]) -> Space:
         """The part of the space where these parameters are active and have these values."""
-        rules = []
+        rules: list[Expression] = []
+        parameters: list[Parameter] = []
+        for parameter in self.parameters:
+            value = values.get(parameter.name)
+            if isinstance(parameter, Real) and isinstance(value, int | float):
+                parameters.append(replace(parameter, low=float(value), high=float(value)))
+            else:
+                parameters.append(parameter)
         for name, value in values.items():
             same = Compare(("==",), (Name(name), _literal(value)))
             here = Absent(Name(name), negated=True)
-            rules.append(Expression(f"{name} == {value}", Logic("and", (here, same))))
-        return replace(self, constraints=(*self.constraints, *rules))
+            known = here if isinstance(self.by_name[name], Real) else Logic("and", (here, same))
+            rules.append(Expression(f"{name} == {value}", known))
+        return replace(self, parameters=tuple(parameters), constraints=(*self.constraints, *rules))
 
     def count(self) -> int | None:
         """How many legal designs there are; ``None`` where they cannot be counted.

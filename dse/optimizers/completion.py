@@ -109,7 +109,9 @@ class _Search:
         self._open[places] = False
         space = self._problem.space
         around = [space.neighbours(self._batch.design(int(place))) for place in places]
-        self._enter(joined(around))
+        around = [batch for batch in around if len(batch)]
+        if around:
+            self._enter(joined(around))
         return True
 
     def designs(self) -> list[Design]:
@@ -162,7 +164,9 @@ class _Search:
 
 
 def _reads(problem: Problem) -> frozenset[str]:
-    return frozenset[str]().union(*(problem.reads(name) for name in problem.measured))
+    """What any measured evaluator reads: they all run for a design, asked for or not."""
+    measured = (s.reads for s in problem.sources.values() if s.kind == "measured")
+    return frozenset[str]().union(*measured)
 
 
 def _told(metrics: Sequence[Mapping[str, float]], name: str) -> Column:

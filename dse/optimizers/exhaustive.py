@@ -33,8 +33,8 @@ class Exhaustive:
         self._problem = problem
         self._told: set[Design] = set()
         self._ahead: list[Design] = []
-        self._events: list[Event] = []
         self._proof = ""
+        self._wanted: set[Design] | None = None
         self._source = self._designs()
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
@@ -47,17 +47,22 @@ class Exhaustive:
                 break
             self._ahead.append(design)
             found += [] if design in taken else [design]
-        if not found and not pending and self._proof:
-            self._events.append(Event(kind="exact", text=self._proof, told=len(self._told)))
-            self._proof = ""
         return found[:count]
 
     def tell(self, finished: Sequence[Trial]) -> None:
         self._told.update(trial.design for trial in finished)
 
     def events(self) -> list[Event]:
-        drained, self._events = self._events, []
-        return drained
+        if not self._proof or not self._complete():
+            return []
+        event = Event(kind="exact", text=self._proof, told=len(self._told))
+        self._proof = ""
+        return [event]
+
+    def _complete(self) -> bool:
+        if self._wanted is None:
+            return len(self._told) >= (self._problem.space.count() or 0)
+        return self._wanted <= self._told
 
     def _designs(self) -> Iterator[Design]:
         if self._problem.measured:
@@ -68,4 +73,5 @@ class Exhaustive:
             return
         front = exact_front(self._problem)
         self._proof = front.text
+        self._wanted = set(front.designs)
         yield from front.designs

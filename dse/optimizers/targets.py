@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dse.core.encoding import encoded
-from dse.core.expression import Name
+from dse.core.expression import Binary, Name, Node, Number
 from dse.core.objective import Objective
 from dse.core.pareto import nondominated, reference
 from dse.core.problem import Problem
@@ -155,14 +155,26 @@ def _variances(
     objective: Objective, scale: Scale, trials: Sequence[Trial], done: Mask
 ) -> Floats | None:
     """Observed only where the objective is a bare metric whose spread every trial tells."""
-    node = objective.expression.node
+    metric, factor = _bare(objective.expression.node)
     kept = [trial for trial, ok in zip(trials, done, strict=True) if ok]
-    if not isinstance(node, Name) or not all(node.name in trial.spread for trial in kept):
+    if not all(metric in trial.spread for trial in kept):
         return None
-    values = np.array([trial.metrics[node.name] for trial in kept])
+    units = factor / objective.scale
     return scale.variances(
-        values / objective.scale, np.array([t.spread[node.name] for t in kept]) / objective.scale
+        np.array([trial.metrics[metric] for trial in kept]) * units,
+        np.array([trial.spread[metric] for trial in kept]) * units,
     )
+
+
+def _bare(node: Node) -> tuple[str, float]:
+    """The metric that the formula is but for its unit, and that unit's size; else no metric."""
+    match node:
+        case Name():
+            return node.name, 1.0
+        case Binary(operator="*", left=Name() as name, right=Number() as unit):
+            return name.name, float(unit.value)
+        case _:
+            return "", 1.0
 
 
 def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> list[Target]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,12 +94,18 @@ def amounts(texts: Sequence[Quantity], unit: str = "") -> tuple[list[Number], st
 
 def _choice(name: str, spec: ParameterSpec) -> Choice:
     values = tuple(spec.choice or ())
+    unit = spec.unit
+    if unit and any(isinstance(value, bool | str) for value in values):
+        raise SpecError(f"words have no unit, but this says {unit!r}", hint="leave 'unit' out")
+    if unit:
+        numbers, unit = amounts(values, unit)
+        values = tuple(numbers)
     if not values:
         raise SpecError("there is nothing to choose from")
     twice = next((v for place, v in enumerate(values) if _holds(values[:place], v)), None)
     if twice is not None:
         raise SpecError(f"{twice!r} stands twice in the list")
-    return Choice(name=name, values=values, unit=spec.unit)
+    return Choice(name=name, values=values, unit=unit)
 
 
 def _holds(values: Sequence[object], value: object) -> bool:
@@ -177,10 +184,10 @@ def _multiples(arguments: str, unit: str) -> tuple[list[Number], str]:
     (step, low, high), told = amounts([literal(step_text), *_range(rest)], unit)
     if step <= 0:
         raise SpecError(f"the step must be above zero, not {step}")
-    first, last = -(-low // step), high // step
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     if last - first > MAX_VALUES:
         raise SpecError(f"more than {MAX_VALUES} values")
-    return [_whole(step * k) for k in range(int(first), int(last) + 1)], told
+    return [_rounded(step * k) for k in range(first, last + 1)], told
 
 
 def _stepped(arguments: str, unit: str) -> tuple[list[Number], str]:
@@ -189,7 +196,12 @@ def _stepped(arguments: str, unit: str) -> tuple[list[Number], str]:
     if step <= 0 or (high - low) / step > MAX_VALUES:
         raise SpecError(f"range({arguments}) has no step, or more than {MAX_VALUES} values")
     count = int((high - low) / step + 1e-9) + 1
-    return [_whole(round(low + k * step, 12)) for k in range(count)], told
+    return [_rounded(low + k * step) for k in range(count)], told
+
+
+def _rounded(value: Number) -> Number:
+    """The number without the dust of its last binary digits: 0.3, not 0.30000000000000004."""
+    return _whole(float(f"{value:.12g}"))
 
 
 _GENERATORS: Mapping[str, Callable[[str, str], tuple[list[Number], str]]] = {

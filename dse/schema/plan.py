@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dse import units
 from dse.core.design import Design
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
+from dse.core.parameter import Choice
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.values import Value
@@ -268,8 +270,8 @@ def design_of(values: Mapping[str, Value], space: Space) -> Design:
     plain: dict[str, Value] = {}
     for name, value in values.items():
         parameter = space.by_name.get(name)
-        number = parameter is not None and parameter.unit and not isinstance(value, bool)
-        if number and parameter is not None:
+        told = isinstance(value, str) and units.quantity(value) is not None
+        if parameter is not None and told and not isinstance(parameter, Choice):
             plain[name] = amount(value, parameter.unit).value
         else:
             plain[name] = value
@@ -299,7 +301,7 @@ def _budget(spec: BudgetSpec) -> Budget:
 
 def _space_identity(space: Space) -> dict[str, Any]:
     return {
-        "parameters": {p.name: repr(p) for p in space.parameters},
+        "parameters": [repr(p) for p in space.parameters],
         "conditions": {name: rule.text for name, rule in sorted(space.conditions.items())},
         "constraints": [rule.text for rule in space.constraints],
     }
@@ -314,5 +316,9 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         if isinstance(before, dict) and isinstance(after, dict):
             keys = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
             return f"{part}.{keys[0]}: {before.get(keys[0])!r} is now {after.get(keys[0])!r}"
+        if isinstance(before, list) and isinstance(after, list):
+            gone = [one for one in before if one not in after] or before
+            new = [one for one in after if one not in before] or after
+            return f"{part}: {gone[:1]} is now {new[:1]}"
         return f"{part}: {before!r} is now {after!r}"
     return ""

@@ -61,7 +61,8 @@ def limits_of(text: str, known: Mapping[str, str]) -> Iterator[Limit]:
     for operator, (left, right) in zip(coherent.operators, sides, strict=True):
         low, high = (left, right) if operator in ("<", "<=") else (right, left)
         slack = Expression(text, Binary("-", high, low))
-        yield Limit(text=text, slack=slack, scale=_size(low, high))
+        strict = operator in ("<", ">")
+        yield Limit(text=text, slack=slack, scale=_size(low, high), strict=strict)
 
 
 def reference_of(

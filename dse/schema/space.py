@@ -171,6 +171,13 @@ def _check_rules(parts: _Parts) -> None:
         checked = _checked(rule, parts, told)
         if checked is not None:
             parts.conditions[name] = checked
+            real = sorted(n for n in rule.names if isinstance(parts.parameters.get(n), Real))
+            if real and not isinstance(parts.parameters[name], Real):
+                error = SpecError(
+                    f"{name} cannot be active by the value of {real[0]}, a real parameter",
+                    hint=f"give {real[0]} steps: an ordinal such as 'range(0 .. 1, 0.1)'",
+                )
+                parts.mistakes.add(error, parts.places[rule.text])
             if name in rule.names:
                 error = SpecError(f"{name} cannot be the condition of itself")
                 parts.mistakes.add(error, parts.places[rule.text])
