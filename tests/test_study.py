@@ -1,0 +1,108 @@
+"""Studies as a notebook sees them: opened, run, completed, exact, and refused when changed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dse.errors import StudyError
+from dse.storage.memory import MemoryStorage
+from dse.study import Study
+from dse_evaluators.generic.expression import Formulas
+
+SPACE = """
+space: s
+parameters:
+  format: {choice: [bf16, fp8, mxfp4]}
+  rows:   {ordinal: [4, 8, 16, 32]}
+  clock:  {integer: [1, 6]}
+"""
+
+MODELLED = """
+study: modelled
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {time: {formula: 1000 / (rows * clock)}, energy: {formula: clock ** 2 + rows}}}
+objectives:
+  - minimize: chip.time
+  - minimize: chip.energy
+"""
+
+MEASURED = """
+study: measured
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {energy: {formula: (clock - 3) ** 2 + rows}, time: {formula: 1 / (rows * clock)}}}
+  board: {use: command, run: [PYTHON, -S, -E, board.py], reads: [format], metrics: {accuracy: ''}}
+objectives:
+  - maximize: board.accuracy
+  - minimize: chip.energy
+  - minimize: chip.time
+executor: serial
+budget: {measurements: 3}
+"""
+
+BOARD = """
+import json, sys
+design = json.load(sys.stdin)
+with open("calls", "a") as calls:
+    calls.write(design["format"] + "\\n")
+print(json.dumps({"accuracy": {"bf16": 0.9, "fp8": 0.8, "mxfp4": 0.7}[design["format"]]}))
+"""
+
+
+def study_in(folder: Path, text: str, storage=None) -> Study:
+    (folder / "space.yaml").write_text(SPACE)
+    (folder / "board.py").write_text(BOARD)
+    path = folder / "study.yaml"
+    path.write_text(text.replace("PYTHON", sys.executable))
+    return Study.open(path, storage=storage or MemoryStorage("memory://"))
+
+
+@pytest.mark.parametrize("budget", ["", "budget: {measurements: 2}\n"])
+def test_a_modelled_study_has_the_exact_front_and_says_so(tmp_path, budget):
+    study = study_in(tmp_path, MODELLED + budget)
+    study.run()
+    designs = [d for batch in study.problem.space.enumerate() for d in batch.designs()]
+    points = {(1000 / (d["rows"] * d["clock"]), d["clock"] ** 2 + d["rows"]) for d in designs}
+    best = {p for p in points if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in points)}
+    found = {(t.metrics["chip.time"], t.metrics["chip.energy"]) for t in study.front.trials}
+    assert found == best
+    assert study.exact
+
+
+def test_a_reading_is_measured_once_and_the_front_is_completed_for_free(tmp_path):
+    study = study_in(tmp_path, MEASURED)
+    study.run()
+    calls = (tmp_path / "calls").read_text().split()
+    assert sorted(calls) == ["bf16", "fp8", "mxfp4"]
+    assert len(study.front.trials) > 3
+    assert sum(trial.measured for trial in study.trials) == 3
+    assert "completed" in {event.kind for event in study.events}
+
+
+def test_a_strict_limit_leaves_its_bound_outside(tmp_path):
+    text = MODELLED + "constraints: [chip.energy > 5]\n"
+    study = study_in(tmp_path, text)
+    study.run()
+    assert min(t.metrics["chip.energy"] for t in study.front.trials) == 8
+
+
+def test_a_study_is_not_gone_on_with_by_another_version_of_its_evaluator(tmp_path, monkeypatch):
+    storage = MemoryStorage("memory://")
+    study_in(tmp_path, MODELLED, storage).run()
+    monkeypatch.setattr(Formulas, "version", "another")
+    later = Study.load("modelled", storage)
+    assert later.front.trials
+    with pytest.raises(StudyError, match=r"evaluators\.chip"):
+        later.run()
+
+
+def test_a_study_is_rebuilt_from_its_record_when_its_files_are_gone(tmp_path):
+    storage = MemoryStorage("memory://")
+    study_in(tmp_path, MODELLED, storage)
+    (tmp_path / "study.yaml").unlink()
+    (tmp_path / "space.yaml").unlink()
+    study = Study.load("modelled", storage)
+    study.run()
+    assert study.exact
