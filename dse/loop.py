@@ -54,7 +54,7 @@ class Loop:
             spent_s = before_s + time.perf_counter() - started
             late = self.bounds.time_s is not None and spent_s >= self.bounds.time_s
             reason = "the time is used up" if late else self._ask()
-            if self._waiting:
+            if self._waiting and len(self._flying) < self.executor.capacity:
                 continue
             if not self._flying:
                 self._record()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -23,7 +24,7 @@ from dse.optimizers.completion import Completion, worthwhile
 from dse.pipeline import Readings
 from dse.protocols import Executor, Optimizer, Storage
 from dse.registry import load, make, options_of
-from dse.schema.models import PluginSpec
+from dse.schema.models import NAME, PluginSpec
 from dse.schema.plan import AUTO, Budget, Plan, difference, plan_of
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
@@ -62,7 +63,9 @@ class Study:
         """
         plan = plan_of(Path(path).resolve(), seed=seed)
         opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE)
-        name = name or plan.name
+        name = plan.name if name is None else name
+        if not re.fullmatch(NAME, name):
+            raise StudyError(f"{name!r} is no name", hint="letters, digits, '_', '-', '.', spaces")
         stored = opened.spec(name)
         if stored is None:
             opened.create(name, _spec(plan))

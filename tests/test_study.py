@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dse.core.trial import State
 from dse.errors import StudyError
 from dse.storage.memory import MemoryStorage
 from dse.study import Study
@@ -96,6 +97,25 @@ def test_a_study_is_not_gone_on_with_by_another_version_of_its_evaluator(tmp_pat
     assert later.front.trials
     with pytest.raises(StudyError, match=r"evaluators\.chip"):
         later.run()
+
+
+def test_more_unfinished_trials_than_places_are_all_taken_up(tmp_path):
+    storage = MemoryStorage("memory://")
+    study = study_in(tmp_path, MEASURED, storage)
+    designs = study.problem.space.sample(3, study.problem.rng(0)).designs()
+    trials = storage.add("measured", designs, 0)
+    storage.move("measured", [trial.number for trial in trials[:2]], State.RUNNING)
+    study.run()
+    assert all(trial.state is State.DONE for trial in study.trials)
+    assert [trial.design for trial in study.trials[:3]] == designs
+
+
+@pytest.mark.parametrize("name", ["../esc", "", "a\nb"])
+def test_a_study_has_a_name_that_can_be_a_files(tmp_path, name):
+    (tmp_path / "space.yaml").write_text(SPACE)
+    (tmp_path / "study.yaml").write_text(MODELLED)
+    with pytest.raises(StudyError, match="is no name"):
+        Study.open(tmp_path / "study.yaml", name=name, storage=MemoryStorage("memory://"))
 
 
 def test_a_study_is_rebuilt_from_its_record_when_its_files_are_gone(tmp_path):

@@ -15,6 +15,7 @@ from dse.cli.options import (
     NameArgument,
     OutputOption,
     StorageOption,
+    format_of,
     say,
     show_json,
 )
@@ -59,6 +60,7 @@ def front(
     from dse.study import Study
 
     study = Study.load(name, storage)
+    output = format_of(output, file)
     if output is Format.TABLE:
         table.front_table(study.front, study.finished, exact=study.exact)
         return
@@ -81,6 +83,7 @@ def trials(
     from dse.study import Study
 
     study = Study.load(name, storage)
+    output = format_of(output, file)
     if output is Format.TABLE:
         table.trials_table(study.problem, study.trials)
         return
@@ -97,7 +100,7 @@ def _write(
 
     from dse.cli.report import write_whole
     from dse.errors import StudyError
-    from dse.report.sheet import write_csv, write_parquet
+    from dse.report.sheet import parquet_bytes, write_csv
 
     if file is None:
         if output is Format.PARQUET:
@@ -107,7 +110,7 @@ def _write(
         else:
             show_json(told)
     elif output is Format.PARQUET:
-        write_parquet(sheet(), file)
+        write_whole(file, parquet_bytes(sheet()))
     elif output is Format.CSV:
         text = io.StringIO()
         write_csv(sheet(), text)

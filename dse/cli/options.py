@@ -45,6 +45,22 @@ StudyFile = Annotated[
 ]
 
 
+def format_of(output: Format, file: Path | None) -> Format:
+    """The format to write: what was asked for, or what the file's ending says.
+
+    Raises:
+        StudyError: a table is no file, and the ending says nothing else.
+    """
+    if output is not Format.TABLE or file is None:
+        return output
+    from dse.errors import StudyError
+
+    ending = file.suffix.removeprefix(".").lower()
+    if ending in (Format.JSON, Format.CSV, Format.PARQUET):
+        return Format(ending)
+    raise StudyError(f"in which format shall {file} be?", hint="--format json, csv or parquet")
+
+
 def study_path(text: str) -> Path:
     """The path that the user means; ``library:`` is the shipped library."""
     from dse.schema.files import resolved

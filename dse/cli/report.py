@@ -34,7 +34,7 @@ def report(
     say(f"wrote {path}")
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str | bytes) -> None:
     """Write the file, whole or not at all.
 
     Raises:
@@ -42,9 +42,11 @@ def write_whole(path: Path, text: str) -> None:
     """
     from dse.errors import StorageError
 
+    if not path.name or path.is_dir():
+        raise StorageError(f"{path} is a folder", hint="name a file in it")
     part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(text.encode() if isinstance(text, str) else text)
         part.replace(path)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error

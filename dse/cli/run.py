@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -85,13 +86,26 @@ def _go(
             )
         except KeyboardInterrupt:
             live.stop()
-            where = f" --storage {storage}" if storage else ""
+            url = storage or study.plan.storage
+            words = ["dse", "resume", study.name, *(["--storage", url] if url else [])]
             say("interrupted; what was finished is kept")
-            say(f"go on with: dse resume {study.name}{where}")
+            say(f"go on with: {shlex.join(words)}")
             raise typer.Exit(3) from None
     if not quiet:
         say(f"{study.name}: {reason}")
+        _say_failures(study.finished)
         front_table(study.front, study.finished, exact=study.exact)
+
+
+def _say_failures(trials: Any) -> None:
+    """The commonest reason, where trials failed or could not exist."""
+    from collections import Counter
+
+    faults = Counter(trial.fault.reason for trial in trials if trial.fault is not None)
+    if faults:
+        reason, count = faults.most_common(1)[0]
+        many = sum(faults.values())
+        say(f"{many} of {len(trials)} trials failed; {count} of them: {reason.strip()[:300]}")
 
 
 def _budget(study: Any, measurements: int | None, trials: int | None) -> Any:

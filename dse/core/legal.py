@@ -89,7 +89,8 @@ class Legal:
             batch = batch.take(np.arange(min(len(batch), count - have)))
             found.append(batch)
             have += len(batch)
-            if have >= count or not (self.mixed or least < count):
+            hopeless = not least or not (self.mixed or least < count)
+            if have >= count or hopeless:
                 break
         if count and not have:
             raise DesignError(

@@ -41,7 +41,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _UNIT = re.compile(r"(?:[ \t]*(?:\$(?:/\w+)?|[^\W\d]\w*(?:\^-?\d+)?(?:/[^\W\d]\w*(?:\^-?\d+)?)*))+")
-_WORDS = frozenset({"and", "or", "not", "in", "is", "absent", "true", "false"})
+RESERVED = frozenset({"and", "or", "not", "in", "is", "absent", "true", "false"})
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -90,7 +90,7 @@ class _Parser:
             raise self._error(f"unexpected character {self.text[start]!r}", start)
         self.place = found.end()
         kind, words = found.lastgroup, found.group(found.lastgroup)
-        if kind == "name" and words in _WORDS:
+        if kind == "name" and words in RESERVED:
             kind = "word"
         return _Token(kind, words, found.start(kind if kind != "word" else "name"))
 
@@ -246,10 +246,10 @@ class _Parser:
         value = _plain(token.text)
         unit = _UNIT.match(self.text, self.place)
         words = unit.group().split() if unit else []
-        while words and words[-1] in _WORDS:
+        while words and words[-1] in RESERVED:
             words.pop()
         for index, word in enumerate(words):
-            if word in _WORDS:
+            if word in RESERVED:
                 words = words[:index]
                 break
         if words and unit:

@@ -36,7 +36,7 @@ def serve(work: bytes, pipe: Connection[bytes, Task]) -> None:
     while True:
         try:
             task = pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):  # the driver is gone
             return
         pipe.send_bytes(_answer(act, task))
 

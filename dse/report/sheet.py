@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
 from dse.core.pareto import ParetoSet
@@ -56,12 +55,15 @@ def write_csv(sheet: Sheet, file: TextIO) -> None:
     writer.writerows(zip(*sheet.values(), strict=True))
 
 
-def write_parquet(sheet: Sheet, path: Path) -> None:
+def parquet_bytes(sheet: Sheet) -> bytes:
     """The sheet as a Parquet file; a column of mixed kinds is kept as text."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    parquet.write_table(pa.table({name: _alike(cells) for name, cells in sheet.items()}), path)
+    table = pa.table({name: _alike(cells) for name, cells in sheet.items()})
+    file = pa.BufferOutputStream()
+    parquet.write_table(table, file)
+    return bytes(file.getvalue())
 
 
 def _quantities(problem: Problem, trials: Sequence[Trial]) -> dict[str, Sequence[Value | None]]:

@@ -74,7 +74,10 @@ def amount(text: Quantity, unit: str = "") -> Amount:
             raise SpecError(f"{text!r} is no quantity in {unit}", hint=f"use a unit such as {unit}")
     else:
         value, told = text, unit
-    return Amount(_whole(value * units.factor(told)), units.coherent(told))
+    found_value = value * units.factor(told)
+    if not math.isfinite(found_value):
+        raise SpecError(f"{text!r} is no finite number")
+    return Amount(_whole(found_value), units.coherent(told))
 
 
 def amounts(texts: Sequence[Quantity], unit: str = "") -> tuple[list[Number], str]:

@@ -6,6 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+NAME = r"\w[\w.\- ]*"
+"""A study's name: it becomes a file's name, and a word on the command line."""
+
 Scalar = bool | int | float | str
 Quantity = int | float | str
 """A number, or a number with its unit: ``20``, ``64 KiB``."""
@@ -111,7 +114,7 @@ class BudgetSpec(_Model):
 class StudySpec(_Model):
     """A study file."""
 
-    study: str = Field(min_length=1, max_length=200, pattern=r"^[\w][\w.\- ]*$")
+    study: str = Field(min_length=1, max_length=200, pattern=f"^{NAME}$")
     question: str = ""
     space: str
     evaluators: dict[str, EvaluatorSpec] = Field(min_length=1)

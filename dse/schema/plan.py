@@ -107,6 +107,14 @@ class _Builder:
         budget = self._guarded(["budget"], lambda: _budget(self.spec.budget))
         self._check_plugin("optimizers", "optimizer", self.spec.optimizer)
         self._check_plugin("executors", "executor", self.spec.executor)
+        if self.spec.optimizer.use == "exhaustive" and space.count() is None:
+            self.mistakes.add(
+                SpecError(
+                    "the legal designs cannot be listed: there is a real parameter, or too many",
+                    where=self.source.place(["optimizer"]),
+                    hint="give real parameters steps, or use another optimizer",
+                )
+            )
         self.mistakes.check()
         assert pipeline is not None
         assert budget is not None

@@ -11,7 +11,7 @@ import numpy as np
 from dse import dimensions, units
 from dse.core.expression import Compare, Expression, Member, Name, Node, Text, children, names_in
 from dse.core.parameter import Choice, Parameter, Real, describe
-from dse.core.parser import parse
+from dse.core.parser import RESERVED, parse
 from dse.core.space import Space
 from dse.errors import DesignError, SpecError, SpecErrors, nearest
 from dse.schema.domains import Number, divided, parameter_of
@@ -93,10 +93,9 @@ def _add_parameters(spec: SpaceSpec, source: Source, prefix: str, parts: _Parts)
                 SpecError(problem, where=where, hint=f"first at {parts.places[name]}")
             )
             continue
-        if not all(word.isidentifier() for word in own.split(".")):
-            parts.mistakes.add(
-                SpecError(f"{own!r} is no name", where=where, hint="letters, digits and '_'")
-            )
+        if own in RESERVED or not all(word.isidentifier() for word in own.split(".")):
+            hint = "letters, digits and '_', and no word of the expression language"
+            parts.mistakes.add(SpecError(f"{own!r} is no name", where=where, hint=hint))
             continue
         parts.places[name] = where
         try:

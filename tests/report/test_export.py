@@ -15,7 +15,7 @@ from dse.core.design import Design
 from dse.core.pareto import ParetoSet
 from dse.core.trial import State, Trial
 from dse.report.export import comparison_json, finite, front_json, trials_json
-from dse.report.sheet import front_columns, trials_columns, write_csv, write_parquet
+from dse.report.sheet import front_columns, parquet_bytes, trials_columns, write_csv
 
 
 def test_the_front_has_the_documented_keys(made_up) -> None:
@@ -126,7 +126,9 @@ def test_a_csv_comes_back_with_every_trial(made_up) -> None:
 
 
 def test_parquet_keeps_kinds_and_empty_cells(made_up, tmp_path) -> None:
-    write_parquet(trials_columns(made_up.problem, made_up.trials), tmp_path / "t.parquet")
+    (tmp_path / "t.parquet").write_bytes(
+        parquet_bytes(trials_columns(made_up.problem, made_up.trials))
+    )
     table = pyarrow.parquet.read_table(tmp_path / "t.parquet").to_pydict()
     groups = [trial.design.get("group") for trial in made_up.trials]
     assert table["group"] == groups
@@ -134,7 +136,9 @@ def test_parquet_keeps_kinds_and_empty_cells(made_up, tmp_path) -> None:
 
 
 def test_parquet_keeps_a_column_of_mixed_kinds_as_text(tmp_path) -> None:
-    write_parquet({"format": ["int8", 4, None], "empty": [None] * 3}, tmp_path / "m.parquet")
+    (tmp_path / "m.parquet").write_bytes(
+        parquet_bytes({"format": ["int8", 4, None], "empty": [None] * 3})
+    )
     table = pyarrow.parquet.read_table(tmp_path / "m.parquet")
     assert table["format"].to_pylist() == ["int8", "4", None]
     assert str(table["empty"].type) == "double"

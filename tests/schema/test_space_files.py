@@ -158,6 +158,26 @@ BAD = {
     "deep": ("space: " + "[" * 5000 + "\n", ["main.yaml:1", "nested deeper"]),
     "long": ("space: s\n# " + "x" * (1 << 20), ["larger than 1024 KiB"]),
     "control character": ("space: s\x00\n", ["main.yaml", "no YAML"]),
+    "endless range": (
+        "space: s\nparameters:\n  x: {ordinal: 'multiples(1, 0 .. inf)'}\n",
+        ["main.yaml:3", "no finite number"],
+    ),
+    "endless quantity": (
+        "space: s\nparameters:\n  x: {real: [0 s, 1e400 s]}\n",
+        ["main.yaml:3", "no finite number"],
+    ),
+    "reserved word": (
+        "space: s\nparameters:\n  'true': {ordinal: [1]}\n",
+        ["main.yaml:3", "'true' is no name"],
+    ),
+    "active by a real": (
+        "space: s\nparameters:\n  x: {real: [0, 1]}\n  k: {ordinal: [1, 2], when: x > 0.5}\n",
+        ["main.yaml:4", "a real parameter"],
+    ),
+    "unit of words": (
+        "space: s\nparameters:\n  x: {choice: [a, b], unit: s}\n",
+        ["main.yaml:3", "words have no unit"],
+    ),
     "huge range": (
         "space: s\nparameters:\n  x: {integer: [1, 99999999999]}\n",
         ["main.yaml:3", "more than 100000 values"],

@@ -136,6 +136,10 @@ def test_studies_are_listed_compared_and_forgotten(folder):
     assert compared["reference_point"] == [100.0, 100.0]
     dse(folder, "trials", "one", "--format", "parquet", "-o", "one.parquet")
     assert (folder / "one.parquet").read_bytes()[:4] == b"PAR1"
+    dse(folder, "front", "one", "-o", "front.csv")
+    assert (folder / "front.csv").read_text().startswith("trial,")
+    assert "in which format" in dse(folder, "front", "one", "-o", "front.txt", code=2).stderr
+    assert "is a folder" in dse(folder, "report", "one", "-o", ".", code=2).stderr
     assert dse(folder, "front", "one", "--format", "csv").stdout.startswith("trial,")
     dse(folder, "studies", "delete", "one", "--yes")
     assert "there is no study 'one'" in dse(folder, "front", "one", code=2).stderr

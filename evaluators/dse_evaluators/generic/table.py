@@ -77,6 +77,9 @@ class Table:
         )
 
 
+_TRUTH = ("true", "false")
+
+
 def _names(
     table: TableFile, metrics: Sequence[str], reads: Sequence[str] | None
 ) -> tuple[str, ...]:
@@ -126,8 +129,9 @@ def _keys(batch: Batch, name: str) -> list[Key]:
         known = np.array([*(_key(value) for value in column.domain), None], dtype=object)
         return known[column.codes].tolist()
     values = column.values.tolist()
-    distinct = {value: _key(value) for value in dict.fromkeys(values)}
-    keys: list[Key] = [distinct[value] for value in values]
+    kinds = [(type(value), value) for value in values]  # True and 1 are two values
+    distinct = {kind: _key(kind[1]) for kind in dict.fromkeys(kinds)}
+    keys: list[Key] = [distinct[kind] for kind in kinds]
     if column.absent is not None:
         for row in np.flatnonzero(column.absent).tolist():
             keys[row] = None
@@ -135,12 +139,14 @@ def _keys(batch: Batch, name: str) -> list[Key]:
 
 
 def _key(value: Any) -> Key:
-    """A value as a dictionary can find it: whatever reads as a number is one.
+    """A value as a dictionary can find it: whatever reads as a number is one, truth is a word.
 
     Numbers are cut to 14 digits, so that a conversion between units does not hide a design.
     """
     if value is None:
         return None
+    if str(value).strip().lower() in _TRUTH:
+        return str(value).strip().lower()
     number = _number(value)
     return str(value).strip() if number is None else float(f"{number:.14g}")
 
@@ -151,6 +157,5 @@ def _number(value: Any) -> float | None:
     try:
         number = float(str(value))
     except ValueError:
-        words = {"true": 1.0, "false": 0.0}
-        return words.get(str(value).strip().lower())
+        return None
     return number if math.isfinite(number) else None

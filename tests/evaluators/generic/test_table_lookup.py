@@ -190,3 +190,11 @@ def test_a_column_is_not_both_metric_and_reading(tmp_path: Path) -> None:
 def test_a_table_of_metrics_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="no column is left"):
         table(tmp_path, "power\n1\n")
+
+
+def test_truth_is_no_number_to_a_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,m\n3,true,30\n3,1,10\n3,x,5\n")
+    table = Table(file=str(path), metrics={"m": ""}, reads=["a", "b"])
+    got = table.evaluate(Batch.of([{"a": 3, "b": True}, {"a": 3, "b": 1}]))
+    assert got.columns["m"].tolist() == [30, 10]
