@@ -1,77 +1,131 @@
-"""A group of coupled parameters and the table of all their legal combinations."""
+"""A group of coupled parameters and its legal combinations, counted and found without listing."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dse.core.batch import Column
+from dse.core.diagram import Diagram
 from dse.core.expression import Expression
+from dse.core.growth import Codes, TooWideError, grown
+from dse.core.ordering import dependence_order, listing_order
 from dse.core.parameter import Finite
-from dse.core.values import Floats, Ints, Mask, Value
+from dse.core.values import Array, Floats, Mask, Value
+from dse.errors import DesignError
 
-Codes = NDArray[np.int32]
+LISTED_ROWS = 65_536
+"""Up to here the combinations are kept as a table: looking them up is fastest."""
 
-MAX_ROWS = 4_000_000
-"""A group with more legal combinations than this is sampled by rejection and not listed."""
+TRIED_ROWS = 4_096
+"""Up to here all combinations are tried, which takes less time than to build a graph."""
 
-_CHUNK = 1_000_000
+_DRAWS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
     """Parameters that rules tie together, directly or through others.
 
-    ``rows`` holds one code per parameter and legal combination, -1 for an inactive parameter,
-    sorted; it is ``None`` where there are more than :data:`MAX_ROWS`.
+    ``order`` are the places of the parameters in the order in which their combinations are
+    listed. ``table`` holds all combinations of a small group; a larger one has its ``graph``.
+    ``dropped`` are rules that would need too large a graph: it does not know them, and they are
+    kept by rejection.
     """
 
     parameters: tuple[Finite, ...]
     conditions: Mapping[str, Expression]
     constraints: tuple[Expression, ...]
-    rows: Codes | None  # (r, k)
+    order: tuple[int, ...]
+    table: Codes | None = None  # (r, k), -1 for inactive
+    graph: Diagram | None = None
+    dropped: tuple[Expression, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(parameter.name for parameter in self.parameters)
 
+    @property
+    def count(self) -> int | None:
+        """How many combinations are legal; ``None`` where that is not known."""
+        return None if self.dropped and self.bound else self.bound
+
+    @property
+    def bound(self) -> int:
+        """How many combinations are legal at most."""
+        return len(self.table) if self.table is not None else self.diagram.count
+
+    @cached_property
+    def diagram(self) -> Diagram:
+        """The graph of all combinations."""
+        if self.graph is not None:
+            return self.graph
+        listed = [self.parameters[place] for place in self.order]
+        return Diagram(grown(listed, self.conditions, self.constraints), self.order)
+
+    @cached_property
+    def rows(self) -> Codes | None:
+        """All combinations by rank, (count, k), -1 for inactive; ``None`` if there are many."""
+        if self.table is not None and not self.dropped:
+            return self.table
+        if self.count is None or self.count > LISTED_ROWS:
+            return None
+        return self.diagram.at(np.arange(self.count))
+
     def columns(self, codes: Codes) -> dict[str, Column]:
         """The natural values of (n, k) codes, by name."""
         return columns_of(self.parameters, codes)
 
+    @property
+    def none(self) -> Codes:
+        """No combination at all, (0, k)."""
+        return np.zeros((0, len(self.parameters)), dtype=np.int32)
+
     def sample(self, count: int, rng: np.random.Generator) -> Codes:
         """Legal combinations drawn uniformly, (n, k); fewer than ``count`` when hard to find."""
+        if not self.bound:
+            return self.none
         if self.rows is not None:
-            if not len(self.rows):
-                return self.rows
             return self.rows[rng.integers(len(self.rows), size=count)]
-        return self._rejected(count, rng)
+        if not self.dropped:
+            return self.diagram.draw(count, rng)
+        found: list[Codes] = []
+        have = 0
+        for _ in range(_DRAWS):
+            drawn = self.diagram.draw(max(2 * count, 1024), rng)
+            kept = drawn[self.undropped(drawn)]
+            found.append(kept[: count - have])
+            have += len(found[-1])
+            if have >= count:
+                break
+        return np.concatenate(found)
+
+    def at_ranks(
+        self,
+        ranks: Array,  # (n,), below the count
+    ) -> Codes:
+        """The combinations of these ranks, (n, k)."""
+        if self.rows is not None:
+            return self.rows[ranks.astype(np.int64)]
+        return self.diagram.at(ranks)
 
     def at(
         self,
-        shares: Floats,  # (n,), in [0, 1)
-    ) -> Codes:
-        """The combinations at these shares of the sorted table, (n, k)."""
-        if self.rows is None:
-            seeds = (shares * 2**53).astype(np.int64).tolist()
-            picked = [self._rejected(1, np.random.default_rng(seed)) for seed in seeds]
-            return np.concatenate(picked)
-        return self.rows[np.minimum((shares * len(self.rows)).astype(np.int64), len(self.rows) - 1)]
+        points: Floats,  # (n, k), in [0, 1)
+    ) -> tuple[Codes, Mask]:
+        """The combinations at points of the cube, and which of them are legal."""
+        if not self.bound:
+            return np.zeros(points.shape, dtype=np.int32), np.zeros(len(points), dtype=bool)
+        codes = self.diagram.spread(points)
+        return codes, self.undropped(codes)
 
-    def indices(self, codes: Codes) -> Ints:
-        """The row of each combination in the table, (n,); -1 for one that is not in it."""
-        assert self.rows is not None
-        keys = self._keys(codes)
-        if keys is None:
-            found = [self._lookup.get(row.tobytes(), -1) for row in np.ascontiguousarray(codes)]
-            return np.array(found, dtype=np.int64)
-        mine = self._sorted_keys
-        place = np.minimum(np.searchsorted(mine, keys), max(len(mine) - 1, 0))
-        return np.where(mine[place] == keys, place, -1) if len(mine) else np.full(len(keys), -1)
+    def indices(self, codes: Codes) -> Array:
+        """The rank of each combination, (n,); -1 for one that is not legal."""
+        return self.diagram.ranks(codes)
 
     def legal(self, codes: Codes) -> Mask:
         """Which combinations keep every rule of the group, (n,)."""
@@ -88,59 +142,18 @@ class Component:
             keep &= rule.holds(columns, len(codes), unknown=True)
         return keep
 
-    @cached_property
-    def _radix(self) -> tuple[int, ...] | None:
-        """Place values that make a whole number of a row; ``None`` where 64 bits are too few."""
-        places, value = [], 1
-        for parameter in reversed(self.parameters):
-            places.append(value)
-            value *= len(parameter.values) + 1
-        return tuple(reversed(places)) if value < 2**62 else None
+    def occurrences(self) -> dict[str, list[int]]:
+        """In how many combinations each value of each parameter occurs; inactive first."""
+        sizes = [len(parameter.values) for parameter in self.parameters]
+        return dict(zip(self.names, self.diagram.occurrences(sizes), strict=True))
 
-    def _keys(self, codes: Codes) -> Ints | None:
-        if self._radix is None:
-            return None
-        return (codes.astype(np.int64) + 1) @ np.array(self._radix, dtype=np.int64)
-
-    @cached_property
-    def _sorted_keys(self) -> Ints:
-        assert self.rows is not None
-        keys = self._keys(self.rows)
-        assert keys is not None
-        return keys
-
-    @cached_property
-    def _lookup(self) -> dict[bytes, int]:
-        assert self.rows is not None
-        return {row.tobytes(): place for place, row in enumerate(np.ascontiguousarray(self.rows))}
-
-    def _rejected(self, count: int, rng: np.random.Generator) -> Codes:
-        """Uniform draws by rejection.
-
-        A combination with inactive parameters is drawn as often as one without, because of all
-        the raw draws that collapse to it only the one with code 0 in their place is accepted.
-        """
-        sizes = np.array([len(parameter.values) for parameter in self.parameters])
-        found: list[Codes] = []
-        have = 0
-        for _ in range(200):
-            raw = rng.integers(sizes, size=(max(4 * count, 1024), len(sizes))).astype(np.int32)
-            codes = self._collapsed(raw)
-            kept = codes[self.legal(codes) & ((codes == raw) | (raw == 0)).all(axis=1)]
-            found.append(kept[: count - have])
-            have += len(found[-1])
-            if have >= count:
-                break
-        return np.concatenate(found)
-
-    def _collapsed(self, raw: Codes) -> Codes:
-        codes = raw.copy()
-        for place in _by_dependence(self.parameters, self.conditions):
-            rule = self.conditions.get(self.parameters[place].name)
-            if rule is not None:
-                active = rule.holds(self.columns(codes), len(codes), unknown=False)
-                codes[~active, place] = -1
-        return codes
+    def undropped(self, codes: Codes) -> Mask:
+        """Which of the diagram's combinations keep the dropped rules too, (n,)."""
+        keep = np.ones(len(codes), dtype=bool)
+        columns = self.columns(codes) if self.dropped else {}
+        for rule in self.dropped:
+            keep &= rule.holds(columns, len(codes), unknown=True)
+        return keep
 
 
 def solved(
@@ -148,33 +161,62 @@ def solved(
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
 ) -> Component:
-    """The component of these parameters, with its table listed parameter by parameter.
+    """The component of these parameters.
 
-    Each parameter multiplies the partial table by its values; every rule is applied as soon as
-    all that it reads is in the table, so that the table stays close to the legal set.
+    A rule that would need too large a graph is dropped from it, one at a time, until it fits.
+
+    Raises:
+        DesignError: it does not fit without any rule either.
     """
-    known: list[Finite] = []
-    rows: Codes | None = np.zeros((1, 0), dtype=np.int32)
-    waiting = list(constraints)
-    for place in _listing_order(parameters, conditions, constraints):
-        if rows is None:
-            break
-        parameter = parameters[place]
-        known.append(parameter)
-        names = {p.name for p in known}
-        ready = [rule for rule in waiting if rule.names <= names]
-        waiting = [rule for rule in waiting if not rule.names <= names]
-        rows = _extended(rows, known, conditions.get(parameter.name), ready)
-    if rows is not None:
-        order = [known.index(parameter) for parameter in parameters]
-        rows = rows[:, order]
-        rows = rows[np.lexsort(rows.T[::-1])]
-    return Component(
+    sizes = [len(p.values) + (p.name in conditions) for p in parameters]
+    if math.prod(sizes) <= TRIED_ROWS:
+        return _tried(parameters, conditions, constraints)
+    kept, dropped = list(constraints), list[Expression]()
+    while True:
+        turns = listing_order(parameters, conditions, kept)
+        try:
+            graph = Diagram(grown([parameters[p] for p in turns], conditions, kept), turns)
+        except TooWideError as error:
+            if error.rule < 0:
+                raise DesignError(
+                    "the conditions couple too many parameters",
+                    hint="give the parameters that conditions read fewer values",
+                ) from error
+            dropped.append(kept.pop(error.rule))
+            continue
+        return Component(
+            parameters=tuple(parameters),
+            conditions=conditions,
+            constraints=tuple(constraints),
+            order=tuple(turns),
+            graph=graph,
+            dropped=tuple(dropped),
+        )
+
+
+def _tried(
+    parameters: Sequence[Finite],
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+) -> Component:
+    """The component with the table of what is left of all combinations, each of them tried."""
+    names = [parameter.name for parameter in parameters]
+    component = Component(
         parameters=tuple(parameters),
         conditions=conditions,
         constraints=tuple(constraints),
-        rows=rows,
+        order=tuple(names.index(name) for name in dependence_order(names, conditions)),
     )
+    axes = [
+        np.arange(-1 if p.name in component.conditions else 0, len(p.values), dtype=np.int32)
+        for p in (component.parameters[place] for place in component.order)
+    ]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    codes = np.empty_like(grid)
+    codes[:, component.order] = grid
+    if component.constraints or component.conditions:
+        codes = codes[component.legal(codes)]
+    return replace(component, table=codes)
 
 
 def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
@@ -188,85 +230,3 @@ def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
 def domain(parameter: Finite) -> tuple[Value, ...]:
     """The parameter's legal values in order."""
     return parameter.values
-
-
-def _extended(
-    rows: Codes, known: Sequence[Finite], condition: Expression | None, rules: Sequence[Expression]
-) -> Codes | None:
-    """The partial table with the last of ``known`` added; ``None`` once it is too large."""
-    size = len(known[-1].values)
-    parts: list[Codes] = []
-    total = 0
-    step = max(_CHUNK // size, 1)
-    for start in range(0, max(len(rows), 1), step):
-        part = _with_values(rows[start : start + step], known[:-1], size, condition)
-        for rule in rules:
-            part = part[rule.holds(columns_of(known, part), len(part), unknown=True)]
-        total += len(part)
-        if total > MAX_ROWS:
-            return None
-        parts.append(part)
-    return np.concatenate(parts)
-
-
-def _with_values(
-    rows: Codes, known: Sequence[Finite], size: int, condition: Expression | None
-) -> Codes:
-    if condition is None:
-        active = np.ones(len(rows), dtype=bool)
-    else:
-        active = condition.holds(columns_of(known, rows), len(rows), unknown=False)
-    on = np.repeat(rows[active], size, axis=0)
-    on = np.column_stack([on, np.tile(np.arange(size, dtype=np.int32), int(active.sum()))])
-    off = np.column_stack([rows[~active], np.full(int((~active).sum()), -1, dtype=np.int32)])
-    return np.concatenate([on, off])
-
-
-def _listing_order(
-    parameters: Sequence[Finite],
-    conditions: Mapping[str, Expression],
-    constraints: Sequence[Expression],
-) -> list[int]:
-    """Parents before what they activate; then whatever lets most rules be applied soonest."""
-    rank = {place: turn for turn, place in enumerate(_by_dependence(parameters, conditions))}
-    names = [parameter.name for parameter in parameters]
-    left, placed, order = set(rank), set[str](), list[int]()
-    while left:
-        ready = [
-            p for p in left if names[p] not in conditions or conditions[names[p]].names <= placed
-        ]
-        best = min(ready, key=lambda p: (*_worth(parameters[p], placed, constraints), rank[p]))
-        left.discard(best)
-        placed.add(names[best])
-        order.append(best)
-    return order
-
-
-def _worth(
-    parameter: Finite, placed: set[str], constraints: Sequence[Expression]
-) -> tuple[int, float]:
-    """Fewest parameters still missing from a rule that reads it, then fewest values."""
-    missing = [
-        len(rule.names - placed - {parameter.name})
-        for rule in constraints
-        if parameter.name in rule.names
-    ]
-    return min(missing, default=99), len(parameter.values)
-
-
-def _by_dependence(parameters: Sequence[Finite], conditions: Mapping[str, Expression]) -> list[int]:
-    """Places of the parameters, each after all that its condition reads."""
-    places = {parameter.name: place for place, parameter in enumerate(parameters)}
-    order: list[int] = []
-
-    def visit(name: str) -> None:
-        if places[name] in order:
-            return
-        for parent in sorted(conditions[name].names if name in conditions else ()):
-            if parent in places:
-                visit(parent)
-        order.append(places[name])
-
-    for name in places:
-        visit(name)
-    return order

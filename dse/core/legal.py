@@ -15,8 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from dse.core.batch import Batch, Column, joined
-from dse.core.component import Codes, Component, columns_of, solved
+from dse.core.component import Component, columns_of, solved
 from dse.core.expression import Expression
+from dse.core.growth import Codes
+from dse.core.nearby import near
 from dse.core.parameter import Finite, Parameter, Real
 from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError
@@ -24,43 +26,52 @@ from dse.errors import DesignError
 _SHARE_STEP = 0.1
 """How far a real parameter moves to its neighbour, as a share of its range."""
 
+_LEAST_SHARE = 1e-15
+
 
 @dataclass(frozen=True, kw_only=True)
 class Legal:
     """The product of independent components, and the real parameters beside them.
 
-    ``mixed`` are the rules that read a real parameter: they are kept by rejection.
+    ``mixed`` are the rules that read a real parameter: they are kept by rejection. ``simplexes``
+    are places of reals that sum to one.
     """
 
     components: tuple[Component, ...]
     reals: tuple[Real, ...]
     conditions: Mapping[str, Expression]
     mixed: tuple[Expression, ...]
+    simplexes: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
     def count(self) -> int | None:
         """How many legal designs there are, or ``None`` where they cannot be counted."""
-        if any(c.rows is not None and not len(c.rows) for c in self.components):
+        if not self.bound:
             return 0
-        if self.reals or any(component.rows is None for component in self.components):
+        counts = [component.count for component in self.components]
+        if self.reals or any(count is None for count in counts):
             return None
+        return self.bound
+
+    @cached_property
+    def bound(self) -> int:
+        """How many combinations of the parameters that are not real there are at most."""
         return math.prod(self._sizes)
 
     @property
     def coordinates(self) -> int:
-        """One for each component and one for each real parameter."""
-        return len(self.components) + len(self.reals)
+        """One for each parameter."""
+        return sum(len(component.parameters) for component in self.components) + len(self.reals)
 
     def at_indices(
         self,
         indices: Ints,  # (n,)
     ) -> Batch:
         """The designs at these places of the enumeration."""
-        codes, rest = [], indices
+        codes, rest = [], indices if self.bound < 2**62 else indices.astype(object)
         for component, size in zip(reversed(self.components), reversed(self._sizes), strict=True):
             rest, row = rest // size, rest % size
-            assert component.rows is not None
-            codes.append(component.rows[row.astype(np.int64)])
+            codes.append(component.at_ranks(row if size >= 2**62 else row.astype(np.int64)))
         return self._batch(codes[::-1], np.zeros((len(indices), 0)))
 
     def indices(self, batch: Batch) -> Ints:
@@ -103,9 +114,16 @@ class Legal:
         self,
         points: Floats,  # (n, coordinates), in [0, 1)
     ) -> Batch:
-        """The legal designs at these points; a point that breaks a ``mixed`` rule gives none."""
-        codes = [component.at(points[:, place]) for place, component in enumerate(self.components)]
-        return self._kept(self._batch(codes, points[:, len(self.components) :]))
+        """The legal designs at these points; one that breaks a rule kept by rejection is none."""
+        codes, keep, start = [], np.ones(len(points), dtype=bool), 0
+        for component in self.components:
+            stop = start + len(component.parameters)
+            found, fine = component.at(points[:, start:stop])
+            codes.append(found)
+            keep &= fine
+            start = stop
+        rows = np.flatnonzero(keep)
+        return self._kept(self._batch([found[rows] for found in codes], points[rows, start:]))
 
     def batch(self, designs: Sequence[Mapping[str, Value]]) -> Batch:
         """The designs as columns, one for every parameter.
@@ -131,7 +149,10 @@ class Legal:
     def shares(self, batch: Batch) -> Floats:
         """Where each real parameter stands in its range, (n, r); 0.5 where it is inactive."""
         rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
-        return np.column_stack(rows) if rows else np.zeros((len(batch), 0))
+        shares = np.column_stack(rows) if rows else np.zeros((len(batch), 0))
+        for places in self.simplexes:
+            shares[:, places] = -np.expm1(-shares[:, places] * len(places))
+        return shares
 
     def assembled(self, codes: Sequence[Codes], shares: Floats) -> Batch:
         """The designs of these codes per component and shares per real; illegal ones left out."""
@@ -143,10 +164,10 @@ class Legal:
         shares = self.shares(batch)
         moved: list[Batch] = []
         for place, component in enumerate(self.components):
-            near = near_rows(component, codes[place][0])
-            others = [np.repeat(c, len(near), axis=0) for c in codes]
-            others[place] = near
-            there = self._batch(others, np.repeat(shares, len(near), axis=0))
+            moves = near(component, codes[place][0])
+            others = [np.repeat(c, len(moves), axis=0) for c in codes]
+            others[place] = moves
+            there = self._batch(others, np.repeat(shares, len(moves), axis=0))
             moved.append(self._kept(self._with_reals(there, batch)))
         for place, real in enumerate(self.reals):
             if batch.absent(real.name)[0]:
@@ -176,15 +197,16 @@ class Legal:
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
-        return tuple(len(c.rows) if c.rows is not None else 0 for c in self.components)
+        return tuple(component.bound for component in self.components)
 
     def _batch(self, codes: Sequence[Codes], shares: Floats) -> Batch:
         columns: dict[str, Column] = {}
         size = len(codes[0]) if codes else len(shares)
         for component, rows in zip(self.components, codes, strict=True):
             columns |= columns_of(component.parameters, rows)
+        values = self._values(shares)
         for place, real in enumerate(self.reals):
-            columns[real.name] = Column(real.at(shares[:, place]))
+            columns[real.name] = Column(values[:, place])
         for real in self._reals_by_dependence:
             rule = self.conditions.get(real.name)
             if rule is not None:
@@ -193,12 +215,30 @@ class Legal:
                 columns[real.name] = _real_column(values)
         return Batch(columns, size)
 
+    def _values(self, shares: Floats) -> Floats:
+        """The reals' values, (n, r).
+
+        In a simplex the shares are of waiting times, which in proportion to their sum are
+        uniform over the simplex (Devroye, Non-Uniform Random Variate Generation, 1986, ch. V.2).
+        """
+        values = np.empty(shares.shape)
+        for place, real in enumerate(self.reals):
+            values[:, place] = real.at(shares[:, place])
+        for places in self.simplexes:
+            waits = -np.log1p(-np.clip(shares[:, places], _LEAST_SHARE, 1 - _LEAST_SHARE))
+            values[:, places] = waits / waits.sum(axis=1, keepdims=True)
+        return values
+
     def _with_reals(self, there: Batch, here: Batch, *, but: str = "") -> Batch:
         """The real parameters that did not move, as they were: a share rounds its value."""
+        moved = {but}
+        for places in self.simplexes:
+            names = {self.reals[place].name for place in places}
+            moved |= names if but in names else set()
         same = {
             real.name: _real_column(np.where(there.absent(real.name), np.nan, here[real.name][0]))
             for real in self.reals
-            if real.name != but and not here.absent(real.name)[0]
+            if real.name not in moved and not here.absent(real.name)[0]
         }
         return there.with_columns(same)
 
@@ -209,28 +249,13 @@ class Legal:
         return batch if keep.all() else batch.take(keep)
 
 
-def near_rows(component: Component, row: Codes) -> Codes:
-    """Legal combinations at the least distance from ``row`` that has any, and one change more.
-
-    Distance is the number of parameters that differ: in ``tp * pp * dp == gpus`` no single one
-    can change alone, so two change together.
-    """
-    if component.rows is None:
-        return _near_by_trial(component, row)
-    distance = (component.rows != row).sum(axis=1)
-    others = distance[distance > 0]
-    if not len(others):
-        return component.rows[:0]
-    least = int(others.min())
-    return component.rows[(distance >= least) & (distance <= max(least, 2))]
-
-
 def compiled(
     parameters: Sequence[Parameter],
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
+    simplexes: Sequence[frozenset[str]] = (),
 ) -> Legal:
-    """The legal set of these parameters and rules."""
+    """The legal set of these parameters and rules; ``simplexes`` are reals that sum to one."""
     finite = [parameter for parameter in parameters if not isinstance(parameter, Real)]
     reals = tuple(parameter for parameter in parameters if isinstance(parameter, Real))
     real_names = {real.name for real in reals}
@@ -245,20 +270,22 @@ def compiled(
         )
         for group in _groups(finite, inner, plain)
     )
-    constant = [rule for rule in plain if not rule.names]
-    if not all(rule.holds({}, 1, unknown=True)[0] for rule in constant):
-        components = tuple(_emptied(component) for component in components)
+    constant = tuple(rule for rule in plain if not rule.names)
+    if components and not all(rule.holds({}, 1, unknown=True)[0] for rule in constant):
+        first = components[0]
+        emptied = solved(first.parameters, {}, (*first.constraints, *constant))
+        components = (emptied, *components[1:])
+    elif not components:
         mixed = (*mixed, *constant)
-    return Legal(components=components, reals=reals, conditions=conditions, mixed=mixed)
-
-
-def _emptied(component: Component) -> Component:
-    rows = np.zeros((0, len(component.parameters)), dtype=np.int32)
-    return Component(
-        parameters=component.parameters,
-        conditions=component.conditions,
-        constraints=component.constraints,
-        rows=rows,
+    return Legal(
+        components=components,
+        reals=reals,
+        conditions=conditions,
+        mixed=mixed,
+        simplexes=tuple(
+            tuple(place for place, real in enumerate(reals) if real.name in names)
+            for names in simplexes
+        ),
     )
 
 
@@ -286,29 +313,6 @@ def _groups(
     for parameter in parameters:
         groups.setdefault(find(parameter.name), []).append(parameter)
     return list(groups.values())
-
-
-def _near_by_trial(component: Component, row: Codes) -> Codes:
-    """Single and double changes of ``row`` that turn out legal, for a table too large to list."""
-    sizes = [len(parameter.values) for parameter in component.parameters]
-    singles = [
-        (place, code)
-        for place, size in enumerate(sizes)
-        for code in range(
-            -1 if component.parameters[place].name in component.conditions else 0, size
-        )
-        if code != row[place]
-    ]
-    once = np.repeat(row[None, :], len(singles), axis=0)
-    for index, (place, code) in enumerate(singles):
-        once[index, place] = code
-    near = once[component.legal(once)]
-    if len(near):
-        return near
-    twice = np.repeat(once, len(singles), axis=0)
-    for index, (place, code) in enumerate(singles):
-        twice[index :: len(singles), place] = code
-    return twice[component.legal(twice) & (twice != row).any(axis=1)]
 
 
 def _coded(parameter: Finite, designs: Sequence[Mapping[str, Value]]) -> Column:

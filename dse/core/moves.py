@@ -10,16 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.component import Codes, Component
-from dse.core.legal import near_rows
-from dse.core.parameter import Choice
+from dse.core.component import Component
+from dse.core.growth import Codes
+from dse.core.nearby import near, nearest, steps
 from dse.core.space import Space
 from dse.core.values import Floats, Mask
 
-LISTED_ROWS = 50_000
-"""Up to here a component's whole table is searched; above, what a few hundred tries find."""
-
-_TRIES = 256
 _CROSSOVER_INDEX = 15.0
 _MUTATION_INDEX = 20.0
 _LEAST_MOVE = 1e-9
@@ -45,10 +41,11 @@ def mutated(
     pass for a new design.
     """
     legal = space.legal
-    if not space.coordinates:
+    genes = len(legal.components) + len(legal.reals)
+    if not genes:
         return batch.take(np.arange(0))
-    moves = rng.random((len(batch), space.coordinates)) < (chance or 1 / space.coordinates)
-    moves[np.arange(len(batch)), rng.integers(space.coordinates, size=len(batch))] = True
+    moves = rng.random((len(batch), genes)) < (chance or 1 / genes)
+    moves[np.arange(len(batch)), rng.integers(genes, size=len(batch))] = True
     codes = []
     moved = np.zeros(len(batch), dtype=bool)
     for place, component in enumerate(legal.components):
@@ -63,37 +60,6 @@ def mutated(
     for place, real in enumerate(legal.reals):
         moved |= (np.abs(shaken - shares)[:, place] > _LEAST_MOVE) & ~batch.absent(real.name)
     return legal.assembled([rows[moved] for rows in codes], shaken[moved])
-
-
-def nearest(
-    component: Component,
-    rows: Codes,  # (r, k)
-    wanted: Codes,  # (n, k)
-) -> Codes:
-    """Of the component's combinations ``rows`` the nearest to each wanted one, (n, k).
-
-    A parameter that is inactive in a combination may be wanted as anything.
-    """
-    return np.stack([rows[int(np.argmin(_steps(component, rows, row)))] for row in wanted])
-
-
-def _steps(
-    component: Component,
-    rows: Codes,  # (r, k)
-    wanted: Codes,  # (k,)
-) -> Floats:
-    """How far each row is from the wanted one, (r,): shares of the range, 1 between choices."""
-    total = np.zeros(len(rows))
-    for place, parameter in enumerate(component.parameters):
-        column, code = rows[:, place], wanted[place]
-        if isinstance(parameter, Choice):
-            step = (column != code).astype(float)
-        else:
-            step = np.abs(column - code) / max(len(parameter.values) - 1, 1)
-        if code < 0:
-            step = np.full(len(rows), 0.5)
-        total += np.where(column < 0, 0.0, step)
-    return total
 
 
 def _mixed(
@@ -112,8 +78,8 @@ def _mixed(
     legal = component.legal(mix)
     children[inside & legal] = mix[inside & legal]
     broken = inside & ~legal
-    if component.rows is not None and len(component.rows) <= LISTED_ROWS and broken.any():
-        children[broken] = nearest(component, component.rows, mix[broken])
+    if broken.any():
+        children[broken] = nearest(component, mix[broken])
     return children
 
 
@@ -127,11 +93,11 @@ def _stepped(
     One over the length favours no scale: of a hundred values, steps of 1 to 3 come as often as
     steps of 10 to 30.
     """
-    near = _near(component, row, rng)
-    if not len(near):
+    others = near(component, row)
+    if not len(others):
         return row
-    weights = 1 / np.maximum(_lengths(component, near, row), 1e-6)
-    return near[rng.choice(len(near), p=weights / weights.sum())]
+    weights = 1 / np.maximum(_lengths(component, others, row), 1e-6)
+    return others[rng.choice(len(others), p=weights / weights.sum())]
 
 
 def _lengths(
@@ -142,25 +108,7 @@ def _lengths(
     """Like the distance of a repair, but switching a parameter on or off is a step of 1."""
     switched = ((rows < 0) != (row < 0)).sum(axis=1)
     both = np.where((rows < 0) | (row < 0), row, rows)
-    return _steps(component, both, row) + switched
-
-
-def _near(component: Component, row: Codes, rng: np.random.Generator) -> Codes:
-    if component.rows is not None and len(component.rows) <= LISTED_ROWS:
-        return near_rows(component, row)
-    tries = _tried(component, row, rng)
-    found = tries[component.legal(tries) & (tries != row).any(axis=1)]
-    return found if len(found) else near_rows(component, row)
-
-
-def _tried(component: Component, row: Codes, rng: np.random.Generator) -> Codes:
-    """Copies of ``row`` with one or two parameters set to any of their values."""
-    lows = [-1 if name in component.conditions else 0 for name in component.names]
-    highs = [len(parameter.values) for parameter in component.parameters]
-    drawn = rng.integers(lows, highs, size=(_TRIES, len(row))).astype(np.int32)
-    order = rng.random(drawn.shape).argsort(axis=1)
-    changed = order < rng.integers(1, 3, size=(_TRIES, 1))
-    return np.where(changed, drawn, row)
+    return steps(component, both, row) + switched
 
 
 def _blended(

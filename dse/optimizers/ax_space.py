@@ -12,10 +12,11 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from dse.core.component import Codes, Component
+from dse.core.component import Component
 from dse.core.design import Design
 from dse.core.encoding import encoded
-from dse.core.moves import nearest
+from dse.core.growth import Codes
+from dse.core.nearby import nearest
 from dse.core.parameter import Choice, Finite, Real
 from dse.core.problem import Problem
 from dse.core.space import Space
@@ -26,7 +27,6 @@ from dse.optimizers.pool import admissible, around
 Wish = Mapping[str, float | int | str]
 """A point in Ax's terms, by the names that :func:`axes` gives."""
 
-_SAMPLED_ROWS = 1_024
 _OTHERS = 64
 
 
@@ -70,7 +70,7 @@ def granted(
     asked before, or breaks a known limit, the nearest of some around it and some others is taken.
     """
     space = problem.space
-    codes = [_nearest_rows(component, space, wish, rng) for component in space.legal.components]
+    codes = [_nearest_rows(component, space, wish) for component in space.legal.components]
     target = space.legal.assembled(codes, _shares(space, wish))
     centre = target.designs() or fresh(space, 1, rng, ())
     choices = [
@@ -85,13 +85,10 @@ def granted(
     return [kept[int(np.argmin((gaps**2).sum(axis=1)))]]
 
 
-def _nearest_rows(
-    component: Component, space: Space, wish: Wish, rng: np.random.Generator
-) -> Codes:
+def _nearest_rows(component: Component, space: Space, wish: Wish) -> Codes:
     wanted = {parameter.name: wish[name] for name, parameter in axes(space).items() if name in wish}
     codes = np.array([[_code(wanted.get(name, 0)) for name in component.names]], dtype=np.int32)
-    rows = component.rows if component.rows is not None else component.sample(_SAMPLED_ROWS, rng)
-    return nearest(component, rows, codes)
+    return nearest(component, codes)
 
 
 def _code(value: float | str) -> int:

@@ -71,4 +71,11 @@ def _rules(draw: Any, parameters: tuple[Finite, ...]) -> Expression:
     if len(numeric) > 1:
         a, b = draw(st.permutations(numeric))[:2]
         shapes += [f"{a} * {b} <= 20", f"{a} + {b} != 3", f"{a} % 2 == 0 or {b} > 2"]
+        shapes += [f"{one} -> {a} - {b} < 4", f"0.1 * {a} + 0.3 * {b} <= 1.1"]
+        shapes += [f"min({a}, {b}) > 1 or {other}", f"2 <= {a} + {b} <= 12", f"{a} is not absent"]
+    if len(numeric) > 2:
+        a, b, c = draw(st.permutations(numeric))[:3]
+        shapes += [f"{a} * {b} * {c} <= 64", f"{a} + {b} - {c} <= 6", f"{a} + {b} + {c} == 8"]
+        shapes += [f"all_different({a}, {b}, {c})", f"max({a}, {b}, {c}) <= 7 and {one}"]
+        shapes += [f"({one}) + ({a} > {b}) + ({b} > {c}) >= 2", f"{a} % {b} == 0 -> {c} > 1"]
     return parse(draw(st.sampled_from(shapes)))

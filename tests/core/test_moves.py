@@ -5,7 +5,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dse.core.moves import LISTED_ROWS, crossed, mutated, nearest
+from dse.core.component import LISTED_ROWS
+from dse.core.moves import crossed, mutated
+from dse.core.nearby import nearest
 from dse.core.parameter import Ordinal, Real
 from dse.core.parser import parse
 from dse.core.space import Space
@@ -93,23 +95,23 @@ def test_a_mutant_is_never_its_parent_with_another_rounding():
     assert gaps.min() > 1e-9
 
 
-def test_a_table_too_large_to_search_is_moved_in_by_trial():
-    values = tuple(range(1, 41))
+def test_a_group_too_large_to_list_is_moved_in_along_its_graph():
+    values = tuple(range(1, 61))
     space = Space(
         parameters=tuple(Ordinal(name=name, values=values) for name in "abc"),
-        constraints=(parse("a + b + c <= 110"),),
+        constraints=(parse("a + b + c <= 160"),),
     )
     rng = np.random.default_rng(0)
     start = space.sample(20, rng)
     mutants = mutated(space, start, rng)
-    assert len(space.legal.components[0].rows) > LISTED_ROWS
+    assert space.legal.components[0].count > LISTED_ROWS
     assert all(mutant in space for mutant in mutants)
     assert all(one != other for one, other in zip(start, mutants, strict=True))
 
 
 def test_a_legal_combination_is_its_own_nearest():
     component = SPLIT.legal.components[0]
-    assert (nearest(component, component.rows, component.rows) == component.rows).all()
+    assert (nearest(component, component.rows) == component.rows).all()
 
 
 @pytest.mark.parametrize(
@@ -117,5 +119,5 @@ def test_a_legal_combination_is_its_own_nearest():
 )
 def test_an_illegal_combination_is_taken_to_one_at_the_least_distance(wanted, found):
     component = SPLIT.legal.components[0]
-    got = nearest(component, component.rows, np.array([wanted], dtype=np.int32))[0]
+    got = nearest(component, np.array([wanted], dtype=np.int32))[0]
     assert np.abs(got - wanted).sum() == np.abs(np.array(found) - wanted).sum()

@@ -1,13 +1,14 @@
 """The legal set: counted, listed, drawn and moved in, always legal."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from scipy.stats import chisquare
 
-from dse.core.component import Component, solved
+from dse.core.component import solved
 from dse.core.design import Design
 from dse.core.parameter import Choice, Ordinal, Real
 from dse.core.parser import parse
@@ -86,15 +87,15 @@ def test_draws_are_uniform_over_the_legal_set():
 
 def test_draws_by_rejection_are_uniform_too():
     space = plan_space()
+    rule = space.constraints[0]
+    free = solved(space.parameters, space.conditions, ())
+    kept = replace(free, constraints=(rule,), dropped=(rule,))
+    drawn = space.legal.indices(space.legal.batch([]))  # no design, no index
+    assert len(drawn) == 0
+    assert kept.count is None
     listed = solved(space.parameters, space.conditions, space.constraints)
-    unlisted = Component(
-        parameters=listed.parameters,
-        conditions=listed.conditions,
-        constraints=listed.constraints,
-        rows=None,
-    )
-    drawn = listed.indices(unlisted.sample(20_000, np.random.default_rng(4)))
-    assert chisquare(np.bincount(drawn, minlength=len(listed.rows))).pvalue > 1e-3
+    places = listed.indices(kept.sample(20_000, np.random.default_rng(4)))
+    assert chisquare(np.bincount(places.astype(int), minlength=listed.count)).pvalue > 1e-3
 
 
 def test_coupled_parameters_move_together():

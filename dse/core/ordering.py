@@ -1,0 +1,65 @@
+"""In which order the parameters of a group are set when its legal set is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dse.core.expression import Expression
+from dse.core.parameter import Finite
+
+
+def listing_order(
+    parameters: Sequence[Finite],
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+) -> list[int]:
+    """Parents before what they activate; then whatever lets most rules be applied soonest.
+
+    That is the parameter with the fewest others missing from some rule that reads it, and of
+    those the one with the fewest values.
+    """
+    names = [parameter.name for parameter in parameters]
+    rank = {name: turn for turn, name in enumerate(dependence_order(names, conditions))}
+    sizes = {parameter.name: len(parameter.values) for parameter in parameters}
+    missing = [set(rule.names) & rank.keys() for rule in constraints]
+    rules_of: dict[str, list[int]] = {name: [] for name in names}
+    for place, rule in enumerate(missing):
+        for name in rule:
+            rules_of[name].append(place)
+    parents = {name: set(conditions[name].names) & rank.keys() for name in conditions}
+    left, order = set(names), list[str]()
+    while left:
+        ready = [name for name in left if not parents.get(name)]
+        best = min(
+            ready,
+            key=lambda name: (
+                min((len(missing[place]) for place in rules_of[name]), default=10**9),
+                sizes[name],
+                rank[name],
+            ),
+        )
+        left.discard(best)
+        order.append(best)
+        for place in rules_of[best]:
+            missing[place].discard(best)
+        for waiting in parents.values():
+            waiting.discard(best)
+    places = {name: place for place, name in enumerate(names)}
+    return [places[name] for name in order]
+
+
+def dependence_order(names: Sequence[str], conditions: Mapping[str, Expression]) -> list[str]:
+    """The names, each after all that its condition reads."""
+    order: dict[str, None] = {}
+    known = set(names)
+
+    def visit(name: str) -> None:
+        if name in order:
+            return
+        for parent in sorted(conditions[name].names & known if name in conditions else ()):
+            visit(parent)
+        order[name] = None
+
+    for name in names:
+        visit(name)
+    return list(order)

@@ -1,0 +1,232 @@
+"""The graph of a legal set: what it counts, ranks and draws is what trying everything finds."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from scipy.stats import chisquare
+
+from dse.core import component as component_of
+from dse.core import growth
+from dse.core.component import solved
+from dse.core.design import Design
+from dse.core.expression import Call, Compare, Expression, Listed, Name, Number
+from dse.core.nearby import near, nearest, steps
+from dse.core.parameter import Choice, Ordinal
+from dse.core.parser import parse
+from dse.core.space import Space
+from dse.testing.strategies import spaces
+
+SEED = 11
+
+
+def numbers(prefix: str, count: int, values: tuple[int, ...]) -> tuple[Ordinal, ...]:
+    return tuple(Ordinal(name=f"{prefix}{place}", values=values) for place in range(count))
+
+
+def total(names: list[str], factors: list[int], operator: str, bound: int) -> Expression:
+    parts = tuple(
+        Call("product", (Number(factor), Name(name)))
+        for name, factor in zip(names, factors, strict=True)
+    )
+    return Expression("total", Compare((operator,), (Call("sum", parts), Number(bound))))
+
+
+def knapsack_count(values: tuple[int, ...], factors: list[int], bound: int) -> int:
+    """By adding up one parameter at a time: how many sums are within the bound."""
+    ways = {0: 1}
+    for factor in factors:
+        more: dict[int, int] = {}
+        for (so_far, count), value in itertools.product(ways.items(), values):
+            more[so_far + factor * value] = more.get(so_far + factor * value, 0) + count
+        ways = more
+    return sum(count for so_far, count in ways.items() if so_far <= bound)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(spaces())
+def test_the_count_is_what_trying_all_combinations_finds_on_200_spaces(space):
+    axes = [[(p.name, v) for v in (None, *p.values)] for p in space.parameters]
+    tried = ({n: v for n, v in row if v is not None} for row in itertools.product(*axes))
+    expected = {Design(design) for design in tried if design in space}
+    places = np.arange(space.count())
+    assert space.count() == len(expected)
+    assert set(space.legal.at_indices(places).designs()) == expected
+
+
+@given(spaces())
+def test_a_small_group_has_the_same_order_by_trying_and_by_its_graph(space):
+    for part in space.legal.components:
+        assert (part.diagram.at(np.arange(part.count)) == part.rows).all()
+
+
+@given(spaces())
+def test_a_combination_that_is_not_legal_has_no_rank(space):
+    for part in space.legal.components:
+        tops = [len(parameter.values) for parameter in part.parameters]
+        tries = np.random.default_rng(SEED).integers(-1, tops, size=(200, len(tops)))
+        assert ((part.indices(tries.astype(np.int32)) >= 0) == part.legal(tries)).all()
+
+
+@given(spaces())
+def test_draws_along_the_graph_are_legal_also_without_a_table(space):
+    assume(space.count())
+    for part in space.legal.components:
+        drawn = part.diagram.draw(50, np.random.default_rng(SEED))
+        assert part.legal(drawn).all()
+
+
+@given(spaces())
+def test_occurrences_are_those_of_the_table(space):
+    assume(space.count())
+    for part in space.legal.components:
+        found = part.occurrences()
+        for place, parameter in enumerate(part.parameters):
+            listed = np.bincount(part.rows[:, place] + 1, minlength=len(parameter.values) + 1)
+            assert found[parameter.name] == listed.tolist()
+
+
+@given(spaces())
+def test_the_nearest_combination_of_the_graph_is_the_nearest_of_the_table(space):
+    assume(space.count())
+    for part in space.legal.components:
+        tops = [len(parameter.values) for parameter in part.parameters]
+        wanted = np.random.default_rng(SEED).integers(0, tops, size=(5, len(tops)))
+        costs = [
+            np.concatenate([[0.0], np.abs(np.arange(top) - want) / max(top - 1, 1)])
+            if not isinstance(parameter, Choice)
+            else np.concatenate([[0.0], (np.arange(top) != want).astype(float)])
+            for parameter, top, want in zip(part.parameters, tops, wanted[0], strict=True)
+        ]
+        found = part.diagram.nearest(costs)
+        row = wanted[0].astype(np.int32)
+        assert steps(part, found[None, :], row)[0] == pytest.approx(
+            steps(part, part.rows, row).min()
+        )
+
+
+def test_a_budget_over_54_layers_is_counted_exactly():
+    factors = [64 * (1 + place % 7) for place in range(54)]
+    parameters = numbers("bits", 54, (2, 4, 8))
+    rule = total([p.name for p in parameters], factors, "<=", 64 * 900)
+    space = Space(parameters=parameters, constraints=(rule,))
+    assert space.count() == knapsack_count((2, 4, 8), factors, 64 * 900)
+    assert space.count() > 10**15
+
+
+def test_ranks_beyond_a_machine_word_find_their_designs_back():
+    parameters = numbers("bits", 54, (2, 4, 8))
+    rule = total([p.name for p in parameters], [1] * 54, "<=", 220)
+    space = Space(parameters=parameters, constraints=(rule,))
+    count = space.count()
+    places = np.array([0, 1, count // 3, count - 1], dtype=object)
+    assert (space.indices(space.legal.at_indices(places)) == places).all()
+
+
+def test_draws_beyond_a_machine_word_are_uniform_in_every_parameter():
+    parameters = numbers("bits", 54, (2, 4, 8))
+    rule = total([p.name for p in parameters], [1] * 54, "<=", 220)
+    space = Space(parameters=parameters, constraints=(rule,))
+    drawn = space.sample(20_000, np.random.default_rng(SEED))
+    (part,) = space.legal.components
+    expected = [float(Fraction(n, space.count())) for n in part.occurrences()["bits17"][1:]]
+    found = np.bincount(drawn.columns["bits17"].codes, minlength=3)
+    assert chisquare(found, 20_000 * np.array(expected)).pvalue > 1e-3
+
+
+def test_points_of_an_even_grid_give_every_design_equally_often():
+    space = Space(parameters=numbers("p", 3, (1, 2, 4)), constraints=(parse("p0 * p1 * p2 <= 8"),))
+    grid = (np.arange(40) + 0.5) / 40
+    points = np.array(list(itertools.product(grid, grid, grid)))
+    found = np.bincount(space.indices(space.at(points)), minlength=space.count())
+    assert found.min() > 0.9 * len(points) / space.count()
+    assert found.max() < 1.1 * len(points) / space.count()
+
+
+def test_a_permutation_is_counted_over_the_sets_of_used_values():
+    parameters = numbers("order", 12, tuple(range(12)))
+    names = tuple(Name(parameter.name) for parameter in parameters)
+    space = Space(
+        parameters=parameters,
+        constraints=(Expression("different", Call("all_different", names)),),
+    )
+    assert space.count() == math.factorial(12)
+    near_ones = space.neighbours(space.sample(1, np.random.default_rng(0)).design(0))
+    assert len(near_ones) == math.comb(12, 2)  # every swap of two
+
+
+def test_a_table_of_many_rows_is_the_space():
+    rng = np.random.default_rng(SEED)
+    rows = np.unique(rng.integers(0, [50, 8, 200, 3], size=(5_000, 4)), axis=0)
+    parameters = tuple(
+        Ordinal(name=f"t{place}", values=tuple(range(top)))
+        for place, top in enumerate((50, 8, 200, 3))
+    )
+    names = tuple(Name(parameter.name) for parameter in parameters)
+    table = Expression("table", Listed(names, tuple(map(tuple, rows.tolist()))))
+    space = Space(parameters=parameters, constraints=(table,))
+    drawn = space.sample(100, rng).designs()
+    assert space.count() == len(rows)
+    assert all(tuple(d[f"t{i}"] for i in range(4)) in set(map(tuple, rows.tolist())) for d in drawn)
+
+
+def test_a_group_too_wide_for_the_graph_is_drawn_by_rejection_and_not_counted(monkeypatch):
+    monkeypatch.setattr(growth, "MAX_EDGES", 500)
+    parameters = numbers("a", 5, (1, 3, 7, 19, 53))
+    names = [parameter.name for parameter in parameters]
+    rules = (parse("a0 != a1"), total(names, [1, 10, 100, 1_000, 10_000], "<=", 200_000))
+    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    part = solved(parameters, {}, rules)
+    drawn = part.sample(400, np.random.default_rng(SEED))
+    assert part.count is None
+    assert part.dropped == (rules[1],)
+    assert part.bound == 20 * 5**3
+    assert len(drawn) == 400
+    assert part.legal(drawn).all()
+
+
+@pytest.mark.parametrize("rows", [0, component_of.LISTED_ROWS])
+def test_neighbours_are_the_same_with_a_table_and_along_the_graph(monkeypatch, rows):
+    monkeypatch.setattr(component_of, "LISTED_ROWS", rows)
+    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    part = solved(
+        numbers("p", 4, (1, 2, 4, 8)),
+        {},
+        (parse("p0 * p1 * p2 * p3 == 64"), parse("p0 >= p1")),
+    )
+    row = part.diagram.at(np.array([7]))[0]
+    found = {tuple(other) for other in near(part, row).tolist()}
+    every = part.diagram.at(np.arange(part.count))
+    distance = (every != row).sum(axis=1)
+    assert found == {tuple(other) for other in every[distance == 2].tolist()}
+
+
+def test_a_repair_without_a_table_is_legal_and_nearest(monkeypatch):
+    monkeypatch.setattr(component_of, "LISTED_ROWS", 0)
+    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    part = solved(numbers("p", 4, (1, 2, 4, 8)), {}, (parse("p0 * p1 * p2 * p3 == 64"),))
+    wanted = np.random.default_rng(SEED).integers(0, 4, size=(20, 4)).astype(np.int32)
+    every = part.diagram.at(np.arange(part.count))
+    for row, found in zip(wanted, nearest(part, wanted), strict=True):
+        assert part.legal(found[None, :])[0]
+        assert steps(part, found[None, :], row)[0] == pytest.approx(steps(part, every, row).min())
+
+
+def test_renaming_the_parameters_changes_nothing_else():
+    first = Space(
+        parameters=numbers("p", 4, (1, 2, 4)), constraints=(parse("p0 * p1 * p2 == p3 * 2"),)
+    )
+    new = {"p0": "zebra", "p1": "a", "p2": "m", "p3": "k"}
+    second = Space(
+        parameters=tuple(replace(p, name=new[p.name]) for p in first.parameters),
+        constraints=tuple(rule.renamed(lambda name: new[name]) for rule in first.constraints),
+    )
+    one = first.sample(50, np.random.default_rng(SEED)).designs()
+    other = second.sample(50, np.random.default_rng(SEED)).designs()
+    assert [{new[name]: value for name, value in d.items()} for d in one] == [
+        dict(d) for d in other
+    ]
