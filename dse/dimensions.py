@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache, reduce
 from typing import assert_never
 
 from dse.core.expression import (
@@ -11,7 +12,11 @@ from dse.core.expression import (
     Call,
     Compare,
     Expression,
+    Field,
+    Index,
+    Listed,
     Logic,
+    Lookup,
     Member,
     Name,
     Node,
@@ -19,6 +24,7 @@ from dse.core.expression import (
     Text,
     Truth,
     Unary,
+    children,
     mapped,
 )
 from dse.errors import SpecError
@@ -48,7 +54,7 @@ def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Express
     return Expression(expression.text, mapped(expression.node, scaled))
 
 
-def _unit(  # noqa: C901 - one case per kind of node
+def _unit(  # noqa: C901, PLR0912 - one case per kind of node
     node: Node, units: Mapping[str, str], text: str
 ) -> str:
     match node:
@@ -57,39 +63,65 @@ def _unit(  # noqa: C901 - one case per kind of node
             return node.unit
         case Text():
             return TEXT
-        case Truth() | Absent():
+        case Truth() | Absent() | Listed():
             return ""
         case Name():
             return units.get(node.name, "")
         case Unary():
-            return _unit(node.operand, units, text)
+            return _number(node.operand, units, text)
         case Binary():
             return _arithmetic(node, units, text)
         case Compare():
-            _agree(node.operands, units, text)
+            _comparison(node, units, text)
             return ""
         case Logic():
             for operand in node.operands:
-                _unit(operand, units, text)
+                _number(operand, units, text)
             return ""
         case Member():
-            _agree((node.item, *node.values), units, text)
+            _agree(children(node), _units(node, units, text), text)
             return ""
         case Call():
             return _function(node, units, text)
+        case Lookup():
+            return _lookup(node, units, text)
+        case Index() | Field():
+            raise AssertionError("a formula with lists is written out before its unit is told")
         case _:
             assert_never(node)
 
 
+def _comparison(node: Compare, units: Mapping[str, str], text: str) -> None:
+    told = _agree(node.operands, _units(node, units, text), text)
+    if told == TEXT and not set(node.operators) <= {"==", "!="}:
+        raise SpecError(f"words have no order: {text!r}", hint="compare them with == or !=")
+
+
+def _lookup(node: Lookup, units: Mapping[str, str], text: str) -> str:
+    by_word = _unit(node.key, units, text) == TEXT
+    words = any(isinstance(key, str) for key, _ in node.entries)
+    if node.entries and by_word != words:
+        kinds = ("a word", "numbers") if by_word else ("a number", "words")
+        raise SpecError(
+            f"{node.text} is looked up by {kinds[0]}, its keys are {kinds[1]}: {text!r}"
+        )
+    return TEXT if any(isinstance(value, str) for _, value in node.entries) else node.unit
+
+
 def _arithmetic(node: Binary, units: Mapping[str, str], text: str) -> str:
-    if node.operator in ("+", "-", "%"):
-        return _agree((node.left, node.right), units, text)
     left, right = _number(node.left, units, text), _number(node.right, units, text)
+    if node.operator in ("+", "-", "%"):
+        return _agree((node.left, node.right), (left, right), text)
     if node.operator == "*":
-        return short(unit(left) * unit(right))
+        return _times(left, right)
     if node.operator in ("/", "//"):
         return short(unit(left) / unit(right))
     return _power(node, left, right, text)
+
+
+@cache
+def _times(left: str, right: str) -> str:
+    return short(unit(left) * unit(right))
 
 
 def _power(node: Binary, left: str, right: str, text: str) -> str:
@@ -103,9 +135,15 @@ def _power(node: Binary, left: str, right: str, text: str) -> str:
 
 
 def _function(node: Call, units: Mapping[str, str], text: str) -> str:
-    if node.function in ("min", "max"):
-        return _agree(node.arguments, units, text)
-    argument = _number(node.arguments[0], units, text)
+    if node.function == "all_different":
+        _agree(node.arguments, _units(node, units, text), text)
+        return ""
+    told = [_number(argument, units, text) for argument in node.arguments]
+    if node.function in ("min", "max", "sum"):
+        return _agree(node.arguments, told, text)
+    if node.function == "product":
+        return reduce(_times, told)
+    argument = told[0]
     if node.function == "abs":
         return argument
     if node.function == "sqrt":
@@ -121,13 +159,17 @@ def _function(node: Call, units: Mapping[str, str], text: str) -> str:
 def _number(node: Node, units: Mapping[str, str], text: str) -> str:
     found = _unit(node, units, text)
     if found == TEXT:
-        raise SpecError(f"arithmetic needs numbers, but one side is a word: {text!r}")
+        raise SpecError(f"a word stands where a number or a truth is needed: {text!r}")
     return found
 
 
-def _agree(nodes: tuple[Node, ...], units: Mapping[str, str], text: str) -> str:
+def _units(node: Node, units: Mapping[str, str], text: str) -> list[str]:
+    """The unit of each operand."""
+    return [_unit(child, units, text) for child in children(node)]
+
+
+def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
     """The unit of the first; all others must be of the same dimension (a bare 0 fits any)."""
-    told = [_unit(node, units, text) for node in nodes]
     fixed = [u for u, node in zip(told, nodes, strict=True) if not _is_zero(node)] or [""]
     for other in fixed[1:]:
         if (other == TEXT) != (fixed[0] == TEXT):

@@ -1,22 +1,28 @@
 """From text to :class:`~dse.core.expression.Expression`, by precedence climbing; nothing is run.
 
 Loosest to tightest: ``->`` (to the right), ``or``, ``and``, ``not``, comparisons (chained, ``in``,
-``is absent``), ``+ -``, ``* / // %``, unary ``-``, ``**`` (to the right). A number may carry a
-unit: ``64 KiB``, ``1 mJ s``, ``3.35 TB/s`` (a slash without spaces belongs to the unit).
+``is absent``), ``+ -``, ``* / // %``, unary ``-``, ``**`` (to the right), ``[key]`` and ``.field``.
+A number may carry a unit: ``64 KiB``, ``1 mJ s``, ``3.35 TB/s`` (a slash without spaces belongs to
+the unit). After ``in`` stands ``[a, b]`` or the name of a list.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dse.core.evaluation import FUNCTIONS
 from dse.core.expression import (
-    FUNCTIONS,
+    LIST_FUNCTIONS,
     Absent,
     Binary,
     Call,
     Compare,
     Expression,
+    Field,
+    Index,
     Logic,
     Member,
     Name,
@@ -25,23 +31,33 @@ from dse.core.expression import (
     Text,
     Truth,
     Unary,
+    children,
+    names_in,
 )
+from dse.core.pointing import pointed
 from dse.errors import SpecError, nearest
 
 MAX_LENGTH = 4_000
 MAX_DEPTH = 60
+MAX_HEIGHT = 200
+"""So high may a formula's tree be: ``a + b + c`` has height 3."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<text>'[^']*'|"[^"]*")
     | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
-    | (?P<mark>->|\*\*|//|<=|>=|==|!=|[-+*/%<>()\[\],$%])
+    | (?P<mark>->|\*\*|//|<=|>=|==|!=|[-+*/%<>()\[\],$%.])
     )""",
     re.VERBOSE,
 )
 _UNIT = re.compile(r"(?:[ \t]*(?:\$(?:/\w+)?|[^\W\d]\w*(?:\^-?\d+)?(?:/[^\W\d]\w*(?:\^-?\d+)?)*))+")
 RESERVED = frozenset({"and", "or", "not", "in", "is", "absent", "true", "false"})
+_ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
+    **{name: (one.least, one.most) for name, one in FUNCTIONS.items()},
+    **LIST_FUNCTIONS,
+}
+_FOLDS = frozenset(name for name, one in FUNCTIONS.items() if one.lists) | {"all", "any"}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -76,6 +92,9 @@ class _Parser:
         node = self._implication()
         if self.token.kind != "end":
             raise self._unexpected("an operator or the end")
+        if _height(node) > MAX_HEIGHT:
+            problem = f"more than {MAX_HEIGHT} operations one upon the other"
+            raise self._error(problem, 0, "sum(a, b, c) is a + b + c")
         return Expression(self.text, node)
 
     # -- tokens ---------------------------------------------------------------------------------
@@ -110,9 +129,8 @@ class _Parser:
         shown = repr(self.token.text) if self.token.kind != "end" else "the end"
         return self._error(f"expected {wanted}, found {shown}", self.token.column)
 
-    def _error(self, problem: str, column: int) -> SpecError:
-        hint = "" if not self.text.isprintable() else f"{self.text}\n        {' ' * column}^"
-        return SpecError(f"{problem} in expression {self.text!r}", hint=hint)
+    def _error(self, problem: str, column: int, hint: str = "") -> SpecError:
+        return pointed(problem, self.text, column, hint)
 
     # -- grammar, loosest first -----------------------------------------------------------------
 
@@ -170,6 +188,9 @@ class _Parser:
         if negated:
             self._take()
         self._expect("in")
+        if self.token.kind == "name":
+            listed = Call("in", (item, self._sum()))
+            return Unary("not", listed) if negated else listed
         self._expect("[")
         values = [self._sum()]
         while self._at(","):
@@ -179,7 +200,7 @@ class _Parser:
         return Member(item, tuple(values), negated)
 
     def _absent(self, item: Node) -> Node:
-        if not isinstance(item, Name):
+        if not isinstance(item, Name | Index):
             raise self._unexpected("a parameter's name before 'is absent'")
         self._expect("is")
         negated = self._at("not")
@@ -238,8 +259,22 @@ class _Parser:
             return node
         if token.kind == "name":
             self._take()
-            return self._call(token) if self._at("(") else Name(token.text, token.column)
+            named = self._call(token) if self._at("(") else Name(token.text, token.column)
+            return self._keyed(named)
         raise self._unexpected("a number, a name or '('")
+
+    def _keyed(self, node: Node) -> Node:
+        """The node with all the keys and fields that follow it."""
+        while self._at("["):
+            self._take()
+            node = Index(node, self._implication())
+            self._expect("]")
+            if self._at("."):
+                self._take()
+                if self.token.kind != "name":
+                    raise self._unexpected("a field's name")
+                node = Field(node, self._take().text)
+        return node
 
     def _number(self) -> Number:
         token = self.token
@@ -262,20 +297,30 @@ class _Parser:
         return Number(value, " ".join(words))
 
     def _call(self, name: _Token) -> Node:
-        function = FUNCTIONS.get(name.text)
-        if function is None:
-            problem = self._error(f"there is no function {name.text!r}", name.column)
-            raise SpecError(problem.problem, hint=nearest(name.text, FUNCTIONS))
+        if name.text not in _ARGUMENTS:
+            hint = nearest(name.text, _ARGUMENTS)
+            raise self._error(f"there is no function {name.text!r}", name.column, hint)
         self._take()
         arguments = [self._implication()]
         while self._at(","):
             self._take()
             arguments.append(self._implication())
         self._expect(")")
-        most = function.most or len(arguments)
-        if not function.least <= len(arguments) <= most:
+        least, most = _ARGUMENTS[name.text]
+        if name.text in _FOLDS and not any(names_in(argument) for argument in arguments):
+            least = 2  # one number is no list
+        if not least <= len(arguments) <= (most or len(arguments)):
             raise self._error(f"{name.text} was given {len(arguments)} arguments", name.column)
         return Call(name.text, tuple(arguments))
+
+
+def _height(node: Node) -> int:
+    """The length of the longest branch."""
+    height, level = 0, [node]
+    while level:
+        height += 1
+        level = [child for parent in level for child in children(parent)]
+    return height
 
 
 def _plain(text: str) -> int | float:
@@ -286,4 +331,6 @@ def _plain(text: str) -> int | float:
                 f"{digits[:20]}... is too large a whole number", hint="at most 18 digits"
             )
         return int(digits)
+    if math.isinf(float(digits)):
+        raise SpecError(f"{digits[:20]} is too large a number", hint="at most about 1e308")
     return float(digits)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dse import units
-from dse.core.expression import Binary, Compare, Expression, Name, Node, names_in
+from dse.core.expression import Binary, Compare, Expression, Name, Node, is_truth, names_in
+from dse.core.lists import Listing, expanded
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
 from dse.core.parser import parse
@@ -14,25 +15,30 @@ from dse.errors import SpecError, nearest
 from dse.schema.domains import amount
 from dse.schema.models import Quantity
 
+_NO_LISTS: Mapping[str, Listing] = {}
 
-def objective_of(text: str, goal: Goal, known: Mapping[str, str]) -> Objective:
+
+def objective_of(
+    text: str, goal: Goal, known: Mapping[str, str], lists: Mapping[str, Listing] = _NO_LISTS
+) -> Objective:
     """The objective that a formula over metrics states.
 
     Args:
         text: the formula.
         goal: which way is better.
         known: the unit of every metric and parameter.
+        lists: the space's lists of parameters.
 
     Raises:
         SpecError: a name is unknown, or the units do not fit together.
     """
-    expression = parse(text)
+    expression = expanded(parse(text), lists, {})
     _check(expression, known)
     node = expression.node
     unit = known[node.name] if isinstance(node, Name) else unit_of(expression, known)
     if unit == TEXT:
         raise SpecError(f"{text!r} is a word and has no better or worse")
-    if isinstance(node, Compare):
+    if is_truth(node) and not isinstance(node, Name):
         raise SpecError(
             f"{text!r} is a rule and no quantity", hint="rules over metrics go under 'constraints'"
         )
@@ -41,13 +47,15 @@ def objective_of(text: str, goal: Goal, known: Mapping[str, str]) -> Objective:
     )
 
 
-def limits_of(text: str, known: Mapping[str, str]) -> Iterator[Limit]:
+def limits_of(
+    text: str, known: Mapping[str, str], lists: Mapping[str, Listing] = _NO_LISTS
+) -> Iterator[Limit]:
     """The limits that a rule over metrics states: one for each comparison in it.
 
     Raises:
         SpecError: it is no comparison by <=, <, >= or >; a name is unknown; units do not fit.
     """
-    expression = parse(text)
+    expression = expanded(parse(text), lists, {})
     _check(expression, known)
     node = expression.node
     if not isinstance(node, Compare) or not set(node.operators) <= {"<", "<=", ">", ">="}:

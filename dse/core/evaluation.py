@@ -1,0 +1,248 @@
+"""What each operator of the expression language computes over columns; absent means unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from dse.core.batch import Column, typed
+from dse.core.values import Array, Mask, Value
+
+_WHOLE_END = 2.0**62
+"""Whole numbers from here on are computed as floats."""
+
+_BITS = 62
+"""So many distinct values fit, one bit each, into a whole number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the language: how many arguments it takes and what it computes.
+
+    ``lists`` is true if a list may stand for the arguments; ``truth`` if the result is true or
+    false and not a number.
+    """
+
+    least: int
+    most: int | None
+    compute: Callable[[Sequence[Column]], Array]
+    lists: bool = False
+    truth: bool = False
+
+
+def constant(value: Value) -> Column:
+    """The same value in every row."""
+    return Column(typed((value,)))
+
+
+def called(function: str, arguments: Sequence[Column]) -> Column:
+    """A function of :data:`FUNCTIONS`; unknown where any argument is."""
+    values = FUNCTIONS[function].compute(arguments)
+    return Column(values, either([argument.absent for argument in arguments]))
+
+
+def arithmetic(operator: str, left: Column, right: Column) -> Column:
+    """``left + right`` and its like; unknown where either is."""
+    values = _computed(operator, _counted(left), _counted(right))
+    return Column(values, either([left.absent, right.absent]))
+
+
+def negative(operand: Column) -> Column:
+    """``-x``."""
+    return Column(np.negative(_counted(operand)), operand.absent)
+
+
+def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
+    """A chain of comparisons: all of them hold."""
+    links = [
+        Column(_compared(op, a, b), either([a.absent, b.absent]))
+        for op, a, b in zip(operators, operands, operands[1:], strict=False)
+    ]
+    return links[0] if len(links) == 1 else conjunction(links)
+
+
+def membership(item: Column, values: Sequence[Column], *, negated: bool) -> Column:
+    """Whether the item equals one of the values (or, negated, none)."""
+    differ = [
+        Column(np.logical_not(_equal(item, value)), either([item.absent, value.absent]))
+        for value in values
+    ]
+    none = conjunction(differ) if differ else constant(value=True)
+    return none if negated else negation(none)
+
+
+def logic(operator: str, operands: Sequence[Column]) -> Column:
+    """``and``, ``or`` and ``->`` of Kleene."""
+    if operator == "and":
+        return conjunction(operands)
+    if operator == "->":
+        operands = [negation(operands[0]), *operands[1:]]
+    return negation(conjunction([negation(operand) for operand in operands]))
+
+
+def negation(operand: Column) -> Column:
+    """Kleene's not: unknown where the operand is."""
+    return Column(np.logical_not(operand.values.astype(bool)), operand.absent)
+
+
+def conjunction(operands: Sequence[Column]) -> Column:
+    """Kleene's and: false where any is known false, else unknown where any is unknown."""
+    false = [
+        np.logical_not(operand.values.astype(bool))
+        if operand.absent is None
+        else np.logical_not(operand.values.astype(bool)) & ~operand.absent
+        for operand in operands
+    ]
+    refuted = reduce(np.logical_or, false)
+    unknown = either([operand.absent for operand in operands])
+    return Column(np.logical_not(refuted), None if unknown is None else unknown & ~refuted)
+
+
+def absence(operand: Column, *, negated: bool) -> Column:
+    """Whether the operand is absent; always known."""
+    absent = np.array([False]) if operand.absent is None else operand.absent
+    return Column(np.logical_not(absent) if negated else absent)
+
+
+def either(masks: Sequence[Mask | None]) -> Mask | None:
+    """Where any of the masks is true."""
+    present = [mask for mask in masks if mask is not None]
+    return reduce(np.logical_or, present) if present else None
+
+
+def _computed(operator: str, a: Array, b: Array) -> Array:
+    by_zero = operator in ("//", "%") and bool((b == 0).any())
+    if by_zero or operator == "**":  # whole numbers would give 0, or refuse a negative power
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    whole = a.dtype.kind == "i" and b.dtype.kind == "i" and operator in _WRAPPING
+    if whole and _WRAPPING[operator](_magnitude(a), _magnitude(b)) >= _WHOLE_END:
+        exact = _ARITHMETIC[operator](a.astype(np.float64), b.astype(np.float64))
+        if (np.abs(exact) >= _WHOLE_END).any():  # 64 bits would wrap round
+            return exact
+    return _ARITHMETIC[operator](a, b)
+
+
+def _magnitude(values: Array) -> float:
+    """The largest size of any of the whole numbers."""
+    return float(max(abs(int(values.max())), abs(int(values.min())))) if values.size else 0.0
+
+
+def _compared(operator: str, left: Column, right: Column) -> Array:
+    if operator in ("==", "!="):
+        equal = _equal(left, right)
+        return equal if operator == "==" else np.logical_not(equal)
+    return _ORDER[operator](left.values, right.values)
+
+
+def _equal(left: Column, right: Column) -> Array:
+    if left.codes is None or left.values.size == 1:
+        left, right = right, left
+    if left.codes is not None and right.values.size == 1 and right.codes is None:
+        wanted = right.values[0]
+        matches = np.array([value == wanted for value in left.domain], dtype=bool)
+        return matches[left.codes]
+    return np.asarray(left.values == right.values, dtype=bool)
+
+
+def _counted(column: Column) -> Array:
+    """The values, with truths as 0 and 1 so that they can be added up."""
+    return (
+        column.values.astype(np.int64, copy=False)
+        if column.values.dtype.kind in "biu"
+        else column.values
+    )
+
+
+def _is_pow2(values: Array) -> Array:
+    whole = np.asarray(values, dtype=np.float64)
+    mantissa, _ = np.frexp(whole)
+    return (mantissa == 0.5) & (whole >= 1)
+
+
+def _all_different(columns: Sequence[Column]) -> Array:
+    codes, count = _shared_codes(columns)
+    if count > _BITS:
+        table = np.sort(np.stack(np.broadcast_arrays(*codes)), axis=0)
+        return np.asarray((table[1:] != table[:-1]).all(axis=0))
+    seen: Array = np.zeros(1, dtype=np.int64)
+    twice: Array = np.zeros(1, dtype=np.int64)
+    for code in codes:
+        bit = np.left_shift(np.int64(1), code)
+        twice = twice | (seen & bit)
+        seen = seen | bit
+    return np.asarray(twice == 0)
+
+
+def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
+    """Every column as codes, equal where the values are, and how many codes there are."""
+    known: dict[Value, int] = {}
+    coded: list[Array] = []
+    for column in columns:
+        domain, codes = column.domain, column.codes
+        if codes is None:
+            domain, codes = _coded(column.values)
+        own = [known.setdefault(value, len(known)) for value in domain]
+        coded.append(np.array([*own, 0], dtype=np.int64)[codes])  # the last is the code -1
+    return coded, len(known)
+
+
+def _coded(values: Array) -> tuple[tuple[Value, ...], Array]:
+    """The distinct values, and where each row's stands among them."""
+    if values.dtype == object:  # words and numbers have no common order
+        places = {value: place for place, value in enumerate(dict.fromkeys(values.tolist()))}
+        return tuple(places), np.array([places[value] for value in values.tolist()])
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return tuple(distinct.tolist()), inverse.reshape(values.shape)
+
+
+def _plain(compute: Callable[..., Array]) -> Callable[[Sequence[Column]], Array]:
+    return lambda columns: compute(*(_counted(column) for column in columns))
+
+
+def _fold(step: Callable[[Array, Array], Array]) -> Callable[[Sequence[Column]], Array]:
+    """From the left, so that a sum is what ``a + b + c`` is."""
+    return lambda columns: reduce(step, [_counted(column) for column in columns])
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "min": Function(1, None, _fold(np.minimum), lists=True),
+    "max": Function(1, None, _fold(np.maximum), lists=True),
+    "sum": Function(1, None, _fold(lambda a, b: _computed("+", a, b)), lists=True),
+    "product": Function(1, None, _fold(lambda a, b: _computed("*", a, b)), lists=True),
+    "all_different": Function(1, None, _all_different, lists=True, truth=True),
+    "abs": Function(1, 1, _plain(np.abs)),
+    "log2": Function(1, 1, _plain(np.log2)),
+    "sqrt": Function(1, 1, _plain(np.sqrt)),
+    "ceil": Function(1, 1, _plain(np.ceil)),
+    "floor": Function(1, 1, _plain(np.floor)),
+    "round": Function(1, 1, _plain(np.round)),
+    "is_pow2": Function(1, 1, _plain(_is_pow2), truth=True),
+}
+"""What a written-out formula may call; halves are rounded to the even number, as Python does."""
+
+_ARITHMETIC: Mapping[str, Callable[[Array, Array], Array]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.true_divide,
+    "//": np.floor_divide,
+    "%": np.mod,
+    "**": np.power,
+}
+
+_WRAPPING: Mapping[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a + b,
+    "*": lambda a, b: a * b,
+}
+"""How large the result can be of what may pass the end of whole numbers."""
+
+_ORDER: Mapping[str, Callable[[Array, Array], Array]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}

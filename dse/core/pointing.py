@@ -1,0 +1,33 @@
+"""Mistakes in a formula, told with the place in its text."""
+
+from __future__ import annotations
+
+from dse.errors import SpecError
+
+_SHOWN = 100
+"""So many letters of a long text are shown."""
+
+_INDENT = " " * 8  # where a hint's text starts
+
+
+def pointed(problem: str, text: str, column: int | None, hint: str = "") -> SpecError:
+    """The error with its hint, then the text with a mark under ``column``."""
+    shown = []
+    if hint:
+        shown.append(hint)
+    if column is not None and text.isprintable():
+        shown += _window(text, column)
+    return SpecError(
+        f"{problem} in expression {shortened(text)!r}", hint=f"\n{_INDENT}".join(shown)
+    )
+
+
+def shortened(text: str) -> str:
+    """The text, or the start of a long one."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def _window(text: str, column: int) -> tuple[str, str]:
+    """The part of the text around a column, and the mark under it."""
+    start = 0 if len(text) <= _SHOWN else max(column - _SHOWN // 2, 0)
+    return text[start : start + _SHOWN], " " * (column - start) + "^"
