@@ -133,5 +133,7 @@ class Loop:
             self.readings.learn(trial)
             self._measured += trial.measured > 0 or trial.state is State.FAILED
             self._spent_s += trial.cost_s
-        self.optimizer.tell(finished)
-        self._told += len(finished)
+        learns = getattr(self.optimizer, "learns_outside", False)
+        told = [trial for trial in finished if learns or trial.state is not State.OUTSIDE]
+        self.optimizer.tell(told)
+        self._told += len(told)

@@ -53,7 +53,8 @@ class Optimizer(Protocol):
     """Proposes designs; made with ``(problem, **options)``.
 
     It may have an attribute ``batch``: how many designs it likes to be asked for at once when
-    they cost nothing; without it, one.
+    they cost nothing; without it, one. One with a true attribute ``learns_outside`` is also told
+    trials whose designs the space no longer has (``State.OUTSIDE``).
 
     Laws:
         - It draws only from ``problem.rng(told)``.

@@ -48,6 +48,7 @@ class Study:
         name: str | None = None,
         storage: str | Storage | None = None,
         seed: int | None = None,
+        carried: Mapping[str, Any] | None = None,
     ) -> Study:
         """The study that a file describes: begun now, or gone on with if it exists.
 
@@ -56,6 +57,7 @@ class Study:
             name: instead of the file's ``study:``.
             storage: a storage or its URL, instead of the file's ``storage:``.
             seed: instead of the file's.
+            carried: how many ``trials`` of another study it begins with, and ``from`` which.
 
         Raises:
             SpecErrors: the file has mistakes.
@@ -68,7 +70,7 @@ class Study:
             raise StudyError(f"{name!r} is no name", hint="letters, digits, '_', '-', '.', spaces")
         stored = opened.spec(name)
         if stored is None:
-            opened.create(name, _spec(plan))
+            opened.create(name, {**_spec(plan), **({"carried": carried} if carried else {})})
             return Study(plan, opened, name)
         changed = difference(stored["identity"], _plain(plan.identity))
         if changed:
@@ -125,6 +127,12 @@ class Study:
     def front(self) -> ParetoSet:
         """The designs that no other beats, with the hypervolume."""
         return ParetoSet.of(self.problem, self.finished)
+
+    @property
+    def carried(self) -> int:
+        """How many trials came from another study and count for no budget."""
+        spec = self.storage.spec(self.name) or {}
+        return int(spec.get("carried", {}).get("trials", 0))
 
     @property
     def exact(self) -> bool:
@@ -196,6 +204,8 @@ class Study:
             measurements, trials = (100, None) if measured else (None, 20_000)
         if measurements is not None and trials is None and not (whole and not measured):
             trials = 20 * measurements if measured else measurements
+        if trials is not None:
+            trials += self.carried
         return Bounds(
             measurements=measurements if measured else None, trials=trials, time_s=told.time_s
         )

@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli.options import Format, FormatOption, NameArgument, StorageOption, say, show_json
+from dse.cli.options import (
+    Format,
+    FormatOption,
+    NameArgument,
+    StorageOption,
+    say,
+    show_json,
+    study_path,
+)
 
 
 def list_plugins(*, output: FormatOption = Format.TABLE) -> None:
@@ -96,6 +104,46 @@ def delete_study(
         typer.confirm(f"forget {name!r} and its {len(opened.trials(name))} trials?", abort=True)
     opened.delete(name)
     say(f"{name} is forgotten")
+
+
+def migrate_study(
+    name: NameArgument,
+    file: Annotated[
+        str, typer.Argument(help="The study file with the new space.", metavar="STUDY")
+    ],
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="The new study's name.", show_default="NAME-2, -3 ..."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="What the old trials had in a new parameter: name=value."),
+    ] = None,
+    storage: StorageOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Begin a study with a changed space from the trials of an old one.
+
+    Trials that are still legal count as its own; the others are marked as outside, and surrogates
+    learn from them. The old study stays as it is.
+
+    Example: dse studies migrate quickstart wider.yaml --set chip.voltage=0.9
+    """
+    from dse.cli.settings import settings
+    from dse.migration import migrated
+    from dse.schema.plan import plan_of
+    from dse.study import DEFAULT_STORAGE
+
+    path = study_path(file)
+    fixed = settings(set_ or [], plan_of(path).problem.space)
+    carried = migrated(name, path, to=to, settings=fixed, storage=storage or DEFAULT_STORAGE)
+    facts = {"study": carried.study.name, "inside": carried.inside, "outside": carried.outside}
+    if output is Format.JSON:
+        show_json(facts)
+        return
+    say(f"{facts['study']}: {carried.inside} trials carried over, {carried.outside} outside")
+    say(f"go on with it: dse resume {facts['study']}")
 
 
 def _facts(group: str, name: str, plugin: Any) -> dict[str, Any]:

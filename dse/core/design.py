@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dse.core.values import Value
 
@@ -38,6 +39,37 @@ class Design(Mapping[str, Value]):
 
     def __reduce__(self) -> tuple[type[Design], tuple[dict[str, Value]]]:
         return Design, (self._values,)
+
+
+def base(name: str) -> str:
+    """The list that a member belongs to (``bits`` of ``bits[3]``); else the name itself."""
+    return name.partition("[")[0] if name.endswith("]") else name
+
+
+def nested(values: Mapping[str, Value | None]) -> dict[str, Any]:
+    """The values with the members of each list under one name.
+
+    Members by number become a list, with ``None`` for an inactive one in between; members by word
+    become a mapping: ``{"bits": [4, 8], "kept": {"conv1": True}}``.
+    """
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        own = base(name)
+        if own == name:
+            plain[name] = value
+        else:
+            plain.setdefault(own, {})[name[len(own) + 1 : -1]] = value
+    return {
+        name: _in_order(value) if isinstance(value, dict) else value
+        for name, value in plain.items()
+    }
+
+
+def _in_order(members: Mapping[str, Value | None]) -> Any:
+    if not all(key.isdigit() for key in members):
+        return dict(members)
+    places = {int(key): value for key, value in members.items()}
+    return [places.get(place) for place in range(max(places) + 1)]
 
 
 def key_of(values: Mapping[str, Value]) -> str:

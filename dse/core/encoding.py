@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dse.core.batch import Batch, Column
-from dse.core.parameter import Choice, Parameter, Real, size
+from dse.core.parameter import Choice, Finite, Parameter, Real
 from dse.core.space import Space
-from dse.core.values import Floats
+from dse.core.values import Floats, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,54 @@ def encoded(space: Space, batch: Batch, names: frozenset[str] | None = None) -> 
     return points
 
 
+def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Floats:
+    """Designs of this or of an older space in the same coordinates, (n, coordinates).
+
+    A number that the space does not have stands where its scale would put it, also below 0 or
+    above 1; a choice that it does not have is none of its own (all zeros).
+    """
+    inside = np.array([space.knows(design) for design in designs], dtype=bool)
+    layout = blocks(space)
+    points = np.zeros((len(designs), layout[-1].stop if layout else 0))
+    points[inside] = encoded(
+        space, space.batch([designs[row] for row in np.flatnonzero(inside).tolist()])
+    )
+    for row in np.flatnonzero(~inside).tolist():
+        for block in layout:
+            points[row, block.start : block.stop] = _coordinate_of(
+                block.parameter, designs[row].get(block.parameter.name)
+            )
+    return points
+
+
+def _coordinate_of(parameter: Parameter, value: Value | None) -> Floats:
+    """One value's coordinates, also of a value that the parameter does not have."""
+    if isinstance(parameter, Choice):
+        if value in parameter:
+            return _coordinates(parameter, Column.coded(parameter.values, _code(parameter, value)))[
+                0
+            ]
+        return np.zeros(_width(parameter)) if _width(parameter) > 1 else np.array([0.5])
+    if value is None or isinstance(value, bool | str):
+        return np.array([0.5])
+    if isinstance(parameter, Real):
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(parameter.shares(np.array([float(value)])), nan=0.5)
+    order = np.argsort(parameter.values)
+    values = np.array(parameter.values, dtype=float)[order]
+    ranks = _ranks(parameter)[order]
+    place = int(np.clip(np.searchsorted(values, value) - 1, 0, max(len(values) - 2, 0)))
+    if len(values) == 1:
+        return np.array([0.5])
+    slope = (ranks[place + 1] - ranks[place]) / (values[place + 1] - values[place])
+    return np.array([ranks[place] + slope * (float(value) - values[place])])
+
+
+def _code(parameter: Choice, value: Value | None) -> NDArray[np.int32]:
+    same = [v == value and type(v) is type(value) for v in parameter.values]
+    return np.array([same.index(True)], dtype=np.int32)
+
+
 def _width(parameter: Parameter) -> int:
     if isinstance(parameter, Choice) and len(parameter.values) > 2:
         return len(parameter.values)
@@ -66,9 +116,12 @@ def _coordinates(parameter: Parameter, column: Column) -> Floats:
         active = np.flatnonzero(codes >= 0)
         hot[active, codes[active]] = 1.0
         return hot
-    if not isinstance(parameter, Choice) and getattr(parameter, "scale", "linear") == "log":
+    return np.append(_ranks(parameter), 0.5)[codes][:, None]
+
+
+def _ranks(parameter: Finite) -> Floats:
+    """Where each value stands between 0 and 1."""
+    if not isinstance(parameter, Choice) and parameter.scale == "log":
         values = np.log(np.asarray(parameter.values, dtype=float))
-        ranks = (values - values[0]) / max(values[-1] - values[0], 1e-300)
-    else:
-        ranks = np.arange(size(parameter)) / max(size(parameter) - 1, 1)
-    return np.append(ranks, 0.5)[codes][:, None]
+        return np.asarray((values - values[0]) / max(values[-1] - values[0], 1e-300))
+    return np.arange(len(parameter.values)) / max(len(parameter.values) - 1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class Space:
     conditions: Mapping[str, Expression] = field(default_factory=dict)
     constraints: tuple[Expression, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    lists: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    data: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def by_name(self) -> Mapping[str, Parameter]:
@@ -47,7 +50,8 @@ class Space:
     @cached_property
     def legal(self) -> Legal:
         """The legal set, solved once."""
-        return compiled(self.parameters, self.conditions, self.constraints)
+        simplexes = [s.simplex for s in self.lists.values() if getattr(s, "simplex", None)]
+        return compiled(self.parameters, self.conditions, self.constraints, simplexes)
 
     def check(self, design: Mapping[str, Value]) -> None:
         """Nothing, if the design is legal.
@@ -85,6 +89,10 @@ class Space:
         except DesignError:
             return False
         return True
+
+    def knows(self, design: Mapping[str, Value]) -> bool:
+        """True if every value is one of its parameter's, whatever the rules say."""
+        return all(name in self.by_name and v in self.by_name[name] for name, v in design.items())
 
     def fixed(self, values: Mapping[str, Value]) -> Space:
         """The part of the space where these parameters are active and have these values."""

@@ -11,18 +11,23 @@ from dse.core.metric import Fault
 
 
 class State(StrEnum):
-    """PENDING > RUNNING > DONE | INFEASIBLE | FAILED; a lost run goes back to PENDING."""
+    """PENDING > RUNNING > DONE | INFEASIBLE | FAILED; a lost run goes back to PENDING.
+
+    OUTSIDE is a finished trial of an older space whose design the present space does not have: it
+    is learnt from, and never part of an answer.
+    """
 
     PENDING = "pending"
     RUNNING = "running"
     DONE = "done"
     INFEASIBLE = "infeasible"
     FAILED = "failed"
+    OUTSIDE = "outside"
 
     @property
     def finished(self) -> bool:
         """True when nothing more will be learnt about the design."""
-        return self in (State.DONE, State.INFEASIBLE, State.FAILED)
+        return self not in (State.PENDING, State.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def _left(
 ) -> list[Design]:
     """The draw from a list of all that is left: exact, and it ends with the space."""
     total = space.count() or 0
-    gone = space.indices(space.batch(list(taken)))
+    gone = space.indices(space.batch([design for design in taken if space.knows(design)]))
     left = np.setdiff1d(np.arange(total), gone)
     if not len(left):
         return []

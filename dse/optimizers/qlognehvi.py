@@ -33,6 +33,8 @@ class QLogNehvi:
         with Expected Hypervolume Improvement, NeurIPS 2021; Ament et al., NeurIPS 2023.
     """
 
+    learns_outside = True
+
     def __init__(self, problem: Problem, *, initial: int | None = None) -> None:
         self._problem = problem
         self._initial = initial or first_designs(problem.space)

@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from dse.core.encoding import encoded
+from dse.core.encoding import encoded_designs
 from dse.core.expression import Binary, Name, Node, Number
 from dse.core.objective import Objective
 from dse.core.pareto import nondominated, reference
 from dse.core.problem import Problem
-from dse.core.trial import Trial
+from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints, Mask
 from dse.optimizers.violations import learnt_limits, trial_violations
 
@@ -115,9 +115,10 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> Lesson | None:
     """
     losses = problem.trial_losses(trials)
     violations = trial_violations(problem, trials)
-    done = np.isfinite(violations)
+    outside = np.array([trial.state is State.OUTSIDE for trial in trials], dtype=bool)
+    done = np.isfinite(violations) | (outside & np.isfinite(losses).all(axis=1))
     feasible = violations == 0
-    limits = [*_limit_targets(problem, trials, done), *_success(done)]
+    limits = [*_limit_targets(problem, trials, done), *_success(done | outside)]
     if done.sum() < 2 or not (feasible.any() or limits):
         return None
     front = np.flatnonzero(feasible)[nondominated(losses[feasible])]
@@ -132,13 +133,19 @@ def lesson(problem: Problem, trials: Sequence[Trial]) -> Lesson | None:
         for place, scale in enumerate(scales)
     ]
     return Lesson(
-        points=encoded(problem.space, problem.space.batch([trial.design for trial in trials])),
+        points=encoded_designs(problem.space, [trial.design for trial in trials]),
         targets=(*objectives, *limits),
         baseline=feasible,
         scales=tuple(scales),
         front=np.column_stack([s.judged(losses[front, i]) for i, s in enumerate(scales)]),
-        elite=front if len(front) else np.argsort(violations, kind="stable")[:_NEAREST],
+        elite=front if len(front) else _nearest(violations, outside),
     )
+
+
+def _nearest(violations: Floats, outside: Mask) -> Ints:
+    """The trials that are the least beyond their limits and still in the space."""
+    order = np.argsort(violations, kind="stable")
+    return order[~outside[order]][:_NEAREST]
 
 
 def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Floats:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dse import dimensions, units
+from dse.core.design import base
 from dse.core.expression import Expression
 from dse.errors import DseError, PluginError, SpecError, nearest
 from dse.pipeline import Bound
@@ -43,7 +44,8 @@ def bound_of(
     """The evaluator with each reading bound to a name of the study.
 
     A reading is bound by ``bind``, else to what has exactly its name, else to the one parameter
-    whose last word it is (``rows`` to ``chip.rows``).
+    whose last word it is (``rows`` to ``chip.rows``). One that is a list (``bits``) is bound
+    member by member (``bits[0]`` to ``compress.bits[0]``).
 
     Args:
         name: the evaluator's name in the study.
@@ -64,9 +66,12 @@ def bound_of(
     names: dict[str, str] = {}
     if EVERYTHING in readings:
         names |= {full: full for full in parameters}
+    lists = _lists(parameters)
     for reading in sorted(readings - {EVERYTHING}):
-        full = _found(name, reading, bind, known)
-        if full is not None:
+        full = _found(name, reading, bind, {**known, **dict.fromkeys(lists, "")})
+        if full in lists:
+            names |= {f"{reading}{key}": f"{full}{key}" for key in lists[full]}
+        elif full is not None:
             names[reading] = full
         elif reading in evaluator.reads:
             raise SpecError(
@@ -75,11 +80,20 @@ def bound_of(
                 f"{{{reading}: ...}}' ({nearest(reading, known)})",
             )
     factors = {
-        own: _factor(name, own, evaluator.units[own], full, known[full])
+        own: _factor(name, own, evaluator.units[base(own)], full, known[full])
         for own, full in names.items()
-        if own in evaluator.units
+        if base(own) in evaluator.units
     }
     return Bound(name=name, evaluator=evaluator, names=names, factors=factors)
+
+
+def _lists(parameters: Collection[str]) -> dict[str, list[str]]:
+    """The lists among the parameters, each with the keys of its members: ``[0]``, ``[1]``."""
+    found: dict[str, list[str]] = {}
+    for full in parameters:
+        if base(full) != full:
+            found.setdefault(base(full), []).append(full.removeprefix(base(full)))
+    return found
 
 
 def check_formulas(name: str, evaluator: Evaluator, known: Mapping[str, str]) -> None:

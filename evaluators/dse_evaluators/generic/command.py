@@ -10,6 +10,7 @@ from statistics import median, stdev
 from typing import Any
 
 from dse.core.batch import Batch
+from dse.core.design import base, nested
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError
@@ -87,9 +88,9 @@ class Command:
         given = {
             name: value
             for name, value in design.items()
-            if name in self.reads or EVERYTHING in self.reads
+            if base(name) in self.reads or EVERYTHING in self.reads
         }
-        text = json.dumps(given, allow_nan=False).encode()
+        text = json.dumps(nested(given), allow_nan=False).encode()
         answers: list[Mapping[str, Reading]] = []
         for _ in range(self._repeats):
             answer = self._run(text, warden)

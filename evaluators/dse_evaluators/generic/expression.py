@@ -9,6 +9,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.expression import Compare, Expression, Member, Name, Node, Text, children
+from dse.core.lists import expanded, listings
 from dse.core.metric import Fault, Kind, Metrics
 from dse.core.parser import parse
 from dse.core.values import Floats
@@ -44,13 +45,15 @@ class Formulas:
         self.reads = frozenset[str]().union(*(f.names for f in self.formulas.values()))
         words = frozenset[str]().union(*(_words(f.node) for f in self.formulas.values()))
         self.units: Mapping[str, str] = dict.fromkeys(sorted(self.reads - words), COHERENT)
-        self._resolved = {name: f.resolved(factor) for name, f in self.formulas.items()}
 
     def evaluate(self, batch: Batch) -> Metrics:
-        inputs = {name: batch.columns.get(name, _nowhere(len(batch))) for name in self.reads}
+        inputs = dict(batch.columns)
+        inputs |= {n: _nowhere(len(batch)) for n in self.reads if n not in batch}
         columns: dict[str, Floats] = {}
         faults: dict[int, Fault] = {}
-        for name, formula in self._resolved.items():
+        lists = listings(batch.names)
+        for name, written in self.formulas.items():
+            formula = expanded(written, lists, {}).resolved(factor)
             result = formula.values(inputs, len(batch))
             if result.values.dtype.kind not in "biuf":
                 seen = result.values[0]

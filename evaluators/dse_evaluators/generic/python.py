@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dse.core.batch import Batch
+from dse.core.design import base, nested
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Array, Floats, Ints
 from dse.errors import EvaluationError, InfeasibleError, PluginError, nearest
@@ -27,7 +28,8 @@ class Python:
 
     A number may come with its standard error, as a tuple: ``{"power": (3.1, 0.2)}``. The function
     raises :class:`~dse.errors.InfeasibleError` for a design that cannot exist. A parameter that is
-    inactive in a design is not passed, so that the function's own default holds.
+    inactive in a design is not passed, so that the function's own default holds. A list is passed
+    as one argument: ``bits=[4, 8, 8]``, in a batch as an array (n, 3); ``kept={"conv1": True}``.
 
     Args:
         function: the name of an entry point of the group ``dse.functions``, or the function.
@@ -65,8 +67,9 @@ class Python:
 
     def evaluate(self, batch: Batch) -> Metrics:
         function = _loaded(self._function)
-        wanted = batch.names if EVERYTHING in self.reads else self.reads | self.optional
-        view = batch.renamed({name: name for name in wanted})
+        told = self.reads | self.optional
+        every = EVERYTHING in self.reads
+        view = batch.renamed({n: n for n in batch.names if every or base(n) in told})
         if self._batch:
             return self._in_columns(function, view)
         answers = [self._of(function, view.row(row)) for row in range(len(view))]
@@ -74,7 +77,7 @@ class Python:
 
     def _of(self, function: Function, design: Mapping[str, Any]) -> Answer:
         try:
-            said = function(**design)
+            said = function(**nested(design))
         except InfeasibleError as error:
             return Fault(kind="infeasible", reason=error.problem)
         except Exception as error:  # noqa: BLE001 - whatever it raises costs this row only
@@ -87,7 +90,7 @@ class Python:
         spread = {name: nothing.copy() for name in self.provides}
         for rows, active in _by_activity(batch):
             size = len(rows)
-            said = function(**{name: batch[name][rows] for name in active})
+            said = function(**_in_lists({name: batch[name][rows] for name in active}))
             for name in self.provides:
                 value, error = _told(said, name)
                 columns[name][rows] = _column(name, value, size)
@@ -108,6 +111,23 @@ def _by_activity(batch: Batch) -> Iterator[tuple[Ints, list[str]]]:
     for place, pattern in enumerate(patterns):
         active = [name for name, is_active in zip(names, pattern, strict=True) if is_active]
         yield np.flatnonzero(group.reshape(-1) == place), active
+
+
+def _in_lists(columns: Mapping[str, Array]) -> dict[str, Any]:
+    """The columns by name; a list's as one array, (n, members), or by key where keys are words."""
+    found: dict[str, Any] = {}
+    for name, column in columns.items():
+        own = base(name)
+        if own == name:
+            found[name] = column
+        else:
+            found.setdefault(own, {})[name[len(own) + 1 : -1]] = column
+    return {
+        name: np.column_stack([value[key] for key in sorted(value, key=int)])
+        if isinstance(value, dict) and all(key.isdigit() for key in value)
+        else value
+        for name, value in found.items()
+    }
 
 
 def _told(said: Any, name: str) -> tuple[Any, Any]:

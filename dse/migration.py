@@ -1,0 +1,152 @@
+"""A study's trials carried over to a study with another space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dse.core.design import Design
+from dse.core.space import Space
+from dse.core.trial import Event, Outcome, State, Trial
+from dse.core.values import Value
+from dse.errors import DesignError, StudyError
+from dse.protocols import Storage
+from dse.schema.plan import plan_of
+from dse.study import Study, opened_storage
+
+_FIXED = ("use", "options", "version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """A carried study: how many trials are legal in the new space, and how many are outside."""
+
+    study: Study
+    inside: int
+    outside: int
+
+
+def migrated(
+    name: str,
+    path: str | Path,
+    *,
+    to: str | None = None,
+    settings: Mapping[str, Value] | None = None,
+    storage: str | Storage | None = None,
+) -> Carried:
+    """Begin the study of a file with the finished trials of the study ``name``.
+
+    A trial that is legal in the new space counts like one of the new study's own, but for its
+    budget. One that is not is kept as *outside*: the surrogate learns from it, and it is never
+    part of the front. The old study stays as it is.
+
+    Args:
+        name: the old study.
+        path: the new study's file.
+        to: the new study's name; by default the old one with the next free number.
+        settings: what the old trials had in parameters that only the new space has.
+        storage: where both studies are, or its URL; by default the usual one.
+
+    Raises:
+        StudyError: there is no such study, or its evaluators are not those of the new one.
+    """
+    opened = opened_storage(storage) if isinstance(storage, str) else storage
+    old = Study.load(name, opened)
+    new_name = to or _free(name, old.storage.studies())
+    if new_name in old.storage.studies():
+        raise StudyError(f"there is a study {new_name!r} already", hint="take another name: --to")
+    fixed = dict(settings or {})
+    plan = plan_of(Path(path).resolve())
+    _check_evaluators(_identity(old), plan.identity, fixed)
+    outcomes = [(trial, *_fitted(trial, plan.problem.space, fixed)) for trial in old.finished]
+    study = Study.open(
+        path,
+        name=new_name,
+        storage=old.storage,
+        carried={"from": name, "trials": len(outcomes)},
+    )
+    _store(study, outcomes)
+    outside = sum(not inside for _, _, inside in outcomes)
+    text = f"{len(outcomes) - outside} trials of {name} carried over, {outside} outside the space"
+    study.storage.record(new_name, [Event(kind="carried", text=text)])
+    return Carried(study=study, inside=len(outcomes) - outside, outside=outside)
+
+
+def _store(study: Study, outcomes: Sequence[tuple[Trial, Design, bool]]) -> None:
+    """Number the designs and keep what is known of them; they cost this study nothing."""
+    kept = study.storage.add(study.name, [design for _, design, _ in outcomes], 0)
+    study.storage.finish(
+        study.name,
+        {
+            one.number: _outcome(trial, inside)
+            for one, (trial, _, inside) in zip(kept, outcomes, strict=True)
+        },
+    )
+
+
+def _outcome(trial: Trial, inside: bool) -> Outcome:  # noqa: FBT001 - a fact, not a switch
+    return Outcome(
+        state=trial.state if inside else State.OUTSIDE,
+        metrics=trial.metrics,
+        spread=trial.spread,
+        fault=trial.fault,
+    )
+
+
+def _fitted(trial: Trial, space: Space, settings: Mapping[str, Value]) -> tuple[Design, bool]:
+    """The trial's design in the new space's names, and whether it is legal there."""
+    values = {name: value for name, value in trial.design.items() if name in space.by_name}
+    with_settings = Design({**settings, **values})
+    for design in (with_settings, Design(values)):
+        try:
+            space.check(design)
+        except DesignError:
+            continue
+        return space.batch([design]).design(0), trial.state is not State.OUTSIDE
+    return with_settings, False
+
+
+def _identity(study: Study) -> Mapping[str, Any]:
+    spec = study.storage.spec(study.name)
+    assert spec is not None
+    return dict(spec["identity"])
+
+
+def _check_evaluators(
+    old: Mapping[str, Any], new: Mapping[str, Any], settings: Mapping[str, Value]
+) -> None:
+    """Nothing, if numbers of the old study mean the same in the new one.
+
+    Raises:
+        StudyError: an evaluator is another one, or reads a parameter of unknown value.
+    """
+    for name, after in new["evaluators"].items():
+        before = old["evaluators"].get(name)
+        if before is None:
+            raise StudyError(
+                f"the old study has no evaluator {name!r}", hint="its metrics were never found"
+            )
+        for part in _FIXED:
+            if before[part] != after[part]:
+                raise StudyError(
+                    f"the evaluator {name!r} is another one: {part} was {before[part]!r} and is "
+                    f"{after[part]!r}",
+                    hint="its numbers would not be comparable; begin a new study: dse run",
+                )
+        unknown = sorted(
+            set(after["reads"].values()) - set(before["reads"].values()) - set(settings)
+        )
+        if unknown:
+            raise StudyError(
+                f"the evaluator {name!r} reads {unknown[0]!r}, which the old trials do not tell",
+                hint=f"say what they had: --set {unknown[0]}=...",
+            )
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    number = 2
+    while f"{name}-{number}" in taken:
+        number += 1
+    return f"{name}-{number}"
