@@ -64,7 +64,7 @@ class Study:
             StudyError: a study of this name exists and is another question.
         """
         plan = plan_of(Path(path).resolve(), seed=seed)
-        opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE)
+        opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
         name = plan.name if name is None else name
         if not re.fullmatch(NAME, name):
             raise StudyError(f"{name!r} is no name", hint="letters, digits, '_', '-', '.', spaces")
@@ -286,8 +286,10 @@ class _First:
         return []
 
 
-def opened_storage(url: str | Storage) -> Storage:
+def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
     """The storage at a URL: the plug-in is found by the URL's scheme.
+
+    A file that is not there holds no studies; it is made when one ``begins``, not by looking.
 
     Raises:
         PluginError: no storage has that scheme.
@@ -296,6 +298,9 @@ def opened_storage(url: str | Storage) -> Storage:
     if not isinstance(url, str):
         return url
     scheme = url.partition(":")[0].partition("+")[0]
+    file = url.removeprefix("sqlite:///").partition("?")[0]
+    if not begins and file not in (url, "", ":memory:") and not Path(file).exists():
+        scheme, url = "memory", "memory://"
     made: Storage = make("storages", scheme, url)
     return made
 

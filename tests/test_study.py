@@ -4,7 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from dse.cli.app import app
 from dse.core.trial import State
 from dse.errors import StudyError
 from dse.storage.memory import MemoryStorage
@@ -126,3 +128,10 @@ def test_a_study_is_rebuilt_from_its_record_when_its_files_are_gone(tmp_path):
     study = Study.load("modelled", storage)
     study.run()
     assert study.exact
+
+
+@pytest.mark.parametrize("command", [["front", "x"], ["status"], ["studies", "list"]])
+def test_looking_for_studies_leaves_no_file(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(app, [*command, "--storage", "sqlite:///none.db"])
+    assert list(tmp_path.iterdir()) == []
