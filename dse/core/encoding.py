@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.batch import Batch, Column
+from dse.core.nearby import nearest
 from dse.core.parameter import Choice, Finite, Parameter, Real
 from dse.core.space import Space
 from dse.core.values import Floats, Value
@@ -69,6 +70,32 @@ def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Flo
                 block.parameter, designs[row].get(block.parameter.name)
             )
     return points
+
+
+def decoded(space: Space, points: Floats) -> Batch:
+    """The inverse of :func:`encoded`; a point between designs becomes the nearest legal one.
+
+    A point whose real parameters break a rule gives no design.
+    """
+    layout = {block.parameter.name: points[:, block.start : block.stop] for block in blocks(space)}
+    codes = [
+        nearest(
+            component,
+            np.column_stack([_codes(p, layout[p.name]) for p in component.parameters]),
+        )
+        for component in space.legal.components
+    ]
+    reals = [np.clip(layout[real.name][:, 0], 0.0, 1.0) for real in space.legal.reals]
+    shares = np.column_stack(reals) if reals else np.zeros((len(points), 0))
+    return space.legal.assembled(codes, space.legal.simplex_shares(shares))
+
+
+def _codes(parameter: Finite, coordinates: Floats) -> NDArray[np.int32]:
+    """The value whose coordinates are nearest, (n,)."""
+    if _width(parameter) > 1:
+        return np.argmax(coordinates, axis=1).astype(np.int32)
+    gaps = np.abs(coordinates - _ranks(parameter)[None, :])
+    return np.argmin(gaps, axis=1).astype(np.int32)
 
 
 def _coordinate_of(parameter: Parameter, value: Value | None) -> Floats:

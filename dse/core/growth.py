@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dse.core.batch import Column
 from dse.core.expression import Expression, Name, Node
-from dse.core.known import Known, coded, keys, taken
+from dse.core.known import Known, coded, computed, distinct, keys, taken
 from dse.core.parameter import Finite
 from dse.core.residual import cares, folded, names_of, normal, whole_bound
 from dse.core.values import Ints, Mask
@@ -100,7 +100,7 @@ class _Growth:
         self.rules = [
             _Rule(node, origin, names_of(node))
             for origin, rule in enumerate(constraints)
-            for node in normal(rule, self.bounds)
+            for node in normal(rule, self.bounds, frozenset(conditions))
         ]
         self.conditions = {
             name: _Rule(rule.node, -1, rule.names) for name, rule in conditions.items()
@@ -235,11 +235,9 @@ class _Growth:
             return node
         name = self.parts.get(node)
         if name is None or name.name not in self.known:
-            columns = {known: self.known[known].column() for known in names_of(node)}
-            column = Expression("", node).values(columns, self.states)
             name = Name(f"#{len(self.parts)}")
             self.parts[node] = name
-            self.known[name.name] = coded(column)
+            self.known[name.name] = computed(node, self.known, self.states)
             bound = whole_bound(node, self.bounds)
             if bound is not None:
                 self.bounds[name.name] = bound
@@ -254,8 +252,7 @@ class _Growth:
         for name in names:
             if name in matter:
                 self.known[name].codes = np.where(matter[name], self.known[name].codes, -1)
-        key = keys([self.known[name] for name in names], size)
-        _, first, target = np.unique(key, return_index=True, return_inverse=True)
+        _, first, target = distinct(*keys([self.known[name] for name in names], size))
         self.known = {name: taken(self.known[name], first) for name in names}
         self.states = len(first)
         return target

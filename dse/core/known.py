@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dse.core.batch import Column
+from dse.core.expression import Expression, Node
+from dse.core.residual import names_of
 from dse.core.values import Array, Ints, Value
+
+_TICKED = 8
 
 
 @dataclass(slots=True)
@@ -34,7 +38,7 @@ def taken(known: Known, rows: Ints) -> Known:
 
 
 def coded(column: Column) -> Known:
-    """The column as codes into its distinct values; absent and NaN are told apart."""
+    """The column as codes into its distinct values."""
     values, codes = np.unique(column.values, return_inverse=True)
     codes = codes.astype(np.int64).reshape(-1)
     if column.absent is not None:
@@ -42,13 +46,45 @@ def coded(column: Column) -> Known:
     return Known(codes, values)
 
 
-def keys(known: Sequence[Known], size: int) -> Ints:
-    """One number per state, equal for states that agree in all of these, (size,)."""
+def computed(node: Node, known: Mapping[str, Known], size: int) -> Known:
+    """The formula's value in each state, computed once for each combination of its inputs."""
+    names = sorted(names_of(node))
+    inputs = [known[name] for name in names]
+    _, first, place = distinct(*keys(inputs, size))
+    columns = {name: taken(one, first).column() for name, one in zip(names, inputs, strict=True)}
+    few = coded(Expression("", node).values(columns, len(first)))
+    return Known(few.codes[place], few.values)
+
+
+def keys(known: Sequence[Known], size: int) -> tuple[Ints, int]:
+    """One number per state, equal for states that agree in all of these, and their bound."""
     key, scale = np.zeros(size, dtype=np.int64), 1
     for one in known:
         span = len(one.values) + 1
         if scale * span >= 2**62:
-            _, key = np.unique(key, return_inverse=True)
-            scale = int(key.max(initial=0)) + 1
-        key, scale = key * span + (one.codes + 1), scale * span
-    return key
+            few, _, key = distinct(key, scale)
+            scale = len(few)
+        scale *= span
+        if scale > span:
+            key *= span
+        key += one.codes
+        key += 1
+    return key, scale
+
+
+def distinct(numbers: Ints, bound: int) -> tuple[Ints, Ints, Ints]:
+    """The distinct numbers in order, where each is first, and the place of each number.
+
+    Numbers below a small ``bound`` are ticked off, which takes a tenth of the time of sorting.
+    """
+    if bound > _TICKED * len(numbers) + 1_000:
+        return np.unique(numbers, return_index=True, return_inverse=True)
+    seen = np.zeros(bound, dtype=bool)
+    seen[numbers] = True
+    few = np.flatnonzero(seen)
+    place = np.empty(bound, dtype=np.int64)
+    place[few] = np.arange(len(few))
+    inverse = place[numbers]
+    first = np.empty(len(few), dtype=np.int64)
+    first[inverse[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    return few, first, inverse

@@ -150,6 +150,11 @@ class Legal:
         """Where each real parameter stands in its range, (n, r); 0.5 where it is inactive."""
         rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
         shares = np.column_stack(rows) if rows else np.zeros((len(batch), 0))
+        return self.simplex_shares(shares)
+
+    def simplex_shares(self, shares: Floats) -> Floats:
+        """The shares with those of a simplex, which are its values, as those of waiting times."""
+        shares = shares.copy()
         for places in self.simplexes:
             shares[:, places] = -np.expm1(-shares[:, places] * len(places))
         return shares

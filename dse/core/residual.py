@@ -39,13 +39,20 @@ _EXACT = 2.0**53
 _OPPOSITE = {"and": "or", "or": "and"}
 
 
-def normal(rule: Expression, bounds: Bounds) -> list[Node]:
+def normal(rule: Expression, bounds: Bounds, optional: frozenset[str] = frozenset()) -> list[Node]:
     """The rule as one or more that hold together, in the form that is folded best.
 
-    Sums, products, ``and`` and ``or`` are flat, comparisons have two sides, ``->`` is ``or`` and
-    ``not`` stands below both. The truth is the same, three-valued as before.
+    Sums, products, ``and`` and ``or`` are flat, comparisons have two sides, ``->`` is ``or``,
+    ``not`` stands below both, and a bound of a ``max`` is one of each operand. The truth is the
+    same, three-valued as before.
+
+    Args:
+        rule: the rule.
+        bounds: the magnitudes of the whole numbers that it reads.
+        optional: the names that can be absent.
     """
     node = mapped(rule.node, lambda part: _flat(part, bounds))
+    node = mapped(node, lambda part: _parted(part, optional))
     if isinstance(node, Logic) and node.operator == "and":
         return list(node.operands)
     return [node]
@@ -137,6 +144,33 @@ def _flat(node: Node, bounds: Bounds) -> Node:
             return _negated(node.operand)
         case _:
             return node
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ALL = {("max", "<"), ("max", "<="), ("min", ">"), ("min", ">=")}
+
+
+def _parted(node: Node, optional: frozenset[str]) -> Node:
+    """``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
+
+    Not where an operand can be absent: the greatest of them is unknown then, and each is not.
+    """
+    if isinstance(node, Logic) and node.operator in _OPPOSITE:
+        return _flat_logic(node.operator, node.operands)
+    if not isinstance(node, Compare) or node.operators[0] not in _MIRRORED:
+        return node
+    operator, (left, right) = node.operators[0], node.operands
+    if not _is_extreme(left):
+        operator, left, right = _MIRRORED[operator], right, left
+    if not _is_extreme(left) or names_of(node) & optional:
+        return node
+    assert isinstance(left, Call)
+    logic = "and" if (left.function, operator) in _ALL else "or"
+    return Logic(logic, tuple(Compare((operator,), (one, right)) for one in left.arguments))
+
+
+def _is_extreme(node: Node) -> bool:
+    return isinstance(node, Call) and node.function in ("min", "max")
 
 
 def _flat_logic(operator: str, operands: Sequence[Node]) -> Node:
