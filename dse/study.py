@@ -72,12 +72,13 @@ class Study:
         if stored is None:
             opened.create(name, {**_spec(plan), **({"carried": carried} if carried else {})})
             return Study(plan, opened, name)
-        changed = difference(stored["identity"], _plain(plan.identity))
+        changed = difference(_identity(stored), _plain(plan.identity))
         if changed:
             raise StudyError(
                 f"the study {name!r} exists and asks something else: {changed}",
                 where=str(path),
-                hint=f"give this one another name (--name), or 'dse studies delete {name}'",
+                hint="give this one another name (--name), or carry its trials over to it: "
+                f"dse studies migrate {name} {path}",
             )
         return Study(plan, opened, name)
 
@@ -97,10 +98,9 @@ class Study:
                 f"there is no study {name!r}{where}",
                 hint=nearest(name, opened.studies()) + "; other storages: --storage URL",
             )
-        plan = plan_of(Path(spec["path"]), kept=spec["texts"], seed=spec["identity"]["seed"])
-        return Study(
-            plan, opened, name, changed=difference(spec["identity"], _plain(plan.identity))
-        )
+        plan = _kept_plan(spec)
+        changed = difference(_identity(spec), _plain(plan.identity))
+        return Study(plan, opened, name, changed=changed)
 
     @property
     def problem(self) -> Problem:
@@ -313,6 +313,20 @@ def _spec(plan: Plan) -> dict[str, Any]:
         "question": plan.question,
         "provenance": _provenance(),
     }
+
+
+def _kept_plan(spec: Mapping[str, Any]) -> Plan:
+    """The plan of a stored study, from the texts that it was begun with."""
+    return plan_of(Path(spec["path"]), kept=spec["texts"], seed=spec["identity"]["seed"])
+
+
+def _identity(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a stored study was begun with; an older record told its space otherwise."""
+    identity: Mapping[str, Any] = spec["identity"]
+    if "rules" in identity["space"]:
+        return identity
+    now = _plain(_kept_plan(spec).identity)
+    return {**identity, **{part: now[part] for part in ("space", "order of parameters")}}
 
 
 def _plain(value: Any) -> Any:

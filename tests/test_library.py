@@ -24,6 +24,13 @@ def test_a_shipped_space_has_the_count_that_its_catalogue_tells(path):
     assert int(count.replace(",", "")) == space.count()
 
 
+@pytest.mark.parametrize("path", SPACES, ids=lambda p: p.stem)
+def test_a_shipped_space_says_where_its_domains_come_from(path):
+    first, *rest = path.read_text().splitlines()
+    assert first.startswith("# ")
+    assert any(re.search(r"\b(Domains?|Figures|What it joins)\b", line) for line in rest[:6])
+
+
 @pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.stem)
 def test_a_shipped_study_is_sound_and_in_the_catalogue(path):
     plan = plan_of(path)

@@ -135,3 +135,13 @@ def test_looking_for_studies_leaves_no_file(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     CliRunner().invoke(app, [*command, "--storage", "sqlite:///none.db"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_that_told_its_space_otherwise_is_gone_on_with(tmp_path):
+    spec = study_in(tmp_path, MODELLED).storage.spec("modelled")
+    older = MemoryStorage()
+    space = {"parameters": ["Ordinal(name='rows')"], "conditions": {}, "constraints": []}
+    identity = {k: v for k, v in spec["identity"].items() if k != "order of parameters"}
+    older.create("modelled", {**spec, "identity": {**identity, "space": space}})
+    assert Study.open(spec["path"], storage=older).run()
+    assert Study.load("modelled", older).front.trials

@@ -7,7 +7,20 @@ import sys
 
 import typer
 
-from dse.cli import check, compare, evaluate, inspect_study, manage, report, run, space
+from dse.cli import (
+    check,
+    compare,
+    evaluate,
+    exchange,
+    inspect_study,
+    manage,
+    report,
+    run,
+    space,
+    space_describe,
+    space_designs,
+    space_why,
+)
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2
@@ -34,12 +47,19 @@ app.command("report")(report.report)
 app.command("check")(check.check)
 app.command("evaluate")(evaluate.evaluate)
 spaces.command("count")(space.count)
-spaces.command("sample")(space.sample)
-spaces.command("describe")(space.describe)
+spaces.command("describe")(space_describe.describe)
+spaces.command("why")(space_why.why)
+spaces.command("sample")(space_designs.sample)
+spaces.command("neighbours")(space_designs.neighbours)
+spaces.command("enumerate")(space_designs.enumerate_)
+spaces.command("export")(exchange.export)
+spaces.command("import")(exchange.import_)
+spaces.command("diff")(exchange.diff)
 plugins.command("list")(manage.list_plugins)
 plugins.command("show")(manage.show_plugin)
 studies.command("list")(manage.list_studies)
 studies.command("delete")(manage.delete_study)
+studies.command("migrate")(manage.migrate_study)
 app.add_typer(spaces, name="space")
 app.add_typer(plugins, name="plugins")
 app.add_typer(studies, name="studies")

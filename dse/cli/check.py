@@ -106,4 +106,6 @@ def _probed(problem: Any, path: Path) -> str:
 
 
 def _told(count: int | None) -> str:
-    return "legal designs not countable" if count is None else f"{count:,} legal designs"
+    if count is None:
+        return "legal designs not countable"
+    return f"{count:,} legal design{'' if count == 1 else 's'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,13 +27,14 @@ def evaluate(
     """
     import numpy as np
 
+    from dse.cli.settings import settings
     from dse.protocols import Task
     from dse.schema.plan import design_of, plan_of
     from dse.units import shown
 
     plan = plan_of(study_path(study))
     space = plan.problem.space
-    narrowed = space.fixed(_read(values or [], space))
+    narrowed = space.fixed(settings(values or [], space))
     design = narrowed.sample(1, np.random.default_rng(seed)).design(0)
     outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
     units = {name: metric.unit for name, metric in plan.problem.metrics.items()}
@@ -60,33 +61,3 @@ def evaluate(
             typer.echo(f"{outcome.state.value} ({outcome.fault.kind}): {outcome.fault.reason}")
     if outcome.fault is not None:
         raise typer.Exit(1)
-
-
-def _read(pairs: list[str], space: Any) -> dict[str, Any]:
-    """The values of ``parameter=value`` words, each as its parameter's kind.
-
-    Raises:
-        SpecError: a word is no pair, or names no parameter; or a value cannot be read.
-        DesignError: a value is not in its parameter's domain.
-    """
-    from dse.core.parameter import Choice, describe
-    from dse.errors import DesignError, SpecError, nearest
-    from dse.schema.domains import amount, literal
-
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        parameter = space.by_name.get(name.strip())
-        if not equals or parameter is None:
-            raise SpecError(
-                f"--set {pair!r}: expected parameter=value", hint=nearest(name, space.by_name)
-            )
-        if isinstance(parameter, Choice):
-            known = {str(value): value for value in parameter.values}
-            known |= {str(v).lower(): v for v in parameter.values if isinstance(v, bool)}
-            found[parameter.name] = known.get(text, text)
-        else:
-            found[parameter.name] = amount(literal(text), parameter.unit).value
-        if found[parameter.name] not in parameter:
-            raise DesignError(f"{name} cannot be {text}", hint=f"legal: {describe(parameter)}")
-    return found

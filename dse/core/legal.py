@@ -28,6 +28,9 @@ _SHARE_STEP = 0.1
 
 _LEAST_SHARE = 1e-15
 
+_LEAST_TRIES = 256
+"""Draws at once where a rule over reals refuses some: it may refuse most."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Legal:
@@ -92,15 +95,16 @@ class Legal:
             DesignError: no legal design was found.
         """
         found, have = list[Batch](), 0
+        tries = max(count, _LEAST_TRIES) if self.mixed and count else count
         for _ in range(100):
-            codes = [component.sample(count, rng) for component in self.components]
-            least = min([count, *(len(rows) for rows in codes)])
+            codes = [component.sample(tries, rng) for component in self.components]
+            least = min([tries, *(len(rows) for rows in codes)])
             shares = rng.random((least, len(self.reals)))
             batch = self._kept(self._batch([rows[:least] for rows in codes], shares))
             batch = batch.take(np.arange(min(len(batch), count - have)))
             found.append(batch)
             have += len(batch)
-            hopeless = not least or not (self.mixed or least < count)
+            hopeless = not least or not (self.mixed or least < tries)
             if have >= count or hopeless:
                 break
         if count and not have:
@@ -165,22 +169,21 @@ class Legal:
 
     def neighbours(self, batch: Batch) -> Batch:
         """Legal designs that differ from the one row of ``batch`` by a small move."""
-        codes = [self.codes(component, batch) for component in self.components]
+        here = [self.codes(component, batch) for component in self.components]
         shares = self.shares(batch)
-        moved: list[Batch] = []
-        for place, component in enumerate(self.components):
-            moves = near(component, codes[place][0])
-            others = [np.repeat(c, len(moves), axis=0) for c in codes]
-            others[place] = moves
-            there = self._batch(others, np.repeat(shares, len(moves), axis=0))
-            moved.append(self._kept(self._with_reals(there, batch)))
+        moves = [near(c, rows[0]) for c, rows in zip(self.components, here, strict=True)]
+        starts = np.cumsum([0, *(len(rows) for rows in moves)])
+        codes = [np.repeat(rows, starts[-1], axis=0) for rows in here]
+        for place, rows in enumerate(moves):
+            codes[place][starts[place] : starts[place + 1]] = rows
+        there = self._batch(codes, np.repeat(shares, starts[-1], axis=0))
+        moved = [self._kept(self._with_reals(there, batch))]
         for place, real in enumerate(self.reals):
             if batch.absent(real.name)[0]:
                 continue
             steps = np.repeat(shares, 2, axis=0)
             steps[:, place] = np.clip(steps[:, place] + [-_SHARE_STEP, _SHARE_STEP], 0, 1)
-            twice = [np.repeat(c, 2, axis=0) for c in codes]
-            there = self._batch(twice, steps)
+            there = self._batch([np.repeat(rows, 2, axis=0) for rows in here], steps)
             moved.append(self._kept(self._with_reals(there, batch, but=real.name)))
         return joined(moved) if any(len(part) for part in moved) else batch.take(np.arange(0))
 
@@ -224,14 +227,17 @@ class Legal:
         """The reals' values, (n, r).
 
         In a simplex the shares are of waiting times, which in proportion to their sum are
-        uniform over the simplex (Devroye, Non-Uniform Random Variate Generation, 1986, ch. V.2).
+        uniform over the simplex (Devroye, Non-Uniform Random Variate Generation, 1986, ch. V.2);
+        members that are fixed leave less to the others.
         """
         values = np.empty(shares.shape)
         for place, real in enumerate(self.reals):
             values[:, place] = real.at(shares[:, place])
         for places in self.simplexes:
-            waits = -np.log1p(-np.clip(shares[:, places], _LEAST_SHARE, 1 - _LEAST_SHARE))
-            values[:, places] = waits / waits.sum(axis=1, keepdims=True)
+            free = [place for place in places if self.reals[place].low < self.reals[place].high]
+            left = 1 - sum(self.reals[place].low for place in places if place not in free)
+            waits = -np.log1p(-np.clip(shares[:, free], _LEAST_SHARE, 1 - _LEAST_SHARE))
+            values[:, free] = waits / waits.sum(axis=1, keepdims=True) * max(left, 0.0)
         return values
 
     def _with_reals(self, there: Batch, here: Batch, *, but: str = "") -> Batch:
@@ -251,6 +257,10 @@ class Legal:
         keep: Mask = np.ones(len(batch), dtype=bool)
         for rule in self.mixed:
             keep &= rule.holds(batch.columns, len(batch), unknown=True)
+        for real in (self.reals[place] for places in self.simplexes for place in places):
+            if (real.low, real.high) != (0.0, 1.0):  # what sums to one may leave a narrower range
+                values = batch[real.name]
+                keep &= ((values >= real.low) & (values <= real.high)) | batch.absent(real.name)
         return batch if keep.all() else batch.take(keep)
 
 

@@ -65,7 +65,7 @@ def listings(names: Iterable[str]) -> dict[str, Listing]:
 
 def _listing(own: str, words: Sequence[str]) -> Listing:
     numbered = all(word.isdigit() for word in words)
-    keys: list[Value] = sorted(map(int, words)) if numbered else sorted(words)  # type: ignore[assignment]
+    keys: list[Value] = sorted(map(int, words)) if numbered else sorted(words)
     return Listing(keys=tuple(keys), nodes=tuple(Name(f"{own}[{key}]") for key in keys))
 
 

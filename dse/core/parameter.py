@@ -78,11 +78,15 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordinal:
-    """Numbers in a stated order, in ``unit``; neighbours in the list are near in the space."""
+    """Numbers in a stated order, in ``unit``; neighbours in the list are near in the space.
+
+    They are evenly spaced, or on a log scale as far apart as their logarithms.
+    """
 
     name: str
     values: tuple[int | float, ...]
     unit: str = ""
+    scale: Scale = "linear"
 
     def __contains__(self, value: object) -> bool:
         return _is_number(value) and value in self.values

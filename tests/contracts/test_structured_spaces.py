@@ -110,6 +110,16 @@ def test_shares_sum_to_one_and_are_uniform_over_the_simplex():
     assert (shares > 0.5).mean(axis=0) == pytest.approx([0.25] * 3, abs=0.01)
 
 
+def test_the_rest_of_the_shares_goes_to_those_that_are_not_fixed():
+    space = space_from({"space": "s", "parameters": {"mix": {"simplex": 3}}})
+    drawn = space.fixed({"mix[1]": 0.5}).sample(2_000, np.random.default_rng(8))
+    shares = np.column_stack([drawn[f"mix[{place}]"] for place in range(3)])
+    assert (shares[:, 1] == 0.5).all()
+    assert np.abs(shares.sum(axis=1) - 1).max() < 1e-12
+    assert shares[:, 0].mean() == pytest.approx(0.25, abs=0.01)
+    assert legal(space, drawn.take(np.arange(50)))
+
+
 def test_decoding_finds_every_design_back(space):
     batch = space.sample(100, np.random.default_rng(5))
     found = decoded(space, encoded(space, batch))

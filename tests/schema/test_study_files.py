@@ -250,4 +250,4 @@ def test_a_changed_study_differs_in_the_part_that_was_changed(tmp_path):
     assert difference(before, before) == ""
     assert difference(before, after) == "seed: 0 is now 3"
     other = plan_from(tmp_path, STUDY, SPACE.replace("[8, 16]", "[8, 32]")).identity
-    assert difference(before, other).startswith("space.parameters")
+    assert difference(before, other).startswith("space: ")

@@ -1,0 +1,81 @@
+"""Designs drawn from a space for the command line: uniformly, evenly, or with some values set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dse.cli.space_words import rule_text
+from dse.core.batch import Batch, joined
+from dse.core.design import Design
+from dse.core.explain import drawn, narrowed
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.core.why import why
+from dse.errors import DesignError
+
+MAX_SOBOL = 21_201
+"""So many coordinates the direction numbers of Joe and Kuo are known for."""
+
+_ROUNDS = 100
+
+
+def draw(space: Space, count: int, seed: int, method: str) -> Batch:
+    """Legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
+
+    The points of a sequence that break a rule over real parameters are left out, and others are
+    drawn in their place; there are fewer than ``count`` where next to nothing is legal.
+
+    Raises:
+        DesignError: none was found; or the space has too many parameters for the method.
+    """
+    if method == "uniform":
+        return space.sample(count, np.random.default_rng(seed))
+    from scipy.stats import qmc
+
+    if method == "sobol" and space.coordinates > MAX_SOBOL:
+        raise DesignError(
+            f"a Sobol sequence has at most {MAX_SOBOL:,} coordinates, not {space.coordinates:,}",
+            hint="--method stratified",
+        )
+    sequence = (qmc.Sobol if method == "sobol" else qmc.LatinHypercube)(space.coordinates, rng=seed)
+    found, have = list[Batch](), 0
+    for _ in range(_ROUNDS):
+        missing = max(count - have, 1)
+        block = 1 << (missing - 1).bit_length() if method == "sobol" else missing
+        batch = space.at(sequence.random(block))
+        found.append(batch.take(np.arange(min(len(batch), count - have))))
+        have += len(found[-1])
+        if have >= count:
+            break
+    if not have:
+        raise DesignError(
+            "no legal design was found",
+            hint="the rules contradict one another, or leave very little",
+        )
+    return joined(found)
+
+
+def design_with(space: Space, values: Mapping[str, Value], seed: int) -> Design:
+    """A legal design that has these values, the rest drawn.
+
+    Raises:
+        DesignError: there is none; with the rules that rule it out.
+    """
+    found = drawn(part_with(space, values), np.random.default_rng(seed))
+    return space.batch([found]).design(0)
+
+
+def part_with(space: Space, values: Mapping[str, Value]) -> Space:
+    """The part of the space that has these values.
+
+    Raises:
+        DesignError: it is empty; with the rules that rule it out.
+    """
+    told = why(space, values) if values else None
+    if told is not None and told.example is None:
+        verb = "has" if told.left == 0 else "was found that has"
+        rules = [rule_text(space, rule) for rule in told.against]
+        raise DesignError(f"no legal design {verb} these values", hint="; ".join(rules))
+    return narrowed(space, values)

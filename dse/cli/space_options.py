@@ -1,0 +1,103 @@
+"""The options that the ``dse space`` commands share, and how they read a space."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from dse.cli.options import study_path
+
+
+class Told(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Listed(StrEnum):
+    """How designs are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+SpaceFile = Annotated[
+    str,
+    typer.Argument(
+        help="A space file, or library:spaces/... for a shipped one.", show_default=False
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        help="Only designs with this value, such as tp=8 or buffer='64 KiB'; repeat it.",
+        metavar="K=V",
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="The same seed gives the same designs.")
+]
+ToldOption = Annotated[Told, typer.Option("--format", help="table for people, json for machines.")]
+ListedOption = Annotated[
+    Listed, typer.Option("--format", help="table for people; json, csv for machines.")
+]
+
+
+def space_at(file: str, *, may_be_empty: bool = False) -> Any:
+    """The space that the file describes.
+
+    Args:
+        file: the path as the user gave it.
+        may_be_empty: a space without any legal design is no mistake.
+
+    Raises:
+        SpecError: the file is a study.
+        SpecErrors: with every mistake in the file.
+    """
+    from dse.errors import SpecError
+    from dse.schema.files import Files
+    from dse.schema.space import space_of
+
+    sys.set_int_max_str_digits(0)  # a count may well have more than Python's limit of 4,300
+    path, files = study_path(file), Files()
+    source = files.source(path)
+    if "study" in source.value:
+        hint = f"its space is {source.value.get('space')}"
+        raise SpecError("this is a study, and no space", where=source.place(["study"]), hint=hint)
+    return space_of(path, files, may_be_empty=may_be_empty)
+
+
+def title_of(file: str) -> dict[str, str]:
+    """The name and the description that the file gives its space."""
+    from dse.schema.files import Files
+
+    value = Files().source(study_path(file)).value
+    return {"name": str(value["space"]), "description": str(value.get("description") or "")}
+
+
+def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
+    """The part of the space that has these ``parameter=value`` words."""
+    from dse.cli.settings import settings
+    from dse.core.explain import narrowed
+
+    return narrowed(space, settings(pairs, space)) if pairs else space
+
+
+@contextmanager
+def until_closed() -> Iterator[None]:
+    """Lets a reader such as ``head`` close the output stream when it has seen enough."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:  # Python would complain once more when it flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,155 @@
+"""Designs as rows on the output stream: a table, JSON, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from rich.console import Console
+from rich.measure import Measurement
+
+from dse.cli.options import show_json
+from dse.cli.space_words import design_text, entries, value_text
+from dse.core.batch import Batch, Column
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.report.grid import Lane, table_of
+
+_BLOCK = 65_536
+_UNBOUNDED = 100_000
+
+Row = dict[str, Value]
+_T = TypeVar("_T")
+
+
+def plain_rows(space: Space, batch: Batch) -> Iterator[Row]:
+    """The designs as plain mappings, parameters in the order of the space."""
+    names = [parameter.name for parameter in space.parameters]
+    for row in zip(*(_cells(batch.columns[name], _same) for name in names), strict=True):
+        yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
+
+
+def changes(space: Space, design: Mapping[str, Value], near: Batch) -> list[str]:
+    """What each of the designs has other than the one: ``tp 2 -> 4, dp 8 -> 4``."""
+    told: list[list[str]] = [[] for _ in range(len(near))]
+    for parameter in space.parameters:
+        word = partial(value_text, unit=parameter.unit)
+        before = design.get(parameter.name)
+        old = "absent" if before is None else word(before)
+        for row, value in enumerate(_cells(near.columns[parameter.name], _same)):
+            if value != before or type(value) is not type(before):
+                new = "absent" if value is None else word(value)
+                told[row].append(f"{parameter.name} {old} -> {new}")
+    return [", ".join(words) for words in told]
+
+
+def show_rows(space: Space, batch: Batch, output: str) -> None:
+    """Print the designs: as a table, a JSON list, or CSV."""
+    if output == "json":
+        show_json(list(plain_rows(space, batch)))
+    elif output == "csv":
+        _write_csv(space, [batch])
+    else:
+        _print_table(space, list(plain_rows(space, batch)))
+
+
+def stream(space: Space, limit: int | None, output: str) -> None:
+    """Print all designs, or the first ``limit``, a block at a time.
+
+    Raises:
+        DesignError: the space cannot be enumerated.
+    """
+    batches = _first(space, limit)
+    if output == "csv":
+        _write_csv(space, batches)
+        return
+    known = entries(space)
+    for batch in batches:
+        if output == "json":
+            sys.stdout.writelines(_json_lines(space, batch))
+        else:
+            rows = plain_rows(space, batch)
+            sys.stdout.writelines(f"{design_text(known, row)}\n" for row in rows)
+
+
+def _json_lines(space: Space, batch: Batch) -> Iterator[str]:
+    """One object a line; each value of a domain is encoded once."""
+    columns = []
+    for parameter in space.parameters:
+        key = json.dumps(parameter.name)
+        pair = partial(_pair, key)
+        columns.append(_cells(batch.columns[parameter.name], pair))
+    for row in zip(*columns, strict=True):
+        yield f"{{{', '.join(filter(None, row))}}}\n"
+
+
+def _pair(key: str, value: Value) -> str:
+    return f"{key}: {json.dumps(value)}"
+
+
+def _first(space: Space, limit: int | None) -> Iterator[Batch]:
+    left = limit
+    for batch in space.enumerate(min(limit or _BLOCK, _BLOCK)):
+        if left is None:
+            yield batch
+            continue
+        yield batch if len(batch) <= left else batch.take(np.arange(left))
+        left -= len(batch)
+        if left <= 0:
+            return
+
+
+def _write_csv(space: Space, batches: Iterable[Batch]) -> None:
+    """A header of names, then a line for each design; an inactive parameter is an empty field."""
+    names = [parameter.name for parameter in space.parameters]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    for batch in batches:
+        columns = [_cells(batch.columns[name], _field) for name in names]
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _field(value: Value) -> Value:
+    return ("true" if value else "false") if isinstance(value, bool) else value
+
+
+def _same(value: Value) -> Value:
+    return value
+
+
+def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
+    """A cell for each row of the column; ``None`` where the parameter is absent."""
+    if column.codes is not None:
+        known = [*map(cell, column.domain), None]
+        return [known[code] for code in column.codes.tolist()]
+    cells: list[_T | None] = [cell(value) for value in column.values.tolist()]
+    if column.absent is not None:
+        for row in np.flatnonzero(column.absent).tolist():
+            cells[row] = None
+    return cells
+
+
+def _print_table(space: Space, rows: Sequence[Row]) -> None:
+    """A line for each design if that fits the terminal, else a column for each, else pairs."""
+    console, known = Console(), entries(space)
+    upright = [
+        Lane(heading=e.name, cells=[e.text(row) for row in rows], right=e.is_number) for e in known
+    ]
+    flat = [Lane(heading="parameter", cells=[entry.name for entry in known])]
+    flat += [
+        Lane(heading=str(place), cells=[entry.text(row) for entry in known], right=True)
+        for place, row in enumerate(rows, 1)
+    ]
+    roomy = console.options.update(max_width=_UNBOUNDED, width=_UNBOUNDED)
+    for lanes in (upright, flat):
+        table = table_of(lanes)
+        if Measurement.get(console, roomy, table).maximum <= console.width:
+            console.print(table)
+            return
+    for row in rows:
+        console.print(design_text(known, row), markup=False, highlight=False, soft_wrap=True)

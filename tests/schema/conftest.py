@@ -1,0 +1,35 @@
+"""Spaces from texts: ``read`` gives the space, ``told`` what its mistakes are answered with."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dse.core.space import Space
+from dse.errors import SpecError, SpecErrors
+from dse.schema.files import Files
+from dse.schema.space import space_of
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Space]:
+    def space(text: str, **others: str) -> Space:
+        for name, content in others.items():
+            stem, _, kind = name.rpartition("_")
+            file = f"{stem}.csv" if kind == "csv" else f"{name}.yaml"
+            (tmp_path / file).write_text(content)
+        path = tmp_path / "main.yaml"
+        path.write_text(text)
+        return space_of(path, Files())
+
+    return space
+
+
+@pytest.fixture
+def told(read: Callable[..., Space]) -> Callable[..., str]:
+    def mistakes(text: str, **others: str) -> str:
+        with pytest.raises((SpecError, SpecErrors)) as caught:
+            read(text, **others)
+        return str(caught.value)
+
+    return mistakes
