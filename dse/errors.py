@@ -67,13 +67,19 @@ class EvaluationError(DseError):
     """Raised by an evaluator: the design could not be measured; the problem is the reason."""
 
 
+_COMPARED = 2_000
+_SHOWN = 30
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint that names the valid name closest to ``name``, or all of them."""
+    """A hint that names the valid name closest to ``name``, or all of them; of many, the first."""
     names = sorted(valid)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = names if len(names) <= _COMPARED else [n for n in names if n[:2] == name[:2]]
+    close = difflib.get_close_matches(name[:200], near[:_COMPARED], n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"valid: {', '.join(names)}" if names else "there is none"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"valid: {', '.join(names[:_SHOWN])}{more}" if names else "there is none"
 
 
 def _rebuilt(kind: type[DseError], problem: str, where: str, hint: str) -> DseError:

@@ -17,6 +17,10 @@ from dse.errors import SpecError
 
 _POWER = re.compile(r"(?<=[A-Za-zµΩ])\^?(-?\d)(?!\w)")
 _QUANTITY = re.compile(r"^\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*)$")
+_RUNAWAY = re.compile(r"\d{3}|[\d)]\s*(\*\*|\^)")
+"""A power of a number, or of a power: ``9**9**9`` is no unit, and would take minutes to refuse."""
+
+_LONGEST = 60
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _DERIVED = ("J", "W", "V", "Hz")
 """Coherent units that are shown by their own name and not by kilograms, metres and seconds."""
@@ -37,7 +41,7 @@ def unit(text: str) -> pint.Unit:
     """
     words = _POWER.sub(r"**\1", text.replace("$", "dollar").replace("%", "percent"))
     try:
-        if len(text) > 60:
+        if len(text) > _LONGEST or _RUNAWAY.search(text):
             raise ValueError(text)
         return registry().parse_units(words)
     except Exception as error:
@@ -52,9 +56,15 @@ def factor(text: str) -> float:
     """How many coherent units one of this unit is.
 
     Raises:
-        SpecError: there is no such unit.
+        SpecError: there is no such unit, or it is too large or too small for a number.
     """
-    return float((1.0 * unit(text)).to_root_units().magnitude)
+    try:
+        size = float((1.0 * unit(text)).to_root_units().magnitude)
+    except OverflowError:
+        size = math.inf
+    if not 0 < size < math.inf:
+        raise SpecError(f"the unit {text!r} is beyond what a number can hold")
+    return size
 
 
 @cache
@@ -97,7 +107,7 @@ def short(of: object) -> str:
 
 def quantity(text: str) -> tuple[float, str] | None:
     """The number and the unit of a text such as ``64 KiB``; ``None`` if it is not of that form."""
-    found = _QUANTITY.match(text)
+    found = _QUANTITY.match(text) if len(text) <= _LONGEST else None
     if found is None or not found.group(2):
         return None
     return float(found.group(1).replace("_", "")), found.group(2).strip()

@@ -1,20 +1,20 @@
-"""From a parameter's YAML to the parameter: numbers with units, generated lists, checks."""
+"""From a scalar domain's YAML to the parameter: numbers with units, and checks."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from dse import units
-from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
-from dse.errors import SpecError, nearest
-from dse.schema.models import ParameterSpec, Quantity
+from dse.core.expression import folded
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
+from dse.errors import SpecError
+from dse.schema.models import Quantity, Scalar
+from dse.schema.space_models import DomainSpec
 
 MAX_VALUES = 100_000
-
-_CALL = re.compile(r"^\s*([a-z]\w*)\((.*)\)\s*$", re.DOTALL)
 
 Number = int | float
 
@@ -27,36 +27,66 @@ class Amount:
     unit: str
 
 
-def parameter_of(
-    name: str, spec: ParameterSpec, numbers: Callable[[str], Sequence[Number]]
-) -> Parameter:
-    """The parameter that the file describes.
+class Reader(Protocol):
+    """What a file's words mean where it stands."""
 
-    Args:
-        name: the parameter's name in its space.
-        spec: the checked YAML.
-        numbers: the values of another numeric parameter, for ``divisors(other)``.
+    def amount(self, text: Quantity, unit: str = "") -> Amount:
+        """The number that a text says, in coherent units; a bare one is in ``unit``."""
+        ...
+
+    def word(self, value: Scalar) -> Scalar:
+        """The value that a word of a choice says."""
+        ...
+
+    def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:
+        """The numbers that a generator such as ``pow2(1 .. 64)`` makes, and their unit."""
+        ...
+
+
+def parameter_of(name: str, spec: DomainSpec, reader: Reader) -> Parameter:
+    """The parameter that the file describes.
 
     Raises:
         SpecError: the domain is empty, backwards, or mixes units.
     """
+    unit = spec.unit or ""
     if spec.boolean is not None:
         return Choice(name=name, values=(False, True))
     if spec.choice is not None:
-        return _choice(name, spec)
+        return _choice(name, [reader.word(value) for value in spec.choice], unit)
     if spec.ordinal is not None:
-        values, unit = _ordinal(spec, numbers)
-        return Ordinal(name=name, values=values, unit=unit)
-    bounds = spec.real if spec.real is not None else spec.integer
-    assert bounds is not None
-    (low, high), unit = amounts(bounds, spec.unit)
-    if low > high:
-        raise SpecError(f"the range goes backwards: {bounds[0]} .. {bounds[1]}")
-    if spec.scale == "log" and low <= 0:
-        raise SpecError(f"a log scale needs bounds above zero, this starts at {bounds[0]}")
+        values, told = _listed(spec.ordinal, unit, reader)
+        return ordinal_of(name, values, told, spec.scale or "linear")
     if spec.real is not None:
-        return Real(name=name, low=float(low), high=float(high), unit=unit, scale=spec.scale)
-    return _integer(name, spec, (low, high), unit)
+        return _real(name, spec.real, unit, spec.scale or "linear", reader)
+    assert spec.integer is not None
+    return _integer(name, spec, reader)
+
+
+def ordinal_of(
+    name: str, values: Sequence[Number], unit: str = "", scale: Scale = "linear"
+) -> Ordinal:
+    """The ordinal parameter of these coherent values, all of one kind of number.
+
+    Raises:
+        SpecError: there is none, or one stands twice.
+    """
+    if not values:
+        raise SpecError("the domain is empty")
+    if len(values) > MAX_VALUES:
+        raise SpecError(f"more than {MAX_VALUES} values")
+    if len(set(values)) < len(values):
+        raise SpecError("a value stands twice in the list")
+    if scale == "log" and (values[0] <= 0 or list(values) != sorted(values)):
+        raise SpecError(f"a log scale needs ascending values above zero, not {values[0]} first")
+    return Ordinal(name=name, values=uniform(values), unit=unit, scale=scale)
+
+
+def uniform(values: Sequence[Number]) -> tuple[Number, ...]:
+    """All as floats where one is, so that a value has one key however it is written."""
+    if any(isinstance(value, float) for value in values):
+        return tuple(float(value) for value in values)
+    return tuple(values)
 
 
 def amount(text: Quantity, unit: str = "") -> Amount:
@@ -65,166 +95,53 @@ def amount(text: Quantity, unit: str = "") -> Amount:
     Raises:
         SpecError: it is no number, or its unit does not exist or does not fit ``unit``.
     """
+    value: Number
     if isinstance(text, str):
         found = units.quantity(text)
         if found is None:
-            raise SpecError(f"{text!r} is no number", hint="write it like 64 or '64 KiB'")
+            raise SpecError(f"{text[:60]!r} is no number", hint="write it like 64 or '64 KiB'")
         value, told = found
         if unit and not units.same_dimension(told, unit):
             raise SpecError(f"{text!r} is no quantity in {unit}", hint=f"use a unit such as {unit}")
+    elif isinstance(text, bool):
+        raise SpecError(f"{str(text).lower()} is no number")
     else:
         value, told = text, unit
-    found_value = value * units.factor(told)
-    if not math.isfinite(found_value):
-        raise SpecError(f"{text!r} is no finite number")
-    return Amount(_whole(found_value), units.coherent(told))
+    factor = units.factor(told)
+    try:
+        found_value = folded(value, factor)
+    except SpecError as error:
+        raise SpecError(f"{str(text)[:60]!r} is no finite number") from error
+    return Amount(plain(found_value), units.coherent(told))
 
 
-def amounts(texts: Sequence[Quantity], unit: str = "") -> tuple[list[Number], str]:
+def amounts(
+    texts: Sequence[Quantity], unit: str = "", reader: Reader | None = None
+) -> tuple[list[Number], str]:
     """Numbers from YAML that share one unit.
 
     Raises:
         SpecError: they do not.
     """
-    found = [amount(text, unit) for text in texts]
+    found = [amount(text, unit) if reader is None else reader.amount(text, unit) for text in texts]
     for text, one in zip(texts, found, strict=True):
         if one.unit != found[0].unit:
             raise SpecError(
                 f"{texts[0]!r} and {text!r} are not in one unit", hint="give each its unit"
             )
-    return [one.value for one in found], found[0].unit if found else ""
+    return [one.value for one in found], found[0].unit if found else units.coherent(unit)
 
 
-def _choice(name: str, spec: ParameterSpec) -> Choice:
-    values = tuple(spec.choice or ())
-    unit = spec.unit
-    if unit and any(isinstance(value, bool | str) for value in values):
-        raise SpecError(f"words have no unit, but this says {unit!r}", hint="leave 'unit' out")
-    if unit:
-        numbers, unit = amounts(values, unit)
-        values = tuple(numbers)
-    if not values:
-        raise SpecError("there is nothing to choose from")
-    twice = next((v for place, v in enumerate(values) if _holds(values[:place], v)), None)
-    if twice is not None:
-        raise SpecError(f"{twice!r} stands twice in the list")
-    return Choice(name=name, values=values, unit=unit)
-
-
-def _holds(values: Sequence[object], value: object) -> bool:
-    return any(v == value and type(v) is type(value) for v in values)
-
-
-def _integer(name: str, spec: ParameterSpec, bounds: tuple[Number, Number], unit: str) -> Integer:
-    low, high = bounds
-    if low != int(low) or high != int(high):
-        raise SpecError(f"an integer parameter needs whole bounds, not {low} .. {high}")
-    step = spec.step or 1
-    if (int(high) - int(low)) // step + 1 > MAX_VALUES:
-        raise SpecError(
-            f"more than {MAX_VALUES} values", hint="give a 'step', or use 'real' or 'pow2(a .. b)'"
-        )
-    top = int(low) + (int(high) - int(low)) // step * step
-    return Integer(name=name, low=int(low), high=top, step=step, unit=unit, scale=spec.scale)
-
-
-def _ordinal(
-    spec: ParameterSpec, numbers: Callable[[str], Sequence[Number]]
-) -> tuple[tuple[Number, ...], str]:
-    if isinstance(spec.ordinal, str):
-        values, unit = _generated(spec.ordinal, spec.unit, numbers)
-    else:
-        values, unit = amounts(spec.ordinal or (), spec.unit)
-    if not values:
-        raise SpecError("the domain is empty")
-    if len(set(values)) < len(values):
-        raise SpecError("a value stands twice in the list")
-    if any(isinstance(value, float) for value in values):  # one kind of number, so one key
-        values = [float(value) for value in values]
-    return tuple(values), unit
-
-
-def divided(spec: ParameterSpec) -> str | None:
-    """The parameter whose divisors the domain is, if it is so generated."""
-    found = _CALL.match(spec.ordinal) if isinstance(spec.ordinal, str) else None
-    return found.group(2).strip() if found and found.group(1) == "divisors" else None
-
-
-def _generated(
-    text: str, unit: str, numbers: Callable[[str], Sequence[Number]]
-) -> tuple[list[Number], str]:
-    found = _CALL.match(text)
-    if found is None or found.group(1) not in _GENERATORS:
-        name = found.group(1) if found else text
-        raise SpecError(
-            f"{text!r} generates no list",
-            hint=nearest(name, _GENERATORS)
-            + " (pow2(1 .. 64), multiples(8, 8 .. 64), divisors(other))",
-        )
-    if found.group(1) == "divisors":
-        whole = {int(n) for n in numbers(found.group(2).strip()) if n == int(n) and n > 0}
-        return sorted({d for n in whole for d in _divisors(n)}), ""
-    return _GENERATORS[found.group(1)](found.group(2), unit)
-
-
-def _divisors(number: int) -> set[int]:
-    low = {d for d in range(1, int(number**0.5) + 1) if number % d == 0}
-    return low | {number // d for d in low}
-
-
-def _pow2(arguments: str, unit: str) -> tuple[list[Number], str]:
-    (low, high), told = amounts(_range(arguments), unit)
-    if low <= 0:
-        raise SpecError(f"powers of two start above zero, not at {low}")
-    exponents = range(-64, 65)
-    return [_whole(2.0**e) for e in exponents if low <= 2.0**e <= high], told
-
-
-def _multiples(arguments: str, unit: str) -> tuple[list[Number], str]:
-    step_text, comma, rest = arguments.partition(",")
-    if not comma:
-        raise SpecError(f"multiples({arguments}) needs a step", hint="multiples(64, 64 .. 4096)")
-    (step, low, high), told = amounts([literal(step_text), *_range(rest)], unit)
-    if step <= 0:
-        raise SpecError(f"the step must be above zero, not {step}")
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    if last - first > MAX_VALUES:
-        raise SpecError(f"more than {MAX_VALUES} values")
-    return [_rounded(step * k) for k in range(first, last + 1)], told
-
-
-def _stepped(arguments: str, unit: str) -> tuple[list[Number], str]:
-    ends, _, step_text = arguments.partition(",")
-    (low, high, step), told = amounts([*_range(ends), literal(step_text or "1")], unit)
-    if step <= 0 or (high - low) / step > MAX_VALUES:
-        raise SpecError(f"range({arguments}) has no step, or more than {MAX_VALUES} values")
-    count = int((high - low) / step + 1e-9) + 1
-    return [_rounded(low + k * step) for k in range(count)], told
-
-
-def _rounded(value: Number) -> Number:
-    """The number without the dust of its last binary digits: 0.3, not 0.30000000000000004."""
-    return _whole(float(f"{value:.12g}"))
-
-
-_GENERATORS: Mapping[str, Callable[[str, str], tuple[list[Number], str]]] = {
-    "pow2": _pow2,
-    "multiples": _multiples,
-    "range": _stepped,
-    "divisors": lambda _, unit: ([], unit),
-}
-
-
-def _range(text: str) -> list[Quantity]:
-    low, dots, high = text.partition("..")
-    if not dots:
-        raise SpecError(f"{text.strip()!r} is no range", hint="write it like 64 KiB .. 8 MiB")
-    return [literal(low), literal(high)]
+def whole_number(value: Number) -> int | None:
+    """The whole number that it is, if it is one."""
+    return int(value) if value == int(value) else None
 
 
 def literal(text: str) -> Quantity:
     """A bare number where the text is one, else the text."""
     words = text.strip()
+    if len(words) > 400:
+        return words
     try:
         return int(words)
     except ValueError:
@@ -235,9 +152,79 @@ def literal(text: str) -> Quantity:
         return words
 
 
-def _whole(value: Number) -> Number:
+def plain(value: Number) -> Number:
     """An integer where the number is one: 65536.0 bytes are 65536."""
     close = round(value)
     if abs(value) < 2**53 and abs(value - close) <= 1e-9 * max(abs(value), 1.0) and close != 0:
         return int(close)
     return 0 if value == 0 else value
+
+
+def _listed(
+    stated: list[Quantity] | str, unit: str, reader: Reader
+) -> tuple[Sequence[Number], str]:
+    if isinstance(stated, str):
+        return reader.generated(stated, unit)
+    return amounts(stated, unit, reader)
+
+
+def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
+    if unit and any(isinstance(value, bool | str) for value in values):
+        raise SpecError(f"words have no unit, but this says {unit!r}", hint="leave 'unit' out")
+    if unit:
+        values, unit = amounts(values, unit)
+    if not values:
+        raise SpecError("there is nothing to choose from")
+    if len(values) > MAX_VALUES:
+        raise SpecError(f"more than {MAX_VALUES} values")
+    seen = set[tuple[bool, Scalar]]()
+    for value in values:
+        key = (isinstance(value, bool), value)
+        if key in seen:
+            raise SpecError(f"{value!r} stands twice in the list")
+        seen.add(key)
+    return Choice(name=name, values=tuple(values), unit=unit)
+
+
+def _bounds(stated: Sequence[Quantity], unit: str, reader: Reader) -> tuple[Number, Number, str]:
+    (low, high), told = amounts(stated, unit, reader)
+    if low > high:
+        raise SpecError(f"the range goes backwards: {stated[0]} .. {stated[1]}")
+    return low, high, told
+
+
+def _real(name: str, stated: Sequence[Quantity], unit: str, scale: Scale, reader: Reader) -> Real:
+    low, high, told = _bounds(stated, unit, reader)
+    if scale == "log" and low <= 0:
+        raise SpecError(f"a log scale needs bounds above zero, this starts at {stated[0]}")
+    if not math.isfinite(float(high) - float(low)):
+        raise SpecError(f"the range {stated[0]} .. {stated[1]} is wider than a number can be")
+    return Real(name=name, low=float(low), high=float(high), unit=told, scale=scale)
+
+
+def _integer(name: str, spec: DomainSpec, reader: Reader) -> Integer:
+    assert spec.integer is not None
+    low, high, unit = _bounds(spec.integer, spec.unit or "", reader)
+    least, most = whole_number(low), whole_number(high)
+    if least is None or most is None:
+        raise SpecError(f"an integer parameter needs whole bounds, not {low} .. {high}")
+    step = _step(spec.step, unit, reader)
+    if spec.scale == "log" and least <= 0:
+        raise SpecError(f"a log scale needs bounds above zero, this starts at {spec.integer[0]}")
+    count = (most - least) // step
+    if count + 1 > MAX_VALUES:
+        hint = "give a 'step', or use 'real' or 'pow2(a .. b)'"
+        raise SpecError(f"more than {MAX_VALUES} values", hint=hint)
+    top = least + count * step
+    scale = spec.scale or "linear"
+    return Integer(name=name, low=least, high=top, step=step, unit=unit, scale=scale)
+
+
+def _step(stated: Quantity | None, unit: str, reader: Reader) -> int:
+    if stated is None:
+        return 1
+    found = reader.amount(stated, unit)
+    step = whole_number(found.value)
+    if step is None or step < 1 or found.unit != unit:
+        raise SpecError(f"'step' is a whole number above zero in the bounds' unit, not {stated!r}")
+    return step

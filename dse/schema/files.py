@@ -2,48 +2,93 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
 from dse.errors import SpecError, nearest
-from dse.schema.source import Source, read, shown
+from dse.schema.source import MAX_BYTES, Source, read, shown
 
 LIBRARY = "library:"
+
+MAX_TABLE_BYTES = 1 << 26
+"""A table of data may be larger than what a person writes, and is kept with the study too."""
+
+_PACKED = "base64:"
 
 
 @dataclass(slots=True)
 class Files:
     """Reads files and remembers the text of each, so that a study can be rebuilt without them.
 
-    ``kept`` holds the texts of a stored study; where it has a path the disk is not asked.
+    ``kept`` holds the texts of a stored study; where it has a path the disk is not asked. A file
+    that is no text, such as a Parquet table, is kept as base64.
     """
 
     kept: Mapping[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
     def source(self, path: Path, *, named_at: str = "") -> Source:
-        """The value of the file at ``path``.
+        """The value of the YAML file at ``path``.
 
         Raises:
             SpecError: the file cannot be read, or is no YAML of ours.
         """
+        return read(path, self._kept_or_read(path, named_at, MAX_BYTES))
+
+    def text(self, path: Path, *, named_at: str = "") -> str:
+        """The text of a table's file.
+
+        Raises:
+            SpecError: the file cannot be read, or is no text.
+        """
+        return self._kept_or_read(path, named_at, MAX_TABLE_BYTES)
+
+    def content(self, path: Path, *, named_at: str = "") -> bytes:
+        """The bytes of a table's file.
+
+        Raises:
+            SpecError: the file cannot be read.
+        """
+        packed = self.kept.get(str(path))
+        if packed is None:
+            packed = _PACKED + base64.b64encode(_bytes(path, named_at, MAX_TABLE_BYTES)).decode()
+        self.texts[str(path)] = packed
+        try:
+            return base64.b64decode(packed.removeprefix(_PACKED), validate=True)
+        except binascii.Error as error:
+            raise SpecError(f"what was kept of {shown(path)} is damaged", where=named_at) from error
+
+    def _kept_or_read(self, path: Path, named_at: str, most: int) -> str:
         text = self.kept.get(str(path))
         if text is None:
-            text = _text(path, named_at)
+            try:
+                text = _bytes(path, named_at, most).decode("utf-8-sig")
+            except UnicodeDecodeError as error:
+                raise SpecError("the file is not UTF-8 text", where=f"{shown(path)}:1") from error
         self.texts[str(path)] = text
-        return read(path, text)
+        return text
 
 
 def resolved(name: str, beside: Path) -> Path:
     """The path that a file's text means, seen from the file that says it.
 
     ``library:studies/quickstart.yaml`` is the shipped one, wherever the package is installed.
+
+    Raises:
+        SpecError: the text can name no file.
     """
+    if not name.strip() or "\0" in name:
+        raise SpecError(f"{name!r} names no file")
     if name.startswith(LIBRARY):
         return library() / name.removeprefix(LIBRARY)
-    return (beside.parent / name).resolve()
+    try:
+        return (beside.parent / name).resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise SpecError(f"{name[:60]!r} names no file: {error}") from error
 
 
 def library() -> Path:
@@ -53,17 +98,26 @@ def library() -> Path:
     return checkout if (checkout / "studies").is_dir() else package / "library"
 
 
-def _text(path: Path, named_at: str) -> str:
+def _bytes(path: Path, named_at: str, most: int) -> bytes:
+    """What the file holds; a device, which would never end, is no file."""
     try:
-        return path.read_text(encoding="utf-8")
+        if path.exists() and not path.is_file():
+            raise SpecError(f"{shown(path)} is no file", where=named_at, hint=_beside(path))
+        if path.stat().st_size > most:
+            limit = f"{most >> 20} MiB" if most >= 1 << 21 else f"{most >> 10} KiB"
+            raise SpecError(f"the file is larger than {limit}", where=f"{shown(path)}:1")
+        return path.read_bytes()
     except FileNotFoundError as error:
-        beside = [p.name for p in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
-        raise SpecError(
-            f"there is no file {shown(path)}", where=named_at, hint=nearest(path.name, beside)
-        ) from error
-    except UnicodeDecodeError as error:
-        raise SpecError("the file is not UTF-8 text", where=shown(path)) from error
+        problem = f"there is no file {shown(path)}"
+        raise SpecError(problem, where=named_at, hint=_beside(path)) from error
     except OSError as error:
-        raise SpecError(
-            f"{shown(path)} cannot be read: {error.strerror}", where=named_at
-        ) from error
+        problem = f"{shown(path)} cannot be read: {error.strerror}"
+        raise SpecError(problem, where=named_at) from error
+
+
+def _beside(path: Path) -> str:
+    """The file of the same kind beside it whose name is closest."""
+    kinds = (path.suffix,) if path.suffix in (".csv", ".parquet") else (".yaml", ".yml")
+    folder = path.parent
+    names = [p.name for p in folder.iterdir() if p.suffix in kinds] if folder.is_dir() else []
+    return nearest(path.name, names)

@@ -1,8 +1,8 @@
-"""The shapes of the YAML files; what a key means stands beside it."""
+"""The shapes of the study file; what a key means stands beside it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -14,61 +14,21 @@ Quantity = int | float | str
 """A number, or a number with its unit: ``20``, ``64 KiB``."""
 
 
-class _Model(BaseModel):
+class Model(BaseModel):
+    """A mapping with these keys and no others."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
+    """An empty list where the file leaves the key empty."""
     return [] if value is None else value
 
 
-def _mapped(value: Any) -> Any:
-    return {} if value is None else value
+Rules = Annotated[list[str], BeforeValidator(listed)]
 
 
-Rules = Annotated[list[str], BeforeValidator(_listed)]
-
-
-class ParameterSpec(_Model):
-    """One parameter: exactly one domain, and when it is active."""
-
-    real: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
-    integer: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
-    ordinal: list[Quantity] | str | None = None
-    choice: list[Scalar] | None = None
-    boolean: Literal[True] | None = None
-    step: int | None = Field(default=None, ge=1)
-    scale: Literal["linear", "log"] = "linear"
-    unit: str = ""
-    when: str | None = None
-
-    @model_validator(mode="after")
-    def _one_domain(self) -> ParameterSpec:
-        given = [k for k in DOMAINS if getattr(self, k) is not None]
-        if len(given) != 1:
-            told = " and ".join(given) or "none"
-            raise ValueError(f"a parameter has one of {', '.join(DOMAINS)}; this has {told}")
-        if self.step is not None and self.integer is None:
-            raise ValueError("'step' goes with 'integer' only")
-        if self.scale == "log" and self.real is None and self.integer is None:
-            raise ValueError("'scale: log' goes with 'real' and 'integer' only")
-        return self
-
-
-DOMAINS = ("real", "integer", "ordinal", "choice", "boolean")
-
-
-class SpaceSpec(_Model):
-    """A space file."""
-
-    space: str = Field(min_length=1)
-    description: str = ""
-    include: Annotated[dict[str, str], BeforeValidator(_mapped)] = {}
-    parameters: Annotated[dict[str, ParameterSpec], BeforeValidator(_mapped)] = {}
-    constraints: Rules = []
-
-
-class ObjectiveSpec(_Model):
+class ObjectiveSpec(Model):
     """``minimize:`` or ``maximize:`` an expression over metrics."""
 
     minimize: str | None = None
@@ -103,7 +63,7 @@ def _plugin(value: Any) -> Any:
     return {"use": value} if isinstance(value, str) else value
 
 
-class BudgetSpec(_Model):
+class BudgetSpec(Model):
     """When to stop: whichever comes first."""
 
     measurements: int | None = Field(default=None, ge=1)
@@ -111,7 +71,7 @@ class BudgetSpec(_Model):
     time: Quantity | None = None
 
 
-class StudySpec(_Model):
+class StudySpec(Model):
     """A study file."""
 
     study: str = Field(min_length=1, max_length=200, pattern=f"^{NAME}$")

@@ -9,6 +9,9 @@ from typing import Any
 
 from dse import units
 from dse.core.design import Design
+from dse.core.difference import difference as space_difference
+from dse.core.fingerprint import outline
+from dse.core.lists import Listing
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice
@@ -20,13 +23,16 @@ from dse.pipeline import Bound, Pipeline
 from dse.protocols import Evaluator
 from dse.registry import check_options, load, options_of
 from dse.schema.binding import bound_of, check_formulas, evaluator_of
+from dse.schema.checked import model_of
 from dse.schema.domains import amount
 from dse.schema.files import Files, resolved
-from dse.schema.mistakes import Mistakes, model_of
+from dse.schema.mistakes import Mistakes
 from dse.schema.models import BudgetSpec, EvaluatorSpec, PluginSpec, StudySpec
 from dse.schema.question import limits_of, objective_of, reference_of
+from dse.schema.rules import units_of
 from dse.schema.source import Source
-from dse.schema.space import space_of, units_of
+from dse.schema.space import space_of
+from dse.schema.spelled import spelled
 
 AUTO = "auto"
 
@@ -64,6 +70,9 @@ class Plan:
     texts: Mapping[str, str] = field(repr=False)
 
 
+_TOLD_CHANGES = 3
+
+
 def plan_of(path: Path, *, kept: Mapping[str, str] | None = None, seed: int | None = None) -> Plan:
     """The plan of the study file at ``path``.
 
@@ -98,8 +107,9 @@ class _Builder:
         assert space is not None
         pipeline = self._pipeline(bound)
         known = {**units_of(space.parameters), **_metric_units(bound)}
-        objectives = self._objectives(known)
-        limits = self._limits(known)
+        lists = {name: one.listing for name, one in space.lists.items()}
+        objectives = self._objectives(known, lists)
+        limits = self._limits(known, lists)
         reference = self._guarded(
             ["reference"], lambda: reference_of(self.spec.reference, objectives)
         )
@@ -195,24 +205,26 @@ class _Builder:
     def _pipeline(self, bound: list[Bound]) -> Pipeline | None:
         return self._guarded(["evaluators"], lambda: Pipeline(bound))
 
-    def _objectives(self, known: Mapping[str, str]) -> list[Objective]:
+    def _objectives(
+        self, known: Mapping[str, str], lists: Mapping[str, Listing]
+    ) -> list[Objective]:
         found = []
         for place, one in enumerate(self.spec.objectives):
             goal: Goal = "minimize" if one.minimize is not None else "maximize"
             text = one.minimize if one.minimize is not None else one.maximize
             objective = self._guarded(
                 ["objectives", place],
-                lambda text=text, goal=goal: objective_of(text, goal, known),
+                lambda text=text, goal=goal: objective_of(text, goal, known, lists),
             )
             found += [objective] if objective is not None else []
         return found
 
-    def _limits(self, known: Mapping[str, str]) -> list[Limit]:
+    def _limits(self, known: Mapping[str, str], lists: Mapping[str, Listing]) -> list[Limit]:
         found: list[Limit] = []
         for place, text in enumerate(self.spec.constraints):
             limits = self._guarded(
                 ["constraints", place],
-                lambda text=text: list(limits_of(text, known)),
+                lambda text=text: list(limits_of(text, known, lists)),
             )
             found += limits or []
         return found
@@ -249,7 +261,8 @@ class _Builder:
 
     def _identity(self, problem: Problem, bound: list[Bound]) -> dict[str, Any]:
         return {
-            "space": _space_identity(problem.space),
+            "space": outline(problem.space),
+            "order of parameters": [p.name for p in problem.space.parameters],
             "evaluators": {
                 one.name: {
                     "use": self.spec.evaluators[one.name].use,
@@ -307,17 +320,16 @@ def _budget(spec: BudgetSpec) -> Budget:
     return Budget(measurements=spec.measurements, trials=spec.trials, time_s=time_s)
 
 
-def _space_identity(space: Space) -> dict[str, Any]:
-    return {
-        "parameters": [repr(p) for p in space.parameters],
-        "conditions": {name: rule.text for name, rule in sorted(space.conditions.items())},
-        "constraints": [rule.text for rule in space.constraints],
-    }
-
-
 def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The first part in which two identities differ, in words; empty if they are equal."""
-    for part in sorted(stored.keys() | now.keys()):
+    """The first part in which two identities differ, in words; empty if they are equal.
+
+    The space comes first, in sentences; how its files are laid out makes no difference.
+    """
+    changes = space_difference(stored["space"], now["space"], spelled)
+    if changes:
+        more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""
+        return "space: " + "; ".join(changes[:_TOLD_CHANGES]) + more
+    for part in sorted((stored.keys() | now.keys()) - {"space"}):
         before, after = stored.get(part), now.get(part)
         if before == after:
             continue

@@ -1,0 +1,200 @@
+"""A file's value as a checked model; every misfit told with its line and a mend, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dse.errors import DseError, SpecError, SpecErrors, nearest
+from dse.schema.mistakes import Mistakes
+from dse.schema.source import Path_, Source
+
+_M = TypeVar("_M", bound=BaseModel)
+
+_TYPES: Mapping[str, str] = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "a text",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_BOUNDS: Mapping[str, tuple[str, str]] = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+
+
+def model_of(kind: type[_M], source: Source) -> _M:
+    """The source as a checked model.
+
+    Raises:
+        SpecErrors: with every mistake in the file.
+    """
+    try:
+        return kind.model_validate(source.value)
+    except ValidationError as error:
+        raise SpecErrors(_told(error, kind, source)) from error
+
+
+def mended(
+    kind: type[_M], source: Source, mistakes: Mistakes
+) -> tuple[_M | None, frozenset[Path_]]:
+    """The model of what fits, and the paths of what does not and was left out.
+
+    So a misspelt key in one parameter hides no mistake in the next.
+    """
+    value, lost = source.value, set[Path_]()
+    for _ in range(2):
+        try:
+            return kind.model_validate(value), frozenset(lost)
+        except ValidationError as error:
+            for one in _told(error, kind, source):
+                mistakes.add(one)
+            paths = {_part_of(one["loc"], source) for one in error.errors()}
+            if () in paths:
+                return None, frozenset(paths)
+            lost |= paths
+            value = _without(value, paths)
+    return None, frozenset(lost)
+
+
+def _part_of(loc: tuple[str | int, ...], source: Source) -> Path_:
+    """The section, or the entry of a section, that a finding is in."""
+    path = tuple(_path(loc, source))
+    sectioned = bool(path) and isinstance(source.value.get(path[0]), dict)
+    return path[: 2 if sectioned else 1]
+
+
+def _without(value: Mapping[str, Any], paths: Iterable[Path_]) -> dict[str, Any]:
+    kept = dict(value)
+    for path in sorted(paths, key=len):
+        if len(path) == 1:
+            kept.pop(str(path[0]), None)
+        elif path[0] in kept:
+            section = kept[str(path[0])]
+            kept[str(path[0])] = {k: v for k, v in section.items() if k != path[1]}
+    return kept
+
+
+def _told(error: ValidationError, kind: type[BaseModel], source: Source) -> list[DseError]:
+    """One mistake for each place; of a union, what its closest member says."""
+    found: dict[Path_, list[Any]] = {}
+    for one in error.errors():
+        found.setdefault(tuple(_path(one["loc"], source)), []).append(one)
+    told: list[DseError] = []
+    for path, ones in found.items():
+        deeper = any(len(other) > len(path) and other[: len(path)] == path for other in found)
+        if deeper and all(one["type"] in _TYPES for one in ones):
+            continue
+        misfits = [one for one in ones if one["type"] in _TYPES]
+        others = [one for one in ones if one["type"] not in _TYPES]
+        pairs = [_words(one, kind) for one in others]
+        if misfits and not others:
+            pairs.append(_misfit(path, misfits))
+        where = source.place(path)
+        told += [SpecError(problem, where=where, hint=hint) for problem, hint in pairs]
+    return told
+
+
+def _path(loc: tuple[str | int, ...], source: Source) -> list[str | int]:
+    """The part of pydantic's path that the file has; pydantic adds names of union members."""
+    value, path = source.value, list[str | int]()
+    for part in loc:
+        inside = isinstance(value, dict) and part in value
+        listed = isinstance(value, list) and isinstance(part, int) and part < len(value)
+        if inside or listed:
+            value = value[part]
+            path.append(part)
+    return path
+
+
+def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
+    found = ones[0]["input"]
+    hint = "write it in quotes if it is a word" if found is None and len(ones) > 1 else ""
+    return f"{_label(path)}: expected {_wanted(ones)}, found {_shown(found)}", hint
+
+
+def _wanted(ones: list[Any]) -> str:
+    words = list(dict.fromkeys(_TYPES[one["type"]] for one in ones))
+    if {"a text", "a number", "a whole number"} <= set(words):
+        rest = [word for word in words if word not in ("a text", "a number", "a whole number")]
+        scalar = (
+            "a number or a word" if "true or false" in words else "a number, or one with a unit"
+        )
+        words = [scalar, *(word for word in rest if word != "true or false")]
+    return " or ".join(words)
+
+
+def _words(one: Any, kind: type[BaseModel]) -> tuple[str, str]:
+    key, context = (one["loc"][-1] if one["loc"] else ""), one.get("ctx", {})
+    match one["type"]:
+        case "extra_forbidden":
+            return f"there is no key {key!r} here", nearest(str(key), _keys(kind, one["loc"][:-1]))
+        case "missing":
+            return f"the key {key!r} is missing", f"add '{key}: ...'"
+        case "value_error":
+            return str(context["error"]), ""
+        case "string_pattern_mismatch":
+            shown = f"{one['input'][:60]!r} is no name"
+            return shown, "letters, digits, '_', '-', '.' and spaces"
+        case "literal_error":
+            return f"{key} cannot be {_shown(one['input'])}", f"valid: {context['expected']}"
+        case "too_short" | "too_long" | "string_too_short" | "string_too_long":
+            return _length(key, one["type"], context), ""
+        case bound if bound in _BOUNDS:
+            words, limit = _BOUNDS[bound]
+            return f"{key} is {words} {context[limit]}, not {_shown(one['input'])}", ""
+        case _:
+            return f"{key} cannot be {_shown(one['input'])}", ""
+
+
+def _length(key: str | int, kind: str, context: Mapping[str, Any]) -> str:
+    short = kind.endswith("short")
+    limit = context["min_length" if short else "max_length"]
+    if short and limit == 1:
+        return f"{key} is empty"
+    what = "characters" if kind.startswith("string") else "entries"
+    return f"{key} needs at {'least' if short else 'most'} {limit} {what}"
+
+
+def _label(path: Path_) -> str:
+    """The last key of a path, with the place in its list: ``choice[0]``."""
+    words = [part for part in path if isinstance(part, str)]
+    inner = path[-1] if path and isinstance(path[-1], int) else None
+    name = words[-1] if words else "the file"
+    return name if inner is None else f"{name}[{inner}]"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "nothing" if value is None else repr(value)[:60]
+
+
+def _keys(kind: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
+    """The valid keys of the model at a path: the ones of the model whose field leads there."""
+    model: type[BaseModel] = kind
+    for part in loc:
+        field = model.model_fields.get(str(part))
+        if field is not None:
+            model = _model_in(field.annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = getattr(annotation, "__args__", ())
+    return next((found for arg in inner if (found := _model_in(arg))), None)

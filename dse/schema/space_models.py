@@ -1,0 +1,150 @@
+"""The shapes of the space file; what a key means stands beside it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from dse.schema.models import Model, Quantity, Scalar, listed
+
+SCALARS = ("real", "integer", "ordinal", "choice", "boolean")
+"""The domains of a parameter that is one value."""
+
+STRUCTURED = ("permutation", "subset", "partition", "simplex")
+"""The domains of a parameter that is several values, tied together."""
+
+_GOES_WITH = {
+    "each": SCALARS,
+    "step": ("integer", "simplex"),
+    "scale": ("real", "integer", "ordinal"),
+    "unit": ("real", "integer", "ordinal", "choice"),
+    "size": ("subset",),
+    "parts": ("partition",),
+}
+
+
+class DomainSpec(Model):
+    """What a scalar may be: exactly one of its kinds, and how its numbers are told."""
+
+    real: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
+    integer: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
+    ordinal: list[Quantity] | str | None = None
+    choice: list[Scalar] | None = None
+    boolean: bool | None = None
+    step: Quantity | None = None
+    scale: Literal["linear", "log"] | None = None
+    unit: str | None = None
+
+    @property
+    def kinds(self) -> list[str]:
+        """The domains that are given; a right spec has one."""
+        return [kind for kind in (*SCALARS, *STRUCTURED) if getattr(self, kind, None) is not None]
+
+    def check_companions(self) -> None:
+        """Nothing, if every other key goes with the domain. Raises ValueError if not."""
+        (kind,) = self.kinds
+        for key, partners in _GOES_WITH.items():
+            if getattr(self, key, None) is not None and kind not in partners:
+                told = ", ".join(repr(partner) for partner in partners)
+                raise ValueError(f"{key!r} goes with {told} only, not with {kind!r}")
+        if self.boolean is False:
+            raise ValueError("'boolean: false' says nothing; write 'boolean: true'")
+
+
+class ParameterSpec(DomainSpec):
+    """One parameter: exactly one domain, and when it is active."""
+
+    each: int | str | None = None
+    permutation: list[Scalar] | int | str | None = None
+    subset: list[Scalar] | int | str | None = None
+    size: int | list[int | str] | str | None = None
+    partition: int | str | None = None
+    parts: int | list[int | str] | str | None = None
+    simplex: list[Scalar] | int | str | None = None
+    when: str | None = None
+
+    @model_validator(mode="after")
+    def _one_domain(self) -> ParameterSpec:
+        if len(self.kinds) != 1:
+            told = " and ".join(self.kinds) or "none"
+            every = ", ".join((*SCALARS, *STRUCTURED))
+            raise ValueError(f"a parameter has one of {every}; this has {told}")
+        self.check_companions()
+        if self.partition is not None and self.parts is None:
+            raise ValueError("a partition needs 'parts': how many, or [least, most]")
+        return self
+
+
+class NarrowSpec(DomainSpec):
+    """A part of a domain: a list of its values, or a domain inside it."""
+
+    values: list[Scalar] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_part(self) -> NarrowSpec:
+        if self.values is None and len(self.kinds) != 1:
+            told = " and ".join(self.kinds) or "neither"
+            raise ValueError(f"'narrow' takes a list of values or one domain; this has {told}")
+        if self.values is None:
+            self.check_companions()
+        return self
+
+
+def _values(value: Any) -> Any:
+    return {"values": value} if isinstance(value, list) else value
+
+
+def _file(value: Any) -> Any:
+    return {"file": value} if isinstance(value, str) else value
+
+
+def _mapped(value: Any) -> Any:
+    return {} if value is None else value
+
+
+class IncludeSpec(Model):
+    """Another space file under a name, and what is settled about it here."""
+
+    file: str
+    given: Annotated[dict[str, Scalar], BeforeValidator(_mapped)] = Field(default={}, alias="with")
+    fix: Annotated[dict[str, Scalar], BeforeValidator(_mapped)] = Field(default={})
+    narrow: Annotated[
+        dict[str, Annotated[NarrowSpec, BeforeValidator(_values)]], BeforeValidator(_mapped)
+    ] = Field(default={})
+    rename: Annotated[dict[str, str], BeforeValidator(_mapped)] = Field(default={})
+
+
+class TableSpec(Model):
+    """Combinations that are allowed, or forbidden: columns, and rows here or in a file."""
+
+    allow: list[str] | None = Field(default=None, min_length=1)
+    forbid: list[str] | None = Field(default=None, min_length=1)
+    rows: list[list[Scalar | None]] | None = None
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> TableSpec:
+        if (self.allow is None) == (self.forbid is None):
+            raise ValueError("a table has either 'allow: [names]' or 'forbid: [names]'")
+        if (self.rows is None) == (self.file is None):
+            raise ValueError("a table has either 'rows: [[...], ...]' or 'file: rows.csv'")
+        return self
+
+
+class SpaceSpec(Model):
+    """A space file; ``data``, ``constraints`` and ``tables`` are checked entry by entry later."""
+
+    space: str = Field(default="", min_length=1)
+    description: str = ""
+    extends: str | None = None
+    drop: Annotated[list[str], BeforeValidator(listed)] = Field(default=[])
+    arguments: Annotated[dict[str, Scalar | None], BeforeValidator(_mapped)] = Field(default={})
+    data: Annotated[dict[str, Any], BeforeValidator(_mapped)] = Field(default={})
+    include: Annotated[
+        dict[str, Annotated[IncludeSpec, BeforeValidator(_file)]], BeforeValidator(_mapped)
+    ] = Field(default={})
+    parameters: Annotated[dict[str, ParameterSpec], BeforeValidator(_mapped)] = Field(default={})
+    table: str | None = None
+    constraints: Annotated[list[Any], BeforeValidator(listed)] = Field(default=[])
+    tables: Annotated[list[Any], BeforeValidator(listed)] = Field(default=[])
