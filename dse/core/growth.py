@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dse.core.batch import Column
 from dse.core.expression import Expression, Name, Node
+from dse.core.intervals import Interval, Intervals, span
 from dse.core.known import Known, coded, computed, distinct, keys, taken
 from dse.core.parameter import Finite
 from dse.core.residual import cares, folded, names_of, normal, whole_bound
@@ -53,11 +54,12 @@ class Layer:
 
 @dataclass(slots=True)
 class _Rule:
-    """What is left of one rule, and which rule of the group it came from."""
+    """What is left of one rule, which rule it came from, and where it can no longer be broken."""
 
     node: Node
     origin: int
     names: frozenset[str] = field(default_factory=frozenset)
+    kept: Mask | None = None
 
 
 def grown(
@@ -108,11 +110,20 @@ class _Growth:
         self.walks: dict[str, Walk] = {}
         self.origins: dict[str, int] = {}
         self._start_walks(parameters, frozenset(conditions))
+        self.spans = {p.name: span(p.values) for p in parameters if p.name not in conditions}
+        self.intervals = Intervals(self._interval)
+        self.touched: list[_Rule] = []
 
     def layer(self, parameter: Finite) -> Layer:
         """Set one more parameter."""
         source, code = self._edges(parameter)
         self._advance(parameter, source, code)
+        alive = self._decided()
+        if not alive.all():
+            rows = np.flatnonzero(alive)
+            source, code = source[rows], code[rows]
+            self.known = {name: taken(known, rows) for name, known in self.known.items()}
+            self.states = len(rows)
         target = self._merged(len(source))
         return Layer(source, code, target, self.states)
 
@@ -224,10 +235,37 @@ class _Growth:
         self.known[parameter.name] = Known(
             code.astype(np.int64), np.arange(len(parameter.values)), parameter.values
         )
-        for rule in [*self.rules, *self.conditions.values()]:
+        self.touched = [rule for rule in self.rules if parameter.name in rule.names]
+        for rule in [*self.touched, *self.conditions.values()]:
             if parameter.name in rule.names:
                 rule.node = folded(rule.node, frozenset(self.known), self.bounds, self._part)
                 rule.names = names_of(rule.node)
+
+    def _decided(self) -> Mask:
+        """The states that can still end well, by the bounds of the rules that were touched.
+
+        Where a rule can no longer be broken, what is known for it is forgotten.
+        """
+        alive = np.ones(self.states, dtype=bool)
+        for rule in self.touched:
+            told = self.intervals.fate(rule.node, self.states)
+            if told is not None:
+                alive &= ~told.broken
+                rule.kept = told.kept
+        for rule in self.touched:
+            if rule.kept is not None:
+                rule.kept = rule.kept[alive]
+        return alive
+
+    def _interval(self, name: str) -> Interval | None:
+        known = self.known.get(name)
+        if known is None:
+            return self.spans.get(name)
+        column = known.column()
+        if column.values.dtype.kind not in "biuf" or column.absent is not None:
+            return None
+        values = column.values.astype(np.float64)
+        return values, values
 
     def _part(self, node: Node) -> Node:
         """The name of a known part's value, which is computed when it is first met."""
@@ -270,7 +308,9 @@ class _Growth:
             return same if column.absent is None else same & ~column.absent
 
         for rule in [*self.rules, *self.conditions.values()]:
-            for name, mask in cares(rule.node, settled, everywhere).items():
+            open_ = everywhere if rule.kept is None else ~rule.kept
+            rule.kept = None
+            for name, mask in cares(rule.node, settled, open_).items():
                 found[name] = found[name] | mask if name in found else mask
         return {name: mask for name, mask in found.items() if name in names and not mask.all()}
 

@@ -14,11 +14,14 @@ from dse.core import component as component_of
 from dse.core import growth
 from dse.core.component import solved
 from dse.core.design import Design
+from dse.core.diagram import Diagram
 from dse.core.expression import Call, Compare, Expression, Listed, Name, Number
+from dse.core.growth import grown
 from dse.core.nearby import near, nearest, steps
 from dse.core.parameter import Choice, Ordinal
 from dse.core.parser import parse
 from dse.core.space import Space
+from dse.schema.space import space_from
 from dse.testing.strategies import spaces
 
 SEED = 11
@@ -230,3 +233,33 @@ def test_renaming_the_parameters_changes_nothing_else():
     assert [{new[name]: value for name, value in d.items()} for d in one] == [
         dict(d) for d in other
     ]
+
+
+def test_shares_in_steps_are_counted_as_stars_and_bars():
+    space = space_from({"space": "s", "parameters": {"mix": {"simplex": 40, "step": 0.02}}})
+    assert space.count() == math.comb(50 + 39, 39)
+
+
+def test_a_bound_that_no_sum_can_reach_leaves_nothing_at_once():
+    parameters = numbers("bits", 300, (2, 4, 8))
+    rule = total([p.name for p in parameters], [1] * 300, "<=", 500)
+    part = solved(parameters, {}, (rule,))
+    assert (part.count, part.diagram.edges) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "a + b + c <= 0.6",
+        "a + b + c >= 0.6",
+        "c + b + a == 0.6",
+        "a * b * c >= 0.006",
+        "a - b < 0.1",
+    ],
+)
+def test_a_threshold_that_is_hit_exactly_is_judged_alike_by_graph_and_by_rule(rule):
+    values = (0.1, 0.2, 0.3, 0.30000000000000004)
+    parameters = tuple(Ordinal(name=name, values=values) for name in "abc")
+    graph = Diagram(grown(parameters, {}, [parse(rule)]), range(3))
+    tried = solved(parameters, {}, [parse(rule)])
+    assert (graph.at(np.arange(graph.count)) == tried.table).all()
