@@ -53,7 +53,7 @@ def export(
     """
     space, title = space_at(file), title_of(file)
     if target is Target.YAML:
-        from dse.schema.written import written
+        from dse.schema.spaces.written import written
 
         _give(written(space, title["name"], title["description"]), output, [])
         return
@@ -86,7 +86,7 @@ def import_(
     """
     from dse.interchange import configspace, optuna
     from dse.schema.files import Files
-    from dse.schema.written import written
+    from dse.schema.spaces.written import written
 
     path = study_path(file)
     text = Files().text(path)
@@ -108,9 +108,9 @@ def diff(
 
     Example: dse space diff library:spaces/edge_codesign.yaml my_codesign.yaml
     """
-    from dse.core.difference import difference
-    from dse.core.fingerprint import fingerprint
-    from dse.schema.spelled import spelled
+    from dse.core.insight.difference import difference
+    from dse.core.insight.fingerprint import fingerprint
+    from dse.schema.spaces.spelled import spelled
 
     before, after = space_at(old), space_at(new)
     told = difference(before, after, spelled)

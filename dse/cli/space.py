@@ -13,7 +13,7 @@ def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Tol
 
     Example: dse space count library:spaces/edge_codesign.yaml --set chip.rows=16
     """
-    from dse.core.why import obstacle
+    from dse.core.insight.why import obstacle
 
     space = part_of(space_at(file), values)
     designs = space.count()

@@ -9,10 +9,10 @@ import numpy as np
 from dse.cli.space_words import rule_text
 from dse.core.batch import Batch, joined
 from dse.core.design import Design
-from dse.core.explain import drawn, narrowed
+from dse.core.insight.explain import drawn, narrowed
+from dse.core.insight.why import why
 from dse.core.space import Space
 from dse.core.values import Value
-from dse.core.why import why
 from dse.errors import DesignError
 
 MAX_SOBOL = 21_201

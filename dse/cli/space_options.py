@@ -88,7 +88,7 @@ def title_of(file: str) -> dict[str, str]:
 def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
     """The part of the space that has these ``parameter=value`` words."""
     from dse.cli.settings import settings
-    from dse.core.explain import narrowed
+    from dse.core.insight.explain import narrowed
 
     return narrowed(space, settings(pairs, space)) if pairs else space
 

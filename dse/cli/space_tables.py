@@ -10,11 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from dse.cli.space_words import Entry, big, counted, entries, short
-from dse.core.counts import Group
+from dse.core.insight.counts import Group
+from dse.core.insight.portions import DRAWS, Extent, Portion, Portions, Removal
+from dse.core.insight.why import obstacle
 from dse.core.parameter import describe
-from dse.core.portions import DRAWS, Extent, Portion, Portions, Removal
 from dse.core.space import Space
-from dse.core.why import obstacle
 from dse.report.grid import Lane, table_of
 
 _RARE = 1e-3

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dse.cli.space_words import counted, design_text, entries, rule_text, setting_text
-from dse.core.explain import Rule, narrowed
+from dse.core.insight.explain import Rule, narrowed
+from dse.core.insight.why import Why, obstacle, sides, why
 from dse.core.space import Space
 from dse.core.values import Value
-from dse.core.why import Why, obstacle, sides, why
 
 
 @dataclass(frozen=True, slots=True)

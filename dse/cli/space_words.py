@@ -9,7 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import assert_never
 
-from dse.core.explain import Rule
+from dse.core.insight.explain import Rule
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.space import Space
 from dse.core.structured import Each, Partition, Permutation, Simplex, Structured, Subset

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.component import Component
-from dse.core.growth import Codes
-from dse.core.nearby import near, nearest, steps
+from dse.core.solving.component import Component
+from dse.core.solving.growth import Codes
+from dse.core.solving.nearby import near, nearest, steps
 from dse.core.space import Space
 from dse.core.values import Floats, Mask
 

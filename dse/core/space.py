@@ -22,8 +22,8 @@ from dse.core.expression import (
     Text,
     Truth,
 )
-from dse.core.legal import Legal, compiled
 from dse.core.parameter import Parameter, Real, describe
+from dse.core.solving.legal import Legal, compiled
 from dse.core.values import Floats, Ints, Value
 from dse.errors import DesignError, nearest
 

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from dse.core.component import Component
 from dse.core.design import Design
 from dse.core.encoding import encoded
-from dse.core.growth import Codes
-from dse.core.nearby import nearest
 from dse.core.parameter import Choice, Finite, Real
 from dse.core.problem import Problem
+from dse.core.solving.component import Component
+from dse.core.solving.growth import Codes
+from dse.core.solving.nearby import nearest
 from dse.core.space import Space
 from dse.core.values import Floats
 from dse.optimizers.fresh import fresh, unseen

@@ -9,8 +9,8 @@ from typing import Any
 
 from dse import units
 from dse.core.design import Design
-from dse.core.difference import difference as space_difference
-from dse.core.fingerprint import outline
+from dse.core.insight.difference import difference as space_difference
+from dse.core.insight.fingerprint import outline
 from dse.core.lists import Listing
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
@@ -24,15 +24,15 @@ from dse.protocols import Evaluator
 from dse.registry import check_options, load, options_of
 from dse.schema.binding import bound_of, check_formulas, evaluator_of
 from dse.schema.checked import model_of
-from dse.schema.domains import amount
 from dse.schema.files import Files, resolved
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import BudgetSpec, EvaluatorSpec, PluginSpec, StudySpec
 from dse.schema.question import limits_of, objective_of, reference_of
-from dse.schema.rules import units_of
 from dse.schema.source import Source
 from dse.schema.space import space_of
-from dse.schema.spelled import spelled
+from dse.schema.spaces.domains import amount
+from dse.schema.spaces.rules import units_of
+from dse.schema.spaces.spelled import spelled
 
 AUTO = "auto"
 

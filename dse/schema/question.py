@@ -12,8 +12,8 @@ from dse.core.objective import Limit, Objective
 from dse.core.parser import parse
 from dse.dimensions import TEXT, in_coherent, unit_of
 from dse.errors import SpecError, nearest
-from dse.schema.domains import amount
 from dse.schema.models import Quantity
+from dse.schema.spaces.domains import amount
 
 _NO_LISTS: Mapping[str, Listing] = {}
 

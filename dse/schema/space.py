@@ -12,14 +12,14 @@ from dse.core.space import Space
 from dse.core.structured import Structured
 from dse.errors import DseError, SpecError
 from dse.schema.files import Files
-from dse.schema.fragment import Fragment, Fragments
 from dse.schema.mistakes import HiddenError
-from dse.schema.part import Part, Place
 from dse.schema.plain import source_of
-from dse.schema.rules import Rules
-from dse.schema.satisfiable import check_satisfiable
 from dse.schema.source import shown
-from dse.schema.whole import Whole
+from dse.schema.spaces.fragment import Fragment, Fragments
+from dse.schema.spaces.part import Part, Place
+from dse.schema.spaces.rules import Rules
+from dse.schema.spaces.satisfiable import check_satisfiable
+from dse.schema.spaces.whole import Whole
 
 
 def space_of(path: Path, files: Files, *, named_at: str = "", may_be_empty: bool = False) -> Space:
@@ -45,7 +45,7 @@ def space_from(value: Mapping[str, Any], *, beside: Path | None = None) -> Space
     """The space that a mapping of the shape of a space file describes.
 
     A rule that divides by zero for some combinations, or overflows, is decided there by the
-    numbers of IEEE 754 (:mod:`dse.schema.defined`); one that does so for all is a mistake.
+    numbers of IEEE 754 (:mod:`dse.schema.spaces.defined`); one that does so for all is a mistake.
 
     Args:
         value: what the YAML would say; numbers of numpy, tuples and paths are as good as theirs.

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from scipy.stats import chisquare
 
-from dse.core import component as component_of
-from dse.core import growth
-from dse.core.component import solved
 from dse.core.design import Design
-from dse.core.diagram import Diagram
 from dse.core.expression import Call, Compare, Expression, Listed, Name, Number
-from dse.core.growth import grown
-from dse.core.nearby import near, nearest, steps
 from dse.core.parameter import Choice, Ordinal
 from dse.core.parser import parse
+from dse.core.solving import component as component_of
+from dse.core.solving import growth
+from dse.core.solving.component import solved
+from dse.core.solving.diagram import Diagram
+from dse.core.solving.growth import grown
+from dse.core.solving.nearby import near, nearest, steps
 from dse.core.space import Space
 from dse.schema.space import space_from
 from dse.testing.strategies import spaces

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dse.core.difference import difference
 from dse.core.expression import Compare, Expression, Listed, Lookup, Name, Number
-from dse.core.fingerprint import fingerprint, outline
+from dse.core.insight.difference import difference
+from dse.core.insight.fingerprint import fingerprint, outline
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.parser import parse
 from dse.core.space import Space

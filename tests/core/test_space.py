@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from scipy.stats import chisquare
 
-from dse.core.component import solved
 from dse.core.design import Design
 from dse.core.parameter import Choice, Ordinal, Real
 from dse.core.parser import parse
+from dse.core.solving.component import solved
 from dse.core.space import Space
 from dse.errors import DesignError
 from dse.testing.strategies import spaces

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from dse.cli import exchange
-from dse.core.fingerprint import fingerprint
+from dse.core.insight.fingerprint import fingerprint
 from dse.errors import DseError, SpecError, StorageError
 from dse.schema.files import Files
 from dse.schema.space import space_of

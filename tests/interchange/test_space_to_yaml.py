@@ -19,7 +19,7 @@ from dse.core.expression import (
     Number,
     Text,
 )
-from dse.core.fingerprint import fingerprint, form
+from dse.core.insight.fingerprint import fingerprint, form
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.parser import parse
 from dse.core.space import Space
@@ -27,8 +27,8 @@ from dse.errors import SpecError
 from dse.schema import source
 from dse.schema.files import Files, library
 from dse.schema.space import space_from, space_of
-from dse.schema.written import mapping_of, written
-from dse.schema.yaml_text import yaml_text
+from dse.schema.spaces.written import mapping_of, written
+from dse.schema.spaces.yaml_text import yaml_text
 from dse.testing.strategies import spaces
 
 

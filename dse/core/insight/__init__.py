@@ -1,0 +1,1 @@
+"""What can be said of a space: why, how much, what changed."""

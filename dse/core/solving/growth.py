@@ -1,0 +1,334 @@
+"""Listing a group of coupled parameters one by one, with states of one future merged.
+
+A state is what the rules still need to know about the parameters set so far. Every parameter
+multiplies the states by its values, every rule is applied as soon as all that it reads is set, and
+states that agree in all that is still needed become one. What comes out is a layered graph whose
+paths are the legal combinations (:mod:`dse.core.solving.diagram`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.core.batch import Column
+from dse.core.expression import Expression, Name, Node
+from dse.core.parameter import Finite
+from dse.core.solving.intervals import Interval, Intervals, span
+from dse.core.solving.known import Known, coded, computed, distinct, keys, taken
+from dse.core.solving.residual import cares, folded, names_of, normal, whole_bound
+from dse.core.solving.walks import TableWalk, Walk, walk_of
+from dse.core.values import Ints, Mask
+
+MAX_EDGES = 4_000_000
+"""A group that needs more states times values than this at one parameter is not listed."""
+
+MAX_TOTAL = 24_000_000
+"""The same over all parameters: some gigabyte."""
+
+_CHUNK = 1_000_000
+
+Codes = NDArray[np.int32]
+
+
+class TooWideError(Exception):
+    """A group has too many states; ``rule`` is the place of the rule that makes most of them."""
+
+    def __init__(self, rule: int) -> None:
+        super().__init__(f"rule {rule}")
+        self.rule = rule
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The edges of one parameter: from a state, with a code, to a state of the next layer."""
+
+    source: Ints  # (e,), ascending
+    code: Codes  # (e,), ascending within a source; -1: inactive
+    target: Ints  # (e,)
+    states: int
+
+
+@dataclass(slots=True)
+class _Rule:
+    """What is left of one rule, which rule it came from, and where it can no longer be broken."""
+
+    node: Node
+    origin: int
+    names: frozenset[str] = field(default_factory=frozenset)
+    kept: Mask | None = None
+
+
+def grown(
+    parameters: Sequence[Finite],  # in the order in which they are to be set
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+) -> list[Layer]:
+    """The layers of the group, one per parameter.
+
+    Raises:
+        TooWideError: a layer has more than :data:`MAX_EDGES` edges, or all have more than
+            :data:`MAX_TOTAL`.
+    """
+    growth = _Growth(parameters, conditions, constraints)
+    if growth.hopeless:
+        none = np.zeros(0, dtype=np.int64)
+        return [Layer(none, none.astype(np.int32), none, 0) for _ in parameters]
+    layers, total = list[Layer](), 0
+    for parameter in parameters:
+        layers.append(growth.layer(parameter))
+        total += len(layers[-1].code)
+        if total > MAX_TOTAL:
+            raise TooWideError(growth.widest())
+    return layers
+
+
+class _Growth:
+    """The states after the parameters that were set so far."""
+
+    def __init__(
+        self,
+        parameters: Sequence[Finite],
+        conditions: Mapping[str, Expression],
+        constraints: Sequence[Expression],
+    ) -> None:
+        self.states = 1
+        self.known: dict[str, Known] = {}
+        self.bounds: dict[str, float] = _bounds(parameters)
+        self.parts: dict[Node, Name] = {}
+        self.rules = [
+            _Rule(node, origin, names_of(node))
+            for origin, rule in enumerate(constraints)
+            for node in normal(rule, self.bounds, frozenset(conditions))
+        ]
+        self.conditions = {
+            name: _Rule(rule.node, -1, rule.names) for name, rule in conditions.items()
+        }
+        self.walks: dict[str, Walk] = {}
+        self.origins: dict[str, int] = {}
+        self._start_walks(parameters, frozenset(conditions))
+        self.spans = {p.name: span(p.values) for p in parameters if p.name not in conditions}
+        self.intervals = Intervals(self._interval)
+        self.touched: list[_Rule] = []
+
+    def layer(self, parameter: Finite) -> Layer:
+        """Set one more parameter."""
+        source, code = self._edges(parameter)
+        self._advance(parameter, source, code)
+        alive = self._decided()
+        if not alive.all():
+            rows = np.flatnonzero(alive)
+            source, code = source[rows], code[rows]
+            self.known = {name: taken(known, rows) for name, known in self.known.items()}
+            self.states = len(rows)
+        target = self._merged(len(source))
+        return Layer(source, code, target, self.states)
+
+    def _start_walks(self, parameters: Sequence[Finite], optional: frozenset[str]) -> None:
+        """Follow the rules that can be followed, in place of waiting for all that they read."""
+        order = {parameter.name: turn for turn, parameter in enumerate(parameters)}
+        by_name = {parameter.name: parameter for parameter in parameters}
+        for rule in list(self.rules):
+            walk = walk_of(rule.node, order, by_name, optional)
+            if walk is not None:
+                name = f"@{len(self.walks)}"
+                self.walks[name] = walk
+                self.origins[name] = rule.origin
+                self.known[name] = Known(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+                self.rules.remove(rule)
+
+    @property
+    def hopeless(self) -> bool:
+        """True if a rule that reads no parameter does not hold."""
+        bare = [Expression("", rule.node) for rule in self.rules if not rule.names]
+        return not all(rule.holds({}, 1, unknown=True)[0] for rule in bare)
+
+    # -- which values a state allows ----------------------------------------------------------
+
+    def _edges(self, parameter: Finite) -> tuple[Ints, Codes]:
+        ready = [rule for rule in self.rules if self._completed_by(parameter.name, rule)]
+        walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
+        active = self._active(parameter.name)
+        sources, codes, total = list[Ints](), list[Codes](), 0
+        step = max(_CHUNK // (len(parameter.values) + 1), 1)
+        for start in range(0, max(self.states, 1), step):
+            states = np.arange(start, min(start + step, self.states))
+            source, code = self._tried(parameter, states, active, walks)
+            for rule in ready:
+                columns = self._columns(rule.names, parameter, source, code)
+                keep = Expression("", rule.node).holds(columns, len(source), unknown=True)
+                source, code = source[keep], code[keep]
+            total += len(source)
+            if total > MAX_EDGES:
+                raise TooWideError(self.widest())
+            sources.append(source)
+            codes.append(code)
+        self.rules = [rule for rule in self.rules if rule not in ready]
+        return np.concatenate(sources), np.concatenate(codes)
+
+    def _tried(
+        self, parameter: Finite, states: Ints, active: Mask, walks: Sequence[str]
+    ) -> tuple[Ints, Codes]:
+        """The values of some states: all of them, or those that a table goes on with."""
+        table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
+        if table is None:
+            source, code = _product(states, active[states], len(parameter.values))
+        else:
+            walk, known = self.walks[table], self.known[table]
+            assert isinstance(walk, TableWalk)
+            place, found = walk.expanded(known.values[known.codes[states]], parameter.name)
+            keep = active[states[place]] == (found >= 0)
+            source, code = states[place[keep]], found[keep].astype(np.int32)
+        for name in walks:
+            known = self.known[name]
+            raw = known.values[known.codes[source]]
+            _, fine = self.walks[name].advance(raw, parameter.name, code)
+            source, code = source[fine], code[fine]
+        return source, code
+
+    def _completed_by(self, parameter: str, rule: _Rule) -> bool:
+        return parameter in rule.names and rule.names <= self.known.keys() | {parameter}
+
+    def _active(self, name: str) -> Mask:
+        rule = self.conditions.pop(name, None)
+        if rule is None:
+            return np.ones(self.states, dtype=bool)
+        columns = {known: self.known[known].column() for known in rule.names}
+        return Expression("", rule.node).holds(columns, self.states, unknown=False)
+
+    def _columns(
+        self, names: frozenset[str], parameter: Finite, source: Ints, code: Codes
+    ) -> dict[str, Column]:
+        columns = {
+            name: taken(self.known[name], source).column() for name in names if name in self.known
+        }
+        if parameter.name in names:
+            columns[parameter.name] = Column.coded(parameter.values, code)
+        return columns
+
+    def widest(self) -> int:
+        """The rule that keeps most values apart: the one to give up first."""
+        weight = {rule.origin: 0.0 for rule in self.rules}
+        for rule in self.rules:
+            for name in rule.names & self.known.keys():
+                weight[rule.origin] += np.log2(1.0 + len(self.known[name].values))
+        weight |= {self.origins[name]: 0.0 for name in self.walks}
+        return max(weight, key=lambda origin: weight[origin], default=-1)
+
+    # -- what the next state has to know ------------------------------------------------------
+
+    def _advance(self, parameter: Finite, source: Ints, code: Codes) -> None:
+        """Every known value over the edges, with the new parameter folded into the rules."""
+        self.states = len(source)
+        self.known = {name: taken(known, source) for name, known in self.known.items()}
+        for name, walk in self.walks.items():
+            if parameter.name in walk.names:
+                known = self.known[name]
+                states, _ = walk.advance(known.values[known.codes], parameter.name, code)
+                self.known[name] = coded(Column(states))
+                if parameter.name == walk.names[-1]:
+                    del self.known[name]
+        self.walks = {name: walk for name, walk in self.walks.items() if name in self.known}
+        self.known[parameter.name] = Known(
+            code.astype(np.int64), np.arange(len(parameter.values)), parameter.values
+        )
+        self.touched = [rule for rule in self.rules if parameter.name in rule.names]
+        for rule in [*self.touched, *self.conditions.values()]:
+            if parameter.name in rule.names:
+                rule.node = folded(rule.node, frozenset(self.known), self.bounds, self._part)
+                rule.names = names_of(rule.node)
+
+    def _decided(self) -> Mask:
+        """The states that can still end well, by the bounds of the rules that were touched.
+
+        Where a rule can no longer be broken, what is known for it is forgotten.
+        """
+        alive = np.ones(self.states, dtype=bool)
+        for rule in self.touched:
+            told = self.intervals.fate(rule.node, self.states)
+            if told is not None:
+                alive &= ~told.broken
+                rule.kept = told.kept
+        for rule in self.touched:
+            if rule.kept is not None:
+                rule.kept = rule.kept[alive]
+        return alive
+
+    def _interval(self, name: str) -> Interval | None:
+        known = self.known.get(name)
+        if known is None:
+            return self.spans.get(name)
+        column = known.column()
+        if column.values.dtype.kind not in "biuf" or column.absent is not None:
+            return None
+        values = column.values.astype(np.float64)
+        return values, values
+
+    def _part(self, node: Node) -> Node:
+        """The name of a known part's value, which is computed when it is first met."""
+        if isinstance(node, Name):
+            return node
+        name = self.parts.get(node)
+        if name is None or name.name not in self.known:
+            name = Name(f"#{len(self.parts)}")
+            self.parts[node] = name
+            self.known[name.name] = computed(node, self.known, self.states)
+            bound = whole_bound(node, self.bounds)
+            if bound is not None:
+                self.bounds[name.name] = bound
+        return name
+
+    def _merged(self, size: int) -> Ints:
+        """States with one future made one; gives each edge its state."""
+        needed = [*self.rules, *self.conditions.values()]
+        read = frozenset(self.walks).union(*(rule.names for rule in needed))
+        names = sorted(self.known.keys() & read)
+        matter = self._matter(names, size)
+        for name in names:
+            if name in matter:
+                self.known[name].codes = np.where(matter[name], self.known[name].codes, -1)
+        _, first, target = distinct(*keys([self.known[name] for name in names], size))
+        self.known = {name: taken(self.known[name], first) for name in names}
+        self.states = len(first)
+        return target
+
+    def _matter(self, names: Sequence[str], size: int) -> dict[str, Mask]:
+        """Where a known value can still change the outcome, for those that cannot everywhere."""
+        everywhere = np.ones(size, dtype=bool)
+        found: dict[str, Mask] = {}
+
+        def settled(name: str, truth: bool) -> Mask:  # noqa: FBT001 - a truth, not a switch
+            if name not in self.known:
+                return ~everywhere
+            column = self.known[name].column()
+            same = column.values.astype(bool) == truth
+            return same if column.absent is None else same & ~column.absent
+
+        for rule in [*self.rules, *self.conditions.values()]:
+            open_ = everywhere if rule.kept is None else ~rule.kept
+            rule.kept = None
+            for name, mask in cares(rule.node, settled, open_).items():
+                found[name] = found[name] | mask if name in found else mask
+        return {name: mask for name, mask in found.items() if name in names and not mask.all()}
+
+
+def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
+    """Every value for the active states and none (-1) for the others, in the states' order."""
+    counts = np.where(active, size, 1)
+    source = np.repeat(states, counts)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    code = np.arange(len(source)) - first
+    code[np.repeat(~active, counts)] = -1
+    return source, code.astype(np.int32)
+
+
+def _bounds(parameters: Sequence[Finite]) -> dict[str, float]:
+    bounds: dict[str, float] = {}
+    for parameter in parameters:
+        whole = [abs(value) for value in parameter.values if isinstance(value, int)]
+        if len(whole) == len(parameter.values):
+            bounds[parameter.name] = float(max(whole))
+    return bounds

@@ -1,0 +1,137 @@
+"""Between which numbers a formula lies when only a part of its parameters is set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.expression import Binary, Call, Compare, Lookup, Name, Node, Number, Unary
+from dse.core.values import Floats, Mask, Value
+
+Interval = tuple[Floats | float, Floats | float]
+"""The least and the greatest value: in each state, or one number for all."""
+
+_MARGIN = 1e-9
+"""Fractions may round in another order than the rule's own: a near miss decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """In which states a rule can no longer hold, and in which it can no longer be broken."""
+
+    broken: Mask
+    kept: Mask
+
+
+class Intervals:
+    """The intervals of formulas over names.
+
+    Args:
+        of: the interval of a name; ``None`` for one that is no number, or can be absent.
+    """
+
+    def __init__(self, of: Callable[[str], Interval | None]) -> None:
+        self._of = of
+        self._lookups: dict[int, Interval | None] = {}
+
+    def fate(self, node: Node, size: int) -> Fate | None:
+        """What is decided of a comparison already; ``None`` where nothing can be told.
+
+        Args:
+            node: what is left of the rule.
+            size: how many states there are.
+        """
+        if not isinstance(node, Compare) or node.operators[0] not in ("<", "<=", ">", ">=", "=="):
+            return None
+        left, right = (self.interval(operand) for operand in node.operands)
+        if left is None or right is None:
+            return None
+        if node.operators[0] in (">", ">="):
+            left, right = right, left
+        with np.errstate(all="ignore"):
+            above, below = _surely_less(right, left), _surely_less(left, right)
+        equal = node.operators[0] == "=="
+        broken = above | below if equal else above
+        kept = np.zeros(1, dtype=bool) if equal else below
+        if not broken.any() and not kept.any():
+            return None
+        return Fate(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
+
+    def interval(self, node: Node) -> Interval | None:
+        """Between which numbers the tree lies; ``None`` where that cannot be told."""
+        match node:
+            case Number():
+                return float(node.value), float(node.value)
+            case Name():
+                return self._of(node.name)
+            case Lookup():
+                return self._looked_up(node)
+            case Unary(operator="-"):
+                inner = self.interval(node.operand)
+                return None if inner is None else (-inner[1], -inner[0])
+            case _:
+                return self._joined(node)
+
+    def _joined(self, node: Node) -> Interval | None:
+        match node:
+            case Call(function="sum") | Call(function="product"):
+                return self._over(node.arguments, _JOIN[node.function])
+            case Binary(operator="+" | "*"):
+                return self._over((node.left, node.right), _JOIN[node.operator])
+            case Binary(operator="-"):
+                return self._over((node.left, Unary("-", node.right)), _sum)
+            case _:
+                return None
+
+    def _over(
+        self, nodes: Sequence[Node], join: Callable[[Interval, Interval], Interval]
+    ) -> Interval | None:
+        total: Interval | None = None
+        for node in nodes:
+            one = self.interval(node)
+            if one is None:
+                return None
+            total = one if total is None else join(total, one)
+        return total
+
+    def _looked_up(self, node: Lookup) -> Interval | None:
+        place = id(node.entries)
+        if place not in self._lookups:
+            self._lookups[place] = span(tuple(value for _, value in node.entries))
+        return self._lookups[place]
+
+
+def span(values: Sequence[Value]) -> Interval | None:
+    """The least and the greatest of the values; ``None`` if one is no finite number."""
+    if not values or not all(isinstance(v, int | float) and math.isfinite(v) for v in values):
+        return None
+    return float(min(values)), float(max(values))
+
+
+def _sum(one: Interval, other: Interval) -> Interval:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _product(one: Interval, other: Interval) -> Interval:
+    first, *others = (a * b for a in one for b in other)
+    low = high = first
+    for corner in others:
+        low, high = np.minimum(low, corner), np.maximum(high, corner)
+    return low, high
+
+
+_JOIN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
+    "sum": _sum,
+    "+": _sum,
+    "product": _product,
+    "*": _product,
+}
+
+
+def _surely_less(one: Interval, other: Interval) -> Mask:
+    """Where the whole of one lies below the whole of the other, by more than rounding."""
+    high, low = one[1], other[0]
+    return np.atleast_1d(high + _MARGIN * (np.abs(high) + np.abs(low) + 1e-300) < low)

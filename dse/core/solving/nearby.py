@@ -1,0 +1,124 @@
+"""Legal combinations of a component that are near to another: its neighbours, and repairs."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from dse.core.parameter import Choice, Finite
+from dse.core.solving.component import LISTED_ROWS, Component
+from dse.core.solving.growth import Codes
+from dse.core.values import Floats
+
+WALKED_EDGES = 100_000
+"""Up to here the whole graph is searched for each move; beyond, changes are tried at random."""
+
+_TRIES = 256
+_MOST_CHANGES = 4
+
+
+def near(component: Component, row: Codes) -> Codes:
+    """Legal combinations with the fewest parameters changed, and those with up to two.
+
+    In ``tp * pp * dp == gpus`` no single one can change alone, so two change together. In a
+    component too large to be searched, those that a few hundred tries find.
+    """
+    if component.rows is not None:
+        return _near_in(component.rows, row)
+    if component.diagram.edges > WALKED_EDGES:
+        return _near_by_trial(component, row)
+    costs = [_changes(p, code) for p, code in zip(component.parameters, row, strict=True)]
+    found = component.none
+    for most in range(1, _MOST_CHANGES + 1):
+        more = component.diagram.within(costs, most) if most <= 2 or not len(found) else None
+        if more is None:
+            break
+        found = more[(more != row).any(axis=1) & component.undropped(more)]
+    return found if len(found) else _near_by_trial(component, row)
+
+
+def nearest(
+    component: Component,
+    wanted: Codes,  # (n, k)
+) -> Codes:
+    """The nearest legal combination to each wanted one, (n, k).
+
+    Distance is the share of the range for numbers and 1 between choices; a parameter that is
+    inactive in a combination may be wanted as anything. In a component too large to be searched,
+    or with rules that its graph does not know, the nearest of many that were drawn.
+    """
+    if component.rows is not None:
+        return _nearest_in(component, component.rows, wanted)
+    if component.dropped or component.diagram.edges > WALKED_EDGES:
+        drawn = component.sample(LISTED_ROWS, np.random.default_rng(0))
+        return _nearest_in(component, drawn, wanted)
+    found = [
+        component.diagram.nearest(
+            [_costs(p, code) for p, code in zip(component.parameters, row, strict=True)]
+        )
+        for row in wanted
+    ]
+    return np.stack(found) if found else component.none
+
+
+def steps(
+    component: Component,
+    rows: Codes,  # (r, k)
+    wanted: Codes,  # (k,)
+) -> Floats:
+    """How far each row is from the wanted one, (r,): shares of the range, 1 between choices."""
+    total = np.zeros(len(rows))
+    for place, parameter in enumerate(component.parameters):
+        total += _costs(parameter, int(wanted[place]))[rows[:, place] + 1]
+    return total
+
+
+def _costs(parameter: Finite, wanted: int) -> Floats:
+    """The distance of being inactive, and of each value, from the wanted one; (values + 1,)."""
+    size = len(parameter.values)
+    if wanted < 0:
+        costs = np.full(size, 0.5)
+    elif isinstance(parameter, Choice):
+        costs = (np.arange(size) != wanted).astype(float)
+    else:
+        costs = np.abs(np.arange(size) - wanted) / max(size - 1, 1)
+    return np.concatenate([np.zeros(1), costs])
+
+
+def _changes(parameter: Finite, code: int) -> Floats:
+    costs = np.ones(len(parameter.values) + 1)
+    costs[code + 1] = 0.0
+    return costs
+
+
+def _near_in(rows: Codes, row: Codes) -> Codes:
+    distance = (rows != row).sum(axis=1)
+    others = distance[distance > 0]
+    if not len(others):
+        return rows[:0]
+    least = int(others.min())
+    return rows[(distance >= least) & (distance <= max(least, 2))]
+
+
+def _nearest_in(component: Component, rows: Codes, wanted: Codes) -> Codes:
+    if not len(wanted):
+        return component.none
+    return np.stack([rows[int(np.argmin(steps(component, rows, row)))] for row in wanted])
+
+
+def _near_by_trial(component: Component, row: Codes) -> Codes:
+    """Legal ones among many copies of ``row`` with one, two or three parameters changed."""
+    rng = np.random.default_rng(zlib.crc32(row.tobytes()))
+    lows = [-1 if name in component.conditions else 0 for name in component.names]
+    highs = [len(parameter.values) for parameter in component.parameters]
+    found = component.none
+    for most in (2, 3, 4):
+        drawn = rng.integers(lows, highs, size=(_TRIES * most, len(row))).astype(np.int32)
+        turn = rng.random(drawn.shape).argsort(axis=1)
+        tries = np.where(turn < rng.integers(1, most + 1, size=(len(drawn), 1)), drawn, row)
+        tries = np.unique(tries[(tries != row).any(axis=1)], axis=0)
+        found = tries[component.legal(tries)]
+        if len(found):
+            break
+    return found

@@ -1,0 +1,1 @@
+"""From space files to the space."""

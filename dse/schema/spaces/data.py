@@ -1,0 +1,86 @@
+"""``data:`` of a space file: records by key, a list of records, or a table in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dse.core.lists import Table
+from dse.core.values import Value
+from dse.errors import SpecError
+from dse.schema.files import Files, resolved
+from dse.schema.spaces.cells import CellColumn, Grid, cell, columns_of, is_number
+from dse.schema.spaces.domains import Amount
+from dse.schema.spaces.fragment import Stated
+from dse.schema.spaces.grids import grid_of
+
+MAX_ROWS = 100_000
+
+
+def table_of(stated: Stated[Any], files: Files) -> Table:
+    """The table that an entry of ``data:`` says.
+
+    Records by key, and files whose first column tells its rows apart by words or whole numbers,
+    are looked up by that; others by 0, 1, 2 ... It is a mistake to use a blank cell.
+
+    Raises:
+        SpecError: the entry is no table, a cell cannot be read, or a column has no one unit.
+    """
+    value = stated.value
+    if isinstance(value, str):
+        grid = grid_of(resolved(value, stated.source.path), files, named_at=stated.where)
+        return _table(grid, None)
+    if isinstance(value, dict):
+        return _table(_records(list(value.values()), list(value), stated), list(value))
+    if isinstance(value, list):
+        return _table(_records(value, list(range(len(value))), stated), list(range(len(value))))
+    raise SpecError(
+        "data is a mapping of records, a list of records, or a file",
+        hint="devices: {a100: {memory: 80 GiB}, ...}, or devices: devices.csv",
+    )
+
+
+def _records(records: Sequence[Any], keys: Sequence[Any], stated: Stated[Any]) -> Grid:
+    if not records:
+        raise SpecError("the table has no records")
+    headers = dict[str, None]()
+    for key, record in zip(keys, records, strict=True):
+        if not isinstance(record, dict):
+            hint = "write each as a mapping of its fields: {memory: 80 GiB, power: 400 W}"
+            raise SpecError(f"the record {key!r} has no fields", where=stated.at(key), hint=hint)
+        for header, one in record.items():
+            headers.setdefault(str(header))
+            if isinstance(one, dict | list):
+                where = stated.at(key, header)
+                raise SpecError(f"the field {header!r} of {key!r} is no single value", where=where)
+    columns = tuple([record.get(header) for record in records] for header in headers)
+    return Grid(
+        headers=tuple(headers),
+        columns=columns,
+        place=lambda row, header: stated.at(keys[row], header),
+        where=stated.where,
+    )
+
+
+def _table(grid: Grid, keys: list[Any] | None) -> Table:
+    if grid.columns and len(grid.columns[0]) > MAX_ROWS:
+        raise SpecError(f"the table has more than {MAX_ROWS:,} rows", where=grid.where)
+    told = [cell(key) for key in keys] if keys is not None else []
+    columns = columns_of(grid, mixed=frozenset(grid.headers[:1]) if keys is None else frozenset())
+    plain = [one.value if isinstance(one, Amount) else one for one in told]
+    twice = next((key for place, key in enumerate(plain) if key in plain[:place]), None)
+    if twice is not None:
+        raise SpecError(f"the key {twice!r} stands twice", where=grid.where)
+    return Table(
+        keys=_keys(columns[0]) if keys is None else tuple(plain),
+        columns={column.name: column.values for column in columns},
+        units={column.name: column.unit for column in columns},
+    )
+
+
+def _keys(first: CellColumn) -> tuple[Value, ...]:
+    """The first column where it tells the rows apart, else their numbers."""
+    values = [value for value in first.values if value is not None]
+    exact = all(not is_number(value) or value == int(value) for value in values)
+    apart = len(set(values)) == len(first.values)
+    return tuple(values) if exact and apart else tuple(range(len(first.values)))

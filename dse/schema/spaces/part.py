@@ -1,0 +1,168 @@
+"""One file of a space, read into the whole: under its name, with what is settled about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dse.errors import DseError, SpecError
+from dse.schema.files import resolved
+from dse.schema.models import Scalar
+from dse.schema.names import NAME_HINT, is_name
+from dse.schema.source import shown
+from dse.schema.spaces.arguments import bound
+from dse.schema.spaces.data import table_of
+from dse.schema.spaces.fragment import SECTIONS, Fragment, Fragments, Stated
+from dse.schema.spaces.members import Members
+from dse.schema.spaces.scope import Scope
+from dse.schema.spaces.settlement import (
+    Settlement,
+    check_renamed,
+    check_settled,
+    renamed,
+    settled_in,
+)
+from dse.schema.spaces.space_models import IncludeSpec
+from dse.schema.spaces.statements import Statements
+from dse.schema.spaces.whole import Whole
+
+MAX_DEPTH = 20
+"""So deep may files include files."""
+
+MAX_PARTS = 500
+"""So many files, counted as often as they are included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the whole space a file stands.
+
+    Args:
+        full: the whole space's name of a name of the file.
+        settled: what the files around it fix and narrow, by the file's own names.
+        above: the files that it is included by, and where.
+        named_at: the place of its include; empty for the file that was asked for.
+        note: what to add to a clash of names.
+    """
+
+    full: Callable[[str], str] = str
+    settled: Mapping[str, list[Settlement]] = field(default_factory=dict)
+    above: tuple[tuple[Path, str], ...] = ()
+    named_at: str = ""
+    note: str = ""
+
+
+class Part:
+    """Reads one fragment at one place; what it includes is read before its own parameters."""
+
+    def __init__(
+        self,
+        fragment: Fragment,
+        place: Place,
+        given: Mapping[str, Stated[Scalar]],
+        *,
+        whole: Whole,
+        fragments: Fragments,
+    ) -> None:
+        self.fragment = fragment
+        self.place = place
+        self.whole = whole
+        self.fragments = fragments
+        self.mistakes = whole.mistakes
+        arguments = bound(
+            fragment.arguments, given, named_at=place.named_at, mistakes=self.mistakes
+        )
+        self.unbound = fragment.arguments.keys() - arguments.keys()
+        self.scope = Scope(whole, place.full, arguments, self._need)
+        self.members = Members(fragment, self.scope, place.settled, place.note)
+
+    def read(self) -> list[Statements]:
+        """Add all that the file declares to the whole; its rules are left for when all is known."""
+        self._mark_lost()
+        self._check_names()
+        self._read_data()
+        inner = [rules for name in self.fragment.include for rules in self._included(name)]
+        self.members.read(self.fragments.files)
+        return [*inner, Statements(self.fragment, self.scope, self.fragments.files)]
+
+    def _need(self, name: str) -> None:
+        self.members.need(name)
+
+    def _mark_lost(self) -> None:
+        full = self.place.full
+        self.whole.lost |= {full(name) for name in (*self.fragment.lost, *self.unbound)}
+        self.whole.dropped |= {full(n): where for n, where in self.fragment.dropped.items()}
+        if self.fragment.partial:
+            self.whole.clouded.add(full(""))
+
+    def _check_names(self) -> None:
+        """A name stands for one thing in a file: an argument, data, an include or a parameter."""
+        known: dict[str, str] = {}
+        for section in SECTIONS:
+            for name, stated in getattr(self.fragment, section).items():
+                if not is_name(name) or (section in ("arguments", "include") and "." in name):
+                    error = SpecError(f"{name[:60]!r} is no name", hint=NAME_HINT)
+                    self.mistakes.add(error, stated.where)
+                elif name in known:
+                    hint = f"first at {known[name]}"
+                    error = SpecError(f"{name!r} is declared twice", hint=hint)
+                    self.mistakes.add(error, stated.where)
+                known.setdefault(name, stated.where)
+
+    def _read_data(self) -> None:
+        for name, stated in self.fragment.data.items():
+            full = self.place.full(name)
+            if not self.whole.declare(full, stated.where, self.place.note):
+                continue
+            try:
+                self.whole.data[full] = table_of(stated, self.fragments.files)
+            except DseError as error:
+                self.whole.lost.add(full)
+                self.mistakes.add(error, stated.where)
+
+    def _included(self, name: str) -> list[Statements]:
+        stated = self.fragment.include[name]
+        fragment = None
+        try:
+            fragment = self._found(stated)
+        except DseError as error:
+            self.mistakes.add(error, stated.where)
+        if fragment is None:
+            self.whole.clouded.add(f"{self.place.full(name)}.")
+            return []
+        names = stated.value.rename
+        own, settled = settled_in(name, stated, self.scope, self.place.settled)
+        place = Place(
+            full=lambda inner: self.place.full(f"{name}.{renamed(inner, names)}"),
+            settled=settled,
+            above=(*self.place.above, (self.fragment.path, stated.where)),
+            named_at=stated.where,
+            note=f"names are changed at {stated.at('rename')}" if names else "",
+        )
+        given = {
+            key: Stated(self.scope.word(value), stated.source, (*stated.path, "with", key))
+            for key, value in stated.value.given.items()
+        }
+        before = len(self.whole.declared)
+        part = Part(fragment, place, given, whole=self.whole, fragments=self.fragments)
+        rules = part.read()
+        new = list(self.whole.declared)[before:]
+        check_settled(own, part.fragment, place.full, new, self.whole)
+        check_renamed(stated, place.full, new, self.whole)
+        return rules
+
+    def _found(self, stated: Stated[IncludeSpec]) -> Fragment | None:
+        """The fragment of an include. Raises SpecError for one that includes itself."""
+        path = resolved(stated.value.file, stated.source.path)
+        above = [*self.place.above, (self.fragment.path, stated.where)]
+        circle = next((place for seen, place in above if seen == path), None)
+        if circle is not None:
+            hint = f"first at {circle}" if circle != stated.where else ""
+            raise SpecError(f"{shown(path)} includes itself", hint=hint)
+        if len(above) > MAX_DEPTH:
+            raise SpecError(f"files are included more than {MAX_DEPTH} deep")
+        self.whole.parts += 1
+        if self.whole.parts > MAX_PARTS:
+            raise SpecError(f"more than {MAX_PARTS} files are included")
+        return self.fragments.at(path, stated.where)
