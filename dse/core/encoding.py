@@ -150,5 +150,5 @@ def _ranks(parameter: Finite) -> Floats:
     """Where each value stands between 0 and 1."""
     if not isinstance(parameter, Choice) and parameter.scale == "log":
         values = np.log(np.asarray(parameter.values, dtype=float))
-        return np.asarray((values - values[0]) / max(values[-1] - values[0], 1e-300))
+        return np.asarray((values - values.min()) / max(np.ptp(values), 1e-300))
     return np.arange(len(parameter.values)) / max(len(parameter.values) - 1, 1)

@@ -11,8 +11,11 @@ import numpy as np
 from dse.core.batch import Column, typed
 from dse.core.values import Array, Mask, Value
 
-_WHOLE_END = 2.0**62
-"""Whole numbers from here on are computed as floats."""
+_WHOLE_END = 2.0**53
+"""Whole numbers from here on are computed as floats; all below are the same number in both.
+
+So a row's value does not depend on the rows beside it, whichever kind the column has.
+"""
 
 _BITS = 62
 """So many distinct values fit, one bit each, into a whole number."""
@@ -117,6 +120,8 @@ def _computed(operator: str, a: Array, b: Array) -> Array:
     by_zero = operator in ("//", "%") and bool((b == 0).any())
     if by_zero or operator == "**":  # whole numbers would give 0, or refuse a negative power
         a, b = a.astype(np.float64), b.astype(np.float64)
+    if operator in _SIGNED:  # -0.0 is 0.0: what made it must not decide the sign of an infinity
+        a, b = a + 0.0 if a.dtype.kind == "f" else a, b + 0.0 if b.dtype.kind == "f" else b
     whole = a.dtype.kind == "i" and b.dtype.kind == "i" and operator in _WRAPPING
     if whole and _WRAPPING[operator](_magnitude(a), _magnitude(b)) >= _WHOLE_END:
         exact = _ARITHMETIC[operator](a.astype(np.float64), b.astype(np.float64))
@@ -149,11 +154,14 @@ def _equal(left: Column, right: Column) -> Array:
 
 def _counted(column: Column) -> Array:
     """The values, with truths as 0 and 1 so that they can be added up."""
-    return (
-        column.values.astype(np.int64, copy=False)
-        if column.values.dtype.kind in "biu"
-        else column.values
-    )
+    if column.values.dtype.kind in "biu":
+        return column.values.astype(np.int64, copy=False)
+    if column.values.dtype == object:  # truths beside numbers; a word stays what it is
+        known = column.domain or tuple(dict.fromkeys(column.values.tolist()))
+        if all(isinstance(value, int | float) for value in known):
+            whole = all(isinstance(value, int) for value in known)
+            return column.values.astype(np.int64 if whole else np.float64)
+    return column.values
 
 
 def _is_pow2(values: Array) -> Array:
@@ -232,6 +240,8 @@ _ARITHMETIC: Mapping[str, Callable[[Array, Array], Array]] = {
     "%": np.mod,
     "**": np.power,
 }
+
+_SIGNED = frozenset({"/", "//", "%", "**"})
 
 _WRAPPING: Mapping[str, Callable[[float, float], float]] = {
     "+": lambda a, b: a + b,

@@ -64,9 +64,6 @@ class Space:
             raise DesignError(
                 f"there is no parameter {unknown!r}", hint=nearest(unknown, self.by_name)
             )
-        columns = {p.name: Column.of([design.get(p.name)]) for p in self.parameters}
-        row = Batch(columns, 1)
-        self._check_activity(design, row)
         for name, value in design.items():
             if value not in self.by_name[name]:
                 raise DesignError(
@@ -74,6 +71,9 @@ class Space:
                     where=self.places.get(name, ""),
                     hint=f"legal: {describe(self.by_name[name])}",
                 )
+        columns = {p.name: Column.of([design.get(p.name)]) for p in self.parameters}
+        row = Batch(columns, 1)
+        self._check_activity(design, row)
         for rule in self.constraints:
             if not rule.holds(row.columns, 1, unknown=True)[0]:
                 used = {name: design.get(name, "absent") for name in sorted(rule.names)}

@@ -16,7 +16,6 @@ from dse.core.solving.diagram import Diagram
 from dse.core.solving.growth import Codes, TooWideError, grown
 from dse.core.solving.ordering import dependence_order, listing_order
 from dse.core.values import Array, Floats, Mask, Value
-from dse.errors import DesignError
 
 LISTED_ROWS = 65_536
 """Up to here the combinations are kept as a table: looking them up is fastest."""
@@ -25,6 +24,7 @@ TRIED_ROWS = 4_096
 """Up to here all combinations are tried, which takes less time than to build a graph."""
 
 _DRAWS = 200
+_DRAWN_ROWS = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +104,11 @@ class Component:
                 break
         return np.concatenate(found)
 
+    @cached_property
+    def drawn(self) -> Codes:
+        """Many combinations, the same each time: where there are too many to look at all."""
+        return self.sample(_DRAWN_ROWS, np.random.default_rng(0))
+
     def at_ranks(
         self,
         ranks: Array,  # (n,), below the count
@@ -125,7 +130,10 @@ class Component:
 
     def indices(self, codes: Codes) -> Array:
         """The rank of each combination, (n,); -1 for one that is not legal."""
-        return self.diagram.ranks(codes)
+        ranks = self.diagram.ranks(codes)
+        if self.dropped:
+            ranks[~self.undropped(codes)] = -1
+        return ranks
 
     def legal(self, codes: Codes) -> Mask:
         """Which combinations keep every rule of the group, (n,)."""
@@ -163,26 +171,21 @@ def solved(
 ) -> Component:
     """The component of these parameters.
 
-    A rule that would need too large a graph is dropped from it, one at a time, until it fits.
-
-    Raises:
-        DesignError: it does not fit without any rule either.
+    Rules that would need too large a graph are dropped from it, ever more, until it fits.
     """
     sizes = [len(p.values) + (p.name in conditions) for p in parameters]
     if math.prod(sizes) <= TRIED_ROWS:
         return _tried(parameters, conditions, constraints)
-    kept, dropped = list(constraints), list[Expression]()
+    kept, dropped, many = list(constraints), list[Expression](), 1
     while True:
         turns = listing_order(parameters, conditions, kept)
         try:
             graph = Diagram(grown([parameters[p] for p in turns], conditions, kept), turns)
         except TooWideError as error:
-            if error.rule < 0:
-                raise DesignError(
-                    "the conditions couple too many parameters",
-                    hint="give the parameters that conditions read fewer values",
-                ) from error
-            dropped.append(kept.pop(error.rule))
+            given_up = error.rules[:many]
+            dropped += [kept[place] for place in sorted(given_up)]
+            kept = [rule for place, rule in enumerate(kept) if place not in given_up]
+            many *= 2
             continue
         return Component(
             parameters=tuple(parameters),

@@ -160,6 +160,21 @@ class Diagram:
             codes[place], state = step.code[edge], int(step.target[edge])
         return codes
 
+    def least_other(
+        self,
+        costs: Sequence[Floats],
+        row: Codes,  # (k,)
+    ) -> float:
+        """The least cost of a combination that is not ``row``; infinite if there is none."""
+        ahead, other = np.zeros(1), np.full(1, np.inf)
+        for place, step in zip(reversed(self.order), reversed(self.steps), strict=True):
+            cost = costs[place][step.code + 1]
+            same = step.code == row[place]
+            later = cost + np.where(same, other[step.target], ahead[step.target])
+            other = np.minimum.reduceat(later, step.start[:-1])
+            ahead = np.minimum.reduceat(cost + ahead[step.target], step.start[:-1])
+        return float(other[0])
+
     def within(
         self,
         costs: Sequence[Floats],

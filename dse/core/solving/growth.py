@@ -35,11 +35,11 @@ Codes = NDArray[np.int32]
 
 
 class TooWideError(Exception):
-    """A group has too many states; ``rule`` is the place of the rule that makes most of them."""
+    """A group has too many states; ``rules`` are the places of those that make most of them."""
 
-    def __init__(self, rule: int) -> None:
-        super().__init__(f"rule {rule}")
-        self.rule = rule
+    def __init__(self, rules: Sequence[int]) -> None:
+        super().__init__(f"rules {rules}")
+        self.rules = list(rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def grown(
     for parameter in parameters:
         layers.append(growth.layer(parameter))
         total += len(layers[-1].code)
-        if total > MAX_TOTAL:
-            raise TooWideError(growth.widest())
+        if total > MAX_TOTAL and growth.widest:
+            raise TooWideError(growth.widest)
     return layers
 
 
@@ -111,11 +111,14 @@ class _Growth:
         self.origins: dict[str, int] = {}
         self._start_walks(parameters, frozenset(conditions))
         self.spans = {p.name: span(p.values) for p in parameters if p.name not in conditions}
-        self.intervals = Intervals(self._interval)
+        domains = {p.name: p.values for p in parameters if p.name not in conditions}
+        self.intervals = Intervals(self._interval, domains)
+        self.widest: list[int] = []
         self.touched: list[_Rule] = []
 
     def layer(self, parameter: Finite) -> Layer:
         """Set one more parameter."""
+        self._weigh()
         source, code = self._edges(parameter)
         self._advance(parameter, source, code)
         alive = self._decided()
@@ -162,11 +165,12 @@ class _Growth:
                 keep = Expression("", rule.node).holds(columns, len(source), unknown=True)
                 source, code = source[keep], code[keep]
             total += len(source)
-            if total > MAX_EDGES:
-                raise TooWideError(self.widest())
+            if total > MAX_EDGES and self.widest:
+                raise TooWideError(self.widest)
             sources.append(source)
             codes.append(code)
-        self.rules = [rule for rule in self.rules if rule not in ready]
+        done = set(map(id, ready))
+        self.rules = [rule for rule in self.rules if id(rule) not in done]
         return np.concatenate(sources), np.concatenate(codes)
 
     def _tried(
@@ -209,14 +213,15 @@ class _Growth:
             columns[parameter.name] = Column.coded(parameter.values, code)
         return columns
 
-    def widest(self) -> int:
-        """The rule that keeps most values apart: the one to give up first."""
+    def _weigh(self) -> None:
+        """The rules that keep most values apart, heaviest first: those to give up first."""
         weight = {rule.origin: 0.0 for rule in self.rules}
         for rule in self.rules:
-            for name in rule.names & self.known.keys():
-                weight[rule.origin] += np.log2(1.0 + len(self.known[name].values))
+            for name in sorted(rule.names & self.known.keys()):
+                weight[rule.origin] += round(float(np.log2(1.0 + len(self.known[name].values))), 6)
         weight |= {self.origins[name]: 0.0 for name in self.walks}
-        return max(weight, key=lambda origin: weight[origin], default=-1)
+        if weight:
+            self.widest = sorted(weight, key=lambda origin: (-weight[origin], origin))
 
     # -- what the next state has to know ------------------------------------------------------
 
@@ -310,6 +315,8 @@ class _Growth:
         for rule in [*self.rules, *self.conditions.values()]:
             open_ = everywhere if rule.kept is None else ~rule.kept
             rule.kept = None
+            if not rule.names & self.known.keys():
+                continue
             for name, mask in cares(rule.node, settled, open_).items():
                 found[name] = found[name] | mask if name in found else mask
         return {name: mask for name, mask in found.items() if name in names and not mask.all()}

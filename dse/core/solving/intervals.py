@@ -14,6 +14,8 @@ from dse.core.values import Floats, Mask, Value
 Interval = tuple[Floats | float, Floats | float]
 """The least and the greatest value: in each state, or one number for all."""
 
+_EXACT = 2.0**53
+
 _MARGIN = 1e-9
 """Fractions may round in another order than the rule's own: a near miss decides nothing."""
 
@@ -31,10 +33,16 @@ class Intervals:
 
     Args:
         of: the interval of a name; ``None`` for one that is no number, or can be absent.
+        domains: the values of each parameter that cannot be absent.
     """
 
-    def __init__(self, of: Callable[[str], Interval | None]) -> None:
+    def __init__(
+        self,
+        of: Callable[[str], Interval | None],
+        domains: Mapping[str, tuple[Value, ...]],
+    ) -> None:
         self._of = of
+        self._domains = domains
         self._lookups: dict[int, Interval | None] = {}
 
     def fate(self, node: Node, size: int) -> Fate | None:
@@ -61,7 +69,11 @@ class Intervals:
         return Fate(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
 
     def interval(self, node: Node) -> Interval | None:
-        """Between which numbers the tree lies; ``None`` where that cannot be told."""
+        """Between which numbers the tree lies; ``None`` where that cannot be told exactly."""
+        found = self._interval(node)
+        return found if found is not None and _is_exact(found) else None
+
+    def _interval(self, node: Node) -> Interval | None:
         match node:
             case Number():
                 return float(node.value), float(node.value)
@@ -98,10 +110,13 @@ class Intervals:
         return total
 
     def _looked_up(self, node: Lookup) -> Interval | None:
-        place = id(node.entries)
-        if place not in self._lookups:
-            self._lookups[place] = span(tuple(value for _, value in node.entries))
-        return self._lookups[place]
+        """Of a table with an entry for each value of its key; a missing one is unknown."""
+        if id(node) not in self._lookups:
+            domain = self._domains.get(node.key.name, ()) if isinstance(node.key, Name) else ()
+            whole = domain and set(domain) <= {key for key, _ in node.entries}
+            values = tuple(value for _, value in node.entries)
+            self._lookups[id(node)] = span(values) if whole else None
+        return self._lookups[id(node)]
 
 
 def span(values: Sequence[Value]) -> Interval | None:
@@ -109,6 +124,11 @@ def span(values: Sequence[Value]) -> Interval | None:
     if not values or not all(isinstance(v, int | float) and math.isfinite(v) for v in values):
         return None
     return float(min(values)), float(max(values))
+
+
+def _is_exact(one: Interval) -> bool:
+    """False from where on whole numbers are rounded, which no margin makes up for."""
+    return bool(np.all(np.abs(one[0]) < _EXACT) and np.all(np.abs(one[1]) < _EXACT))
 
 
 def _sum(one: Interval, other: Interval) -> Interval:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.batch import Column
+from dse.core.batch import Column, typed
 from dse.core.expression import Expression, Node
 from dse.core.solving.residual import names_of
 from dse.core.values import Array, Ints, Value
@@ -39,6 +39,11 @@ def taken(known: Known, rows: Ints) -> Known:
 
 def coded(column: Column) -> Known:
     """The column as codes into its distinct values."""
+    if column.values.dtype == object:  # words and numbers have no common order
+        places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
+        own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
+        found = own if column.absent is None else np.where(column.absent, -1, own)
+        return Known(found, typed(tuple(places)))
     values, codes = np.unique(column.values, return_inverse=True)
     codes = codes.astype(np.int64).reshape(-1)
     if column.absent is not None:

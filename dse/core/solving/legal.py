@@ -27,6 +27,7 @@ _SHARE_STEP = 0.1
 """How far a real parameter moves to its neighbour, as a share of its range."""
 
 _LEAST_SHARE = 1e-15
+_LEAST_STEP = 1e-9
 
 _LEAST_TRIES = 256
 """Draws at once where a rule over reals refuses some: it may refuse most."""
@@ -79,7 +80,7 @@ class Legal:
 
     def indices(self, batch: Batch) -> Ints:
         """The place of each design in the enumeration, (n,); -1 for an illegal one."""
-        place = np.zeros(len(batch), dtype=np.int64 if (self.count or 0) < 2**62 else object)
+        place = np.zeros(len(batch), dtype=np.int64 if self.bound < 2**62 else object)
         missing = np.zeros(len(batch), dtype=bool)
         for component, size in zip(self.components, self._sizes, strict=True):
             row = component.indices(self.codes(component, batch))
@@ -183,7 +184,8 @@ class Legal:
                 continue
             steps = np.repeat(shares, 2, axis=0)
             steps[:, place] = np.clip(steps[:, place] + [-_SHARE_STEP, _SHARE_STEP], 0, 1)
-            there = self._batch([np.repeat(rows, 2, axis=0) for rows in here], steps)
+            steps = steps[np.abs(steps[:, place] - shares[0, place]) > _LEAST_STEP]
+            there = self._batch([np.repeat(rows, len(steps), axis=0) for rows in here], steps)
             moved.append(self._kept(self._with_reals(there, batch, but=real.name)))
         return joined(moved) if any(len(part) for part in moved) else batch.take(np.arange(0))
 
@@ -276,6 +278,12 @@ def compiled(
     real_names = {real.name for real in reals}
     plain = [rule for rule in constraints if not rule.names & real_names]
     mixed = tuple(rule for rule in constraints if rule.names & real_names)
+    told = [name for name, rule in conditions.items() if rule.names & real_names]
+    if set(told) - real_names:
+        raise DesignError(
+            f"{min(set(told) - real_names)} cannot be active by the value of a real parameter",
+            hint="give that parameter steps",
+        )
     inner = {name: rule for name, rule in conditions.items() if name not in real_names}
     components = tuple(
         solved(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from itertools import combinations
 
 import numpy as np
 
 from dse.core.parameter import Choice, Finite
-from dse.core.solving.component import LISTED_ROWS, Component
+from dse.core.solving.component import Component
 from dse.core.solving.growth import Codes
 from dse.core.values import Floats
 
@@ -15,7 +16,7 @@ WALKED_EDGES = 100_000
 """Up to here the whole graph is searched for each move; beyond, changes are tried at random."""
 
 _TRIES = 256
-_MOST_CHANGES = 4
+_MOST_SWAPS = 2_000
 
 
 def near(component: Component, row: Codes) -> Codes:
@@ -29,12 +30,13 @@ def near(component: Component, row: Codes) -> Codes:
     if component.diagram.edges > WALKED_EDGES:
         return _near_by_trial(component, row)
     costs = [_changes(p, code) for p, code in zip(component.parameters, row, strict=True)]
+    least = component.diagram.least_other(costs, row)
     found = component.none
-    for most in range(1, _MOST_CHANGES + 1):
-        more = component.diagram.within(costs, most) if most <= 2 or not len(found) else None
-        if more is None:
+    for most in (max(least, 2), least):  # two changes may be too many designs, and one not
+        more = component.diagram.within(costs, most) if np.isfinite(most) else None
+        if more is not None:
+            found = more[(more != row).any(axis=1) & component.undropped(more)]
             break
-        found = more[(more != row).any(axis=1) & component.undropped(more)]
     return found if len(found) else _near_by_trial(component, row)
 
 
@@ -51,8 +53,7 @@ def nearest(
     if component.rows is not None:
         return _nearest_in(component, component.rows, wanted)
     if component.dropped or component.diagram.edges > WALKED_EDGES:
-        drawn = component.sample(LISTED_ROWS, np.random.default_rng(0))
-        return _nearest_in(component, drawn, wanted)
+        return _nearest_in(component, component.drawn, wanted)
     found = [
         component.diagram.nearest(
             [_costs(p, code) for p, code in zip(component.parameters, row, strict=True)]
@@ -117,8 +118,23 @@ def _near_by_trial(component: Component, row: Codes) -> Codes:
         drawn = rng.integers(lows, highs, size=(_TRIES * most, len(row))).astype(np.int32)
         turn = rng.random(drawn.shape).argsort(axis=1)
         tries = np.where(turn < rng.integers(1, most + 1, size=(len(drawn), 1)), drawn, row)
+        tries = np.concatenate([tries, _swapped(component, row)])
         tries = np.unique(tries[(tries != row).any(axis=1)], axis=0)
         found = tries[component.legal(tries)]
         if len(found):
             break
     return found
+
+
+def _swapped(component: Component, row: Codes) -> Codes:
+    """Copies of ``row`` with the values of two parameters of one domain changed over."""
+    domains = [parameter.values for parameter in component.parameters]
+    pairs = [
+        (one, other)
+        for one, other in combinations(range(len(row)), 2)
+        if domains[one] == domains[other] and row[one] != row[other]
+    ][:_MOST_SWAPS]
+    tries = np.repeat(row[None, :], len(pairs), axis=0)
+    for turn, (one, other) in enumerate(pairs):
+        tries[turn, [one, other]] = row[[other, one]]
+    return tries

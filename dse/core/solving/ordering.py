@@ -52,14 +52,13 @@ def dependence_order(names: Sequence[str], conditions: Mapping[str, Expression])
     """The names, each after all that its condition reads."""
     order: dict[str, None] = {}
     known = set(names)
-
-    def visit(name: str) -> None:
-        if name in order:
-            return
-        for parent in sorted(conditions[name].names & known if name in conditions else ()):
-            visit(parent)
-        order[name] = None
-
     for name in names:
-        visit(name)
+        waiting = [name]
+        while waiting:
+            rule = conditions.get(waiting[-1])
+            parents = sorted((rule.names & known) - order.keys() - {waiting[-1]}) if rule else []
+            if parents and len(waiting) <= len(known):  # a circle would never end
+                waiting.append(parents[0])
+            else:
+                order[waiting.pop()] = None
     return list(order)

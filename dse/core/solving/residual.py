@@ -52,7 +52,7 @@ def normal(rule: Expression, bounds: Bounds, optional: frozenset[str] = frozense
         optional: the names that can be absent.
     """
     node = mapped(rule.node, lambda part: _flat(part, bounds))
-    node = mapped(node, lambda part: _parted(part, optional))
+    node = mapped(node, lambda part: _parted(part, bounds, optional))
     if isinstance(node, Logic) and node.operator == "and":
         return list(node.operands)
     return [node]
@@ -150,10 +150,11 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ALL = {("max", "<"), ("max", "<="), ("min", ">"), ("min", ">=")}
 
 
-def _parted(node: Node, optional: frozenset[str]) -> Node:
+def _parted(node: Node, bounds: Bounds, optional: frozenset[str]) -> Node:
     """``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
 
-    Not where an operand can be absent: the greatest of them is unknown then, and each is not.
+    Only of plain whole numbers that are always there: where an operand is absent or divides by
+    zero, the greatest of all is unknown or no number, and each of the others is not.
     """
     if isinstance(node, Logic) and node.operator in _OPPOSITE:
         return _flat_logic(node.operator, node.operands)
@@ -165,6 +166,8 @@ def _parted(node: Node, optional: frozenset[str]) -> Node:
     if not _is_extreme(left) or names_of(node) & optional:
         return node
     assert isinstance(left, Call)
+    if any(whole_bound(one, bounds) is None for one in left.arguments):
+        return node
     logic = "and" if (left.function, operator) in _ALL else "or"
     return Logic(logic, tuple(Compare((operator,), (one, right)) for one in left.arguments))
 

@@ -107,10 +107,12 @@ def _table_walk(
     names = [name.name for name in node.names]
     if len(set(names)) < len(names) or (not blank and optional & set(names)):
         return None
-    columns = [
-        _codes_of([row[place] for row in node.rows], parameters[name])
-        for place, name in enumerate(names)
-    ]
+    columns = []
+    for place, name in enumerate(names):
+        values = [row[place] for row in node.rows]
+        if _mixes_truths(values, parameters[name]):
+            return None
+        columns.append(_codes_of(values, parameters[name]))
     rows = np.column_stack(columns) if node.rows else np.zeros((0, len(names)), dtype=np.int64)
     rows = rows[(rows > _UNKNOWN).all(axis=1)]
     turns = sorted(range(len(names)), key=lambda place: order[names[place]])
@@ -118,6 +120,12 @@ def _table_walk(
 
 
 _UNKNOWN = -2
+
+
+def _mixes_truths(values: Sequence[object], parameter: Finite) -> bool:
+    """True if a truth and a number stand for one another: 1 equals true, and is another value."""
+    truths = {isinstance(value, bool) for value in (*values, *parameter.values) if value in (0, 1)}
+    return len(truths) > 1
 
 
 def _codes_of(values: Sequence[object], parameter: Finite) -> Ints:
