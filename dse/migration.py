@@ -135,6 +135,13 @@ def _check_evaluators(
                     f"{after[part]!r}",
                     hint="its numbers would not be comparable; begin a new study: dse run",
                 )
+        gone = sorted(set(before["reads"].values()) - set(after["reads"].values()))
+        if gone:
+            raise StudyError(
+                f"the evaluator {name!r} read {gone[0]!r}, which the new space does not have",
+                hint=f"what was measured depends on it: keep it, fixed to one value, such as "
+                f"'{gone[0]}: {{choice: [...]}}'",
+            )
         unknown = sorted(
             set(after["reads"].values()) - set(before["reads"].values()) - set(settings)
         )

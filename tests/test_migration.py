@@ -1,5 +1,6 @@
 """A study's trials carried over to a changed space."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,25 @@ def test_a_new_parameter_needs_the_value_that_old_trials_had(tmp_path, begun):
     told = migrated("carry", same, storage=begun, settings={"depth": 1})
     untold = migrated("carry", same, storage=begun)
     assert (told.inside, untold.inside) == (8, 0)
+
+
+def test_a_parameter_that_was_measured_cannot_be_dropped(tmp_path):
+    storage = MemoryStorage()
+    (tmp_path / "bench.py").write_text(
+        "import json, sys; d = json.load(sys.stdin); print(json.dumps({'y': d['a'] + d.get('b', 0)}))"
+    )
+    path = tmp_path / "study.yaml"
+    path.write_text(
+        "study: bench\nspace: space.yaml\nevaluators:\n"
+        f"  b: {{use: command, run: ['{sys.executable}', bench.py], metrics: {{y: ''}}}}\n"
+        "objectives: [{minimize: b.y}]\noptimizer: random\nbudget: {trials: 2}\n"
+    )
+    parameters = "space: s\nparameters:\n  a: {integer: [1, 2]}\n"
+    (tmp_path / "space.yaml").write_text(parameters + "  b: {integer: [1, 5]}\n")
+    Study.open(path, storage=storage).run()
+    (tmp_path / "space.yaml").write_text(parameters)
+    with pytest.raises(StudyError, match="read 'b', which the new space does not have"):
+        migrated("bench", path, storage=storage)
 
 
 def test_another_evaluator_is_refused_with_what_differs(tmp_path, begun):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,8 +25,6 @@ def evaluate(
 
     Example: dse evaluate studies/quickstart.yaml --set chip.rows=16 --set chip.cols=16
     """
-    import numpy as np
-
     from dse.cli.settings import settings
     from dse.protocols import Task
     from dse.schema.plan import design_of, plan_of
@@ -34,8 +32,7 @@ def evaluate(
 
     plan = plan_of(study_path(study))
     space = plan.problem.space
-    narrowed = space.fixed(settings(values or [], space))
-    design = narrowed.sample(1, np.random.default_rng(seed)).design(0)
+    design = _drawn(space, settings(values or [], space), seed)
     outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
     units = {name: metric.unit for name, metric in plan.problem.metrics.items()}
     if output is Format.JSON:
@@ -61,3 +58,26 @@ def evaluate(
             typer.echo(f"{outcome.state.value} ({outcome.fault.kind}): {outcome.fault.reason}")
     if outcome.fault is not None:
         raise typer.Exit(1)
+
+
+def _drawn(space: Any, fixed: dict[str, Any], seed: int) -> Any:
+    """A legal design with these values.
+
+    Raises:
+        DesignError: there is none, with what contradicts what.
+    """
+    import numpy as np
+
+    from dse.core.insight.explain import contradiction
+    from dse.errors import DesignError
+
+    try:
+        return space.fixed(fixed).sample(1, np.random.default_rng(seed)).design(0)
+    except DesignError as error:
+        against = [f"{rule.text} ({rule.where or '--set'})" for rule in contradiction(space, fixed)]
+        if not against:
+            raise
+        raise DesignError(
+            "no legal design has these values",
+            hint="these contradict one another: " + "; ".join(against),
+        ) from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,9 @@ _WHOLE_END = 2.0**53
 
 So a row's value does not depend on the rows beside it, whichever kind the column has.
 """
+
+_AGREEMENT = 1e-12
+"""Fractions that agree to so much of their size are the same number to a comparison."""
 
 _BITS = 62
 """So many distinct values fit, one bit each, into a whole number."""
@@ -139,7 +144,17 @@ def _compared(operator: str, left: Column, right: Column) -> Array:
     if operator in ("==", "!="):
         equal = _equal(left, right)
         return equal if operator == "==" else np.logical_not(equal)
-    return _ORDER[operator](left.values, right.values)
+    a, b = left.values, right.values
+    told = _ORDER[operator](a, b)
+    if "f" not in (a.dtype.kind, b.dtype.kind):
+        return told
+    same = _same(a, b)
+    return told | same if operator in ("<=", ">=") else told & ~same
+
+
+def _same(a: Array, b: Array) -> Array:
+    """Where two numbers agree but for what decimals lose in binary: 0.1 + 0.2 and 0.3."""
+    return np.asarray(np.abs(a - b) <= _AGREEMENT * np.maximum(np.abs(a), np.abs(b)))
 
 
 def _equal(left: Column, right: Column) -> Array:
@@ -147,9 +162,21 @@ def _equal(left: Column, right: Column) -> Array:
         left, right = right, left
     if left.codes is not None and right.values.size == 1 and right.codes is None:
         wanted = right.values[0]
-        matches = np.array([value == wanted for value in left.domain], dtype=bool)
+        matches = np.array([_alike(value, wanted) for value in left.domain], dtype=bool)
         return matches[left.codes]
-    return np.asarray(left.values == right.values, dtype=bool)
+    equal = np.asarray(left.values == right.values, dtype=bool)
+    kinds = {left.values.dtype.kind, right.values.dtype.kind}
+    return (
+        equal | _same(left.values, right.values) if "f" in kinds and kinds <= set("fiub") else equal
+    )
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Equality of two values, of fractions up to what decimals lose in binary."""
+    if isinstance(one, float) or isinstance(other, float | np.floating):
+        numbers = isinstance(one, int | float) and not isinstance(other, str)
+        return numbers and math.isclose(one, other, rel_tol=_AGREEMENT)
+    return bool(one == other)
 
 
 def _counted(column: Column) -> Array:

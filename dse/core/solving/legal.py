@@ -29,7 +29,7 @@ _SHARE_STEP = 0.1
 _LEAST_SHARE = 1e-15
 _LEAST_STEP = 1e-9
 
-_LEAST_TRIES = 256
+_LEAST_TRIES = 1_024
 """Draws at once where a rule over reals refuses some: it may refuse most."""
 
 

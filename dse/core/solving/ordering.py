@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dse.core.expression import Expression
+from dse.core.expression import Expression, Node, children
 from dse.core.parameter import Finite
+from dse.core.solving.residual import names_of
+
+_TERMS = 4_000
+"""So many terms of a rule are looked at."""
 
 
 def listing_order(
@@ -21,7 +25,7 @@ def listing_order(
     names = [parameter.name for parameter in parameters]
     rank = {name: turn for turn, name in enumerate(dependence_order(names, conditions))}
     sizes = {parameter.name: len(parameter.values) for parameter in parameters}
-    missing = [set(rule.names) & rank.keys() for rule in constraints]
+    missing = [set(names) & rank.keys() for rule in constraints for names in _ties(rule.node)]
     rules_of: dict[str, list[int]] = {name: [] for name in names}
     for place, rule in enumerate(missing):
         for name in rule:
@@ -46,6 +50,26 @@ def listing_order(
             waiting.discard(best)
     places = {name: place for place, name in enumerate(names)}
     return [places[name] for name in order]
+
+
+def _ties(node: Node) -> list[frozenset[str]]:
+    """The names of the rule, and of each of its terms: what is multiplied is set together.
+
+    In ``sum(bits * acts) <= 80`` a layer's two widths make one number, if the second follows the
+    first.
+    """
+    ties = [names_of(node)]
+    waiting = list(children(node))
+    for _ in range(_TERMS):
+        if not waiting:
+            break
+        part = waiting.pop()
+        names = names_of(part)
+        if len(names) > 1:
+            waiting += children(part)
+            if len(names) < len(ties[0]):
+                ties.append(names)
+    return ties
 
 
 def dependence_order(names: Sequence[str], conditions: Mapping[str, Expression]) -> list[str]:
