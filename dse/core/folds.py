@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 
 from dse.core.expression import (
+    Binary,
     Call,
     Compare,
     Expression,
     Logic,
+    Lookup,
     Member,
     Name,
     Node,
@@ -95,10 +98,45 @@ def sizes(argument: Part) -> Items:
         SpecError: it is no partition into a fixed number of parts.
     """
     if not isinstance(argument, Items) or argument.sizes is None:
-        raise SpecError("sizes was given no partition", hint="one with a fixed number of 'parts'")
+        given = f", and {argument.name} is none" if isinstance(argument, Items) else ""
+        raise SpecError(
+            f"sizes needs a partition into a fixed number of parts{given}", hint="'parts: 4'"
+        )
     name = f"sizes({argument.name})"
     keys = tuple(range(len(argument.sizes)))
     return Items(name=name, owner=name, keys=keys, nodes=argument.sizes)
+
+
+def sums(arguments: Sequence[Part]) -> Items:
+    """What the links of each part of a partition add up to: a stage's share of a column.
+
+    Raises:
+        SpecError: the first is no partition into a fixed number of parts, or the second is no
+            list of as many figures as the chain has links.
+    """
+    parts, values = arguments
+    told = sizes(parts)
+    assert isinstance(parts, Items)
+    figures = [settled(node) for node in values.all] if isinstance(values, Items) else []
+    if not figures or not all(isinstance(figure, Number) for figure in figures):
+        raise SpecError("sums was given no figures", hint="sums(stages, layers.weights)")
+    numbers = [figure for figure in figures if isinstance(figure, Number)]
+    before = [0, *accumulate(figure.value for figure in numbers)]
+    last = told.nodes[-1]
+    end = last.left if isinstance(last, Binary) else last
+    if not isinstance(end, Number) or end.value != len(numbers):
+        size = end.value if isinstance(end, Number) else "?"
+        raise SpecError(f"{parts.name} has {size} links, and {len(numbers)} figures were given")
+    unit = numbers[0].unit
+    entries = tuple(enumerate(before))
+    ends: list[Node] = [
+        Lookup(cut, entries, unit, f"the figures before {parts.name}[{place}]")
+        for place, cut in enumerate(parts.nodes)
+    ]
+    ends.append(Number(before[-1], unit))
+    inner = [Binary("-", right, left) for left, right in pairwise(ends)]
+    name = f"sums({parts.name})"
+    return Items(name=name, owner=name, keys=told.keys, nodes=(ends[0], *inner))
 
 
 def within(arguments: Sequence[Part]) -> Part:

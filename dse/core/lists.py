@@ -234,6 +234,8 @@ class _Writer:
                 return folds.length(arguments[0])
             case "sizes":
                 return folds.sizes(arguments[0])
+            case "sums":
+                return folds.sums(arguments)
             case "in":
                 return self._within(arguments)
             case _:

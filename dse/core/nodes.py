@@ -180,6 +180,7 @@ LIST_FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
     "any": (1, None),
     "len": (1, 1),
     "sizes": (1, 1),
+    "sums": (2, 2),
 }
 """Functions of lists that are written out: the fewest and the most arguments of each."""
 

@@ -58,6 +58,21 @@ _ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
     **LIST_FUNCTIONS,
 }
 _FOLDS = frozenset(name for name, one in FUNCTIONS.items() if one.lists) | {"all", "any"}
+_MEANT: Mapping[str, str] = {
+    "=": "'==' to compare",
+    "&": "'and'",
+    "|": "'or'",
+    "!": "'not' before what is not to hold, or '!='",
+    "≤": "'<='",
+    "≥": "'>='",
+    "≠": "'!='",
+    "^": "'**' for a power",
+    "×": "'*'",
+    "·": "'*'",
+    "÷": "'/'",
+    "→": "'->'",
+}
+"""What other languages write, and how this one does."""
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -106,7 +121,9 @@ class _Parser:
         found = _TOKEN.match(self.text, self.place)
         if found is None or found.lastgroup is None:
             start = self.place + len(rest) - len(rest.lstrip())
-            raise self._error(f"unexpected character {self.text[start]!r}", start)
+            said = self.text[start]
+            hint = f"write {_MEANT[said]}" if said in _MEANT else ""
+            raise self._error(f"unexpected character {said!r}", start, hint)
         self.place = found.end()
         kind, words = found.lastgroup, found.group(found.lastgroup)
         if kind == "name" and words in RESERVED:

@@ -21,6 +21,7 @@ from dse.core.solving.diagram import Diagram
 from dse.core.solving.growth import grown
 from dse.core.solving.nearby import near, nearest, steps
 from dse.core.space import Space
+from dse.errors import SpecErrors
 from dse.schema.space import space_from
 from dse.testing.strategies import spaces
 
@@ -263,3 +264,107 @@ def test_a_threshold_that_is_hit_exactly_is_judged_alike_by_graph_and_by_rule(ru
     graph = Diagram(grown(parameters, {}, [parse(rule)]), range(3))
     tried = solved(parameters, {}, [parse(rule)])
     assert (graph.at(np.arange(graph.count)) == tried.table).all()
+
+
+@pytest.mark.parametrize("items", [6, 30])
+def test_all_orders_are_known_without_a_graph(monkeypatch, items):
+    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    space = space_from({"space": "s", "parameters": {"order": {"permutation": items}}})
+    rng = np.random.default_rng(SEED)
+    drawn = space.sample(50, rng)
+    places = np.array([0, 1, space.count() // 3, space.count() - 1], dtype=object)
+    assert space.count() == math.factorial(items)
+    assert (space.indices(space.legal.at_indices(places)) == places).all()
+    assert len(set(space.legal.at_indices(places).designs())) == 4
+    assert all(design in space for design in drawn.designs())
+    assert all(design in space for design in space.at(rng.random((50, items))).designs())
+    assert len(space.neighbours(drawn.design(0))) == math.comb(items, 2)
+
+
+def test_orders_by_rank_are_every_order_once_and_uniform_in_draws_and_points(monkeypatch):
+    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    space = space_from({"space": "s", "parameters": {"order": {"permutation": 5}}})
+    listed = space.legal.at_indices(np.arange(120)).designs()
+    rng = np.random.default_rng(SEED)
+    draws = np.bincount(space.indices(space.sample(24_000, rng)), minlength=120)
+    points = np.bincount(space.indices(space.at(rng.random((24_000, 5)))), minlength=120)
+    assert len(set(listed)) == 120
+    assert chisquare(draws).pvalue > 1e-3
+    assert chisquare(points).pvalue > 1e-3
+
+
+def test_stages_of_unequal_layers_are_balanced_as_trying_every_cut_finds():
+    weights = [5, 3, 8, 1, 9, 2, 7, 4]
+    space = space_from(
+        {
+            "space": "stages",
+            "data": {"layers": [{"weights": weight} for weight in weights]},
+            "parameters": {"stages": {"partition": 8, "parts": 4}},
+            "constraints": ["max(sums(stages, layers.weights)) <= 15"],
+        }
+    )
+    balanced = [
+        cuts
+        for cuts in itertools.combinations(range(1, 8), 3)
+        if max(sum(weights[a:b]) for a, b in itertools.pairwise((0, *cuts, 8))) <= 15
+    ]
+    found = space.legal.at_indices(np.arange(space.count())).designs()
+    assert sorted(tuple(d[f"stages[{i}]"] for i in range(3)) for d in found) == balanced
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [("layers.weights", "8 links, and 3 figures"), ("stages", "no figures"), ("2", "no figures")],
+)
+def test_sums_of_a_partition_need_a_figure_for_each_link(second, problem):
+    with pytest.raises(SpecErrors, match=problem):
+        space_from(
+            {
+                "space": "stages",
+                "data": {"layers": [{"weights": weight} for weight in (1, 2, 3)]},
+                "parameters": {"stages": {"partition": 8, "parts": 4}},
+                "constraints": [f"max(sums(stages, {second})) <= 15"],
+            }
+        )
+
+
+def test_two_widths_of_a_layer_are_set_together_under_a_budget_of_their_products():
+    def fewest(layers: int) -> int:
+        ways = {0: 1}
+        for _ in range(layers):
+            more: dict[int, int] = {}
+            for (total_, count), b, a in itertools.product(ways.items(), (2, 4, 8), (4, 8)):
+                more[total_ + a * b] = more.get(total_ + a * b, 0) + count
+            ways = more
+        return sum(count for total_, count in ways.items() if total_ <= 20 * layers)
+
+    space = space_from(
+        {
+            "space": "operations",
+            "parameters": {
+                "bits": {"each": 60, "ordinal": [2, 4, 8]},
+                "acts": {"each": 60, "ordinal": [4, 8]},
+            },
+            "constraints": ["sum(bits * acts) <= 1200"],
+        }
+    )
+    assert space.count() == fewest(60)
+
+
+@pytest.mark.parametrize(
+    ("rule", "count"),
+    [
+        ("a + b == 0.3", 2),
+        ("a + b <= 0.3", 3),
+        ("a + b < 0.3", 1),
+        ("a * 3 <= 0.3", 3),
+        ("a in [0.1]", 3),
+    ],
+)
+def test_decimals_compare_as_they_were_written(rule, count):
+    values = (0.1, 0.2, 0.7)
+    space = Space(
+        parameters=tuple(Ordinal(name=name, values=values) for name in "ab"),
+        constraints=(parse(rule),),
+    )
+    assert space.count() == count

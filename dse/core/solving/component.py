@@ -15,6 +15,7 @@ from dse.core.parameter import Finite
 from dse.core.solving.diagram import Diagram
 from dse.core.solving.growth import Codes, TooWideError, grown
 from dse.core.solving.ordering import dependence_order, listing_order
+from dse.core.solving.orders import Orders, is_order
 from dse.core.values import Array, Floats, Mask, Value
 
 LISTED_ROWS = 65_536
@@ -42,7 +43,7 @@ class Component:
     constraints: tuple[Expression, ...]
     order: tuple[int, ...]
     table: Codes | None = None  # (r, k), -1 for inactive
-    graph: Diagram | None = None
+    graph: Diagram | Orders | None = None
     dropped: tuple[Expression, ...] = ()
 
     @property
@@ -60,8 +61,8 @@ class Component:
         return len(self.table) if self.table is not None else self.diagram.count
 
     @cached_property
-    def diagram(self) -> Diagram:
-        """The graph of all combinations."""
+    def diagram(self) -> Diagram | Orders:
+        """The graph of all combinations, or what knows them without one."""
         if self.graph is not None:
             return self.graph
         listed = [self.parameters[place] for place in self.order]
@@ -176,6 +177,14 @@ def solved(
     sizes = [len(p.values) + (p.name in conditions) for p in parameters]
     if math.prod(sizes) <= TRIED_ROWS:
         return _tried(parameters, conditions, constraints)
+    if is_order(parameters, conditions, constraints):
+        return Component(
+            parameters=tuple(parameters),
+            conditions=conditions,
+            constraints=tuple(constraints),
+            order=tuple(range(len(parameters))),
+            graph=Orders(len(parameters)),
+        )
     kept, dropped, many = list(constraints), list[Expression](), 1
     while True:
         turns = listing_order(parameters, conditions, kept)

@@ -99,10 +99,11 @@ class _Growth:
         self.known: dict[str, Known] = {}
         self.bounds: dict[str, float] = _bounds(parameters)
         self.parts: dict[Node, Name] = {}
+        domains = {p.name: p.values for p in parameters if p.name not in conditions}
         self.rules = [
             _Rule(node, origin, names_of(node))
             for origin, rule in enumerate(constraints)
-            for node in normal(rule, self.bounds, frozenset(conditions))
+            for node in normal(rule, self.bounds, domains)
         ]
         self.conditions = {
             name: _Rule(rule.node, -1, rule.names) for name, rule in conditions.items()
@@ -111,7 +112,6 @@ class _Growth:
         self.origins: dict[str, int] = {}
         self._start_walks(parameters, frozenset(conditions))
         self.spans = {p.name: span(p.values) for p in parameters if p.name not in conditions}
-        domains = {p.name: p.values for p in parameters if p.name not in conditions}
         self.intervals = Intervals(self._interval, domains)
         self.widest: list[int] = []
         self.touched: list[_Rule] = []

@@ -10,6 +10,7 @@ import numpy as np
 from dse.core.parameter import Choice, Finite
 from dse.core.solving.component import Component
 from dse.core.solving.growth import Codes
+from dse.core.solving.orders import Orders
 from dse.core.values import Floats
 
 WALKED_EDGES = 100_000
@@ -27,7 +28,7 @@ def near(component: Component, row: Codes) -> Codes:
     """
     if component.rows is not None:
         return _near_in(component.rows, row)
-    if component.diagram.edges > WALKED_EDGES:
+    if component.diagram.edges > WALKED_EDGES and not isinstance(component.diagram, Orders):
         return _near_by_trial(component, row)
     costs = [_changes(p, code) for p, code in zip(component.parameters, row, strict=True)]
     least = component.diagram.least_other(costs, row)
@@ -52,7 +53,8 @@ def nearest(
     """
     if component.rows is not None:
         return _nearest_in(component, component.rows, wanted)
-    if component.dropped or component.diagram.edges > WALKED_EDGES:
+    orders = isinstance(component.diagram, Orders)
+    if component.dropped or (component.diagram.edges > WALKED_EDGES and not orders):
         return _nearest_in(component, component.drawn, wanted)
     found = [
         component.diagram.nearest(

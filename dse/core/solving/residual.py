@@ -19,6 +19,7 @@ from dse.core.expression import (
     Compare,
     Expression,
     Logic,
+    Lookup,
     Name,
     Node,
     Number,
@@ -28,7 +29,7 @@ from dse.core.expression import (
     mapped,
     rebuilt,
 )
-from dse.core.values import Mask
+from dse.core.values import Mask, Value
 
 Bounds = Mapping[str, float]
 """The largest magnitude of each name whose values are whole numbers."""
@@ -39,7 +40,7 @@ _EXACT = 2.0**53
 _OPPOSITE = {"and": "or", "or": "and"}
 
 
-def normal(rule: Expression, bounds: Bounds, optional: frozenset[str] = frozenset()) -> list[Node]:
+def normal(rule: Expression, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> list[Node]:
     """The rule as one or more that hold together, in the form that is folded best.
 
     Sums, products, ``and`` and ``or`` are flat, comparisons have two sides, ``->`` is ``or``,
@@ -49,10 +50,10 @@ def normal(rule: Expression, bounds: Bounds, optional: frozenset[str] = frozense
     Args:
         rule: the rule.
         bounds: the magnitudes of the whole numbers that it reads.
-        optional: the names that can be absent.
+        always: the values of each name that cannot be absent.
     """
     node = mapped(rule.node, lambda part: _flat(part, bounds))
-    node = mapped(node, lambda part: _parted(part, bounds, optional))
+    node = mapped(node, lambda part: _parted(part, bounds, always))
     if isinstance(node, Logic) and node.operator == "and":
         return list(node.operands)
     return [node]
@@ -88,6 +89,9 @@ def whole_bound(node: Node, bounds: Bounds) -> float | None:
             return 1.0
         case Name():
             return bounds.get(node.name)
+        case Lookup():
+            whole = [abs(v) for _, v in node.entries if isinstance(v, int)]
+            return float(max(whole)) if len(whole) == len(node.entries) > 0 else None
         case Unary(operator="-"):
             return whole_bound(node.operand, bounds)
         case Unary():
@@ -150,7 +154,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ALL = {("max", "<"), ("max", "<="), ("min", ">"), ("min", ">=")}
 
 
-def _parted(node: Node, bounds: Bounds, optional: frozenset[str]) -> Node:
+def _parted(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> Node:
     """``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
 
     Only of plain whole numbers that are always there: where an operand is absent or divides by
@@ -163,13 +167,23 @@ def _parted(node: Node, bounds: Bounds, optional: frozenset[str]) -> Node:
     operator, (left, right) = node.operators[0], node.operands
     if not _is_extreme(left):
         operator, left, right = _MIRRORED[operator], right, left
-    if not _is_extreme(left) or names_of(node) & optional:
+    if not _is_extreme(left) or not _is_told(node, always):
         return node
     assert isinstance(left, Call)
     if any(whole_bound(one, bounds) is None for one in left.arguments):
         return node
     logic = "and" if (left.function, operator) in _ALL else "or"
     return Logic(logic, tuple(Compare((operator,), (one, right)) for one in left.arguments))
+
+
+def _is_told(node: Node, always: Mapping[str, tuple[Value, ...]]) -> bool:
+    """True if the tree has a value whatever its names are: none is absent, no entry is missing."""
+    if isinstance(node, Name):
+        return node.name in always
+    if isinstance(node, Lookup):
+        domain = always.get(node.key.name, ()) if isinstance(node.key, Name) else ()
+        return bool(domain) and set(domain) <= {key for key, _ in node.entries}
+    return all(_is_told(child, always) for child in children(node))
 
 
 def _is_extreme(node: Node) -> bool:
