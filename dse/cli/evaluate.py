@@ -34,6 +34,7 @@ def evaluate(
     space = plan.problem.space
     design = _drawn(space, settings(values or [], space), seed)
     outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
+    broken = _broken(plan.problem, design, outcome)
     units = {name: metric.unit for name, metric in plan.problem.metrics.items()}
     if output is Format.JSON:
         show_json(
@@ -45,19 +46,30 @@ def evaluate(
                     name: {"value": value, "unit": units[name], "spread": outcome.spread.get(name)}
                     for name, value in outcome.metrics.items()
                 },
+                "broken_limits": broken,
                 "cost_s": outcome.cost_s,
             }
         )
     else:
         for name, value in design.items():
             unit = space.by_name[name].unit
-            typer.echo(f"  {name} = {shown(value, unit) if unit else value}")  # type: ignore[arg-type]
+            typer.echo(f"  {name} = {shown(value, unit) if unit else value}")
         for name, number in outcome.metrics.items():
             typer.echo(f"{name}: {shown(number, units[name])}")
+        for limit in broken:
+            typer.echo(f"outside the limit: {limit}")
         if outcome.fault is not None:
             typer.echo(f"{outcome.state.value} ({outcome.fault.kind}): {outcome.fault.reason}")
     if outcome.fault is not None:
         raise typer.Exit(1)
+
+
+def _broken(problem: Any, design: Any, outcome: Any) -> list[str]:
+    """The limits of the study that the design is outside of."""
+    from dse.core.trial import Trial
+    from dse.report.answer import broken_limits
+
+    return list(broken_limits(problem, [Trial(number=0, design=design).finished(outcome)])[0])
 
 
 def _drawn(space: Any, fixed: dict[str, Any], seed: int) -> Any:

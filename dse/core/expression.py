@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import assert_never
 
 import numpy as np
@@ -85,14 +86,14 @@ __all__ = [
 """All of the language, so that its readers import it from one place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Expression:
     """A parsed formula with the text that it came from."""
 
     text: str
     node: Node
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """Every parameter and metric that the formula mentions."""
         return frozenset(name.name for name in names_in(self.node))

@@ -21,7 +21,7 @@ from dse.core.values import Array, Floats, Mask, Value
 LISTED_ROWS = 65_536
 """Up to here the combinations are kept as a table: looking them up is fastest."""
 
-TRIED_ROWS = 4_096
+TRIED_ROWS = 16_384
 """Up to here all combinations are tried, which takes less time than to build a graph."""
 
 _DRAWS = 200
