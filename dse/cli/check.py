@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,7 +67,10 @@ def _space(path: Path) -> dict[str, Any]:
 
     space = space_of(path, Files())
     count = space.count()
-    return {"designs": count, "summary": f"{len(space.parameters)} parameters, {_told(count)}"}
+    return {
+        "designs": count,
+        "summary": f"{_counted(space.parameters, 'parameter')}, {_told(count)}",
+    }
 
 
 def _study(path: Path) -> dict[str, Any]:
@@ -81,9 +85,10 @@ def _study(path: Path) -> dict[str, Any]:
     }
     notes = _probed(problem, path)
     summary = (
-        f"{len(problem.space.parameters)} parameters, {_told(count)}; "
+        f"{_counted(problem.space.parameters, 'parameter')}, {_told(count)}; "
         + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-        + f"; {len(problem.objectives)} objectives, {len(problem.limits)} limits{notes}"
+        + f"; {_counted(problem.objectives, 'objective')}"
+        + f", {_counted(problem.limits, 'limit')}{notes}"
     )
     return {"designs": count, **kinds, "summary": summary}
 
@@ -103,6 +108,10 @@ def _probed(problem: Any, path: Path) -> str:
         )
     impossible = len(metrics.faults)
     return f"; {impossible} of {_PROBES} random designs are infeasible" if impossible else ""
+
+
+def _counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def _told(count: int | None) -> str:

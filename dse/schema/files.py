@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -84,7 +85,7 @@ def resolved(name: str, beside: Path) -> Path:
     if not name.strip() or "\0" in name:
         raise SpecError(f"{name!r} names no file")
     if name.startswith(LIBRARY):
-        return library() / name.removeprefix(LIBRARY)
+        return _shipped(name.removeprefix(LIBRARY))
     try:
         return (beside.parent / name).resolve()
     except (OSError, ValueError, RuntimeError) as error:
@@ -96,6 +97,15 @@ def library() -> Path:
     package = Path(str(files("dse")))
     checkout = package.parent
     return checkout if (checkout / "studies").is_dir() else package / "library"
+
+
+def _shipped(name: str) -> Path:
+    """The file of the library. Raises SpecError for one that is not inside it."""
+    path = library() / name
+    if not Path(os.path.normpath(path)).is_relative_to(library()):
+        hint = "library:spaces/..., or library:studies/..."
+        raise SpecError(f"{LIBRARY + name[:60]!r} leaves the library", hint=hint)
+    return path
 
 
 def _bytes(path: Path, named_at: str, most: int) -> bytes:

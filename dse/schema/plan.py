@@ -154,8 +154,8 @@ class _Builder:
 
     def _space(self) -> Space | None:
         where = self.source.place(["space"])
-        path = resolved(self.spec.space, self.source.path)
         try:
+            path = resolved(self.spec.space, self.source.path)
             return space_of(path, self.files, named_at=where)
         except DseError as error:
             self.mistakes.add(error, where)

@@ -213,7 +213,7 @@ def test_what_each_design_looks_up_has_the_entries_that_are_not_blank():
         ("count(bits * 2)", "count counts what is true", "count(bits == 4)"),
         ("len(n)", "len was given no list", ""),
         ("len(kept)", "len(kept) is not told for a subset", "count(kept)"),
-        ("sizes(bits)", "sizes was given no partition", "parts"),
+        ("sizes(bits)", "sizes needs a partition into a fixed number of parts", "parts"),
         ("layers", "layers is a whole table", "layers.params"),
         ("sum(layers)", "layers is a whole table", "layers.params"),
         ("devices[chip]", "devices is a whole table", "devices.memory"),

@@ -46,7 +46,7 @@ def test_a_fragment_takes_its_arguments_from_the_include(read):
     text = "space: s\ninclude:\n  a: {file: plan.yaml, with: {gpus: 64, heads: 32}}\n"
     space = read(text, plan=PLAN)
     assert space.by_name["a.tp"].values == (1, 2, 4, 8, 16, 32, 64)
-    assert space.by_name["a.kind"].values == ("ring", "none")
+    assert space.by_name["a.kind"].values == ("fabric", "none")
     assert space.by_name["a.cache"].high == 40 * 2**30
     assert [rule.text for rule in space.constraints] == [
         "a.tp * a.pp * a.dp == 64",
@@ -79,8 +79,8 @@ def test_a_missing_argument_is_told_where_it_should_be_given(told):
     ("given", "expected"),
     [
         ("{heads: 2, gpuz: 8}", "there is no argument 'gpuz'"),
-        ("{heads: 2, gpus: many}", "is a bare number, and this is a word"),
-        ("{heads: 2, memory: 3 s}", "is a quantity in GiB, and this is a quantity in s"),
+        ("{heads: 2, gpus: many}", "is a bare number, and 'many' is a word"),
+        ("{heads: 2, memory: 3 s}", "is a quantity in GiB, and '3 s' is a quantity in s"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_told_with_its_line(told, given, expected):

@@ -162,7 +162,7 @@ parameters:
     assert (space.by_name["c"].low, space.by_name["c"].high) == (1024, 8192)
     assert values["d"] == (2048, 4096, 8192)
     assert values["e"] == (12, 24, 36)
-    assert values["f"] == ("int8", 12, "other")
+    assert values["f"] == ("word", "gpus", "other")
     assert values["g"] == (1, 2, 3, 4, 6, 8, 12, 24)
     assert values["h"] == (1, 2, 3, 4, 6, 8, 12, 24)
     assert values["i"] == (0, 3)

@@ -42,7 +42,7 @@ def bound(
         try:
             found[name] = _literal(value)
             if default.value is not None and name in given:
-                _check_alike(name, _literal(default.value), found[name])
+                _check_alike(name, _literal(default.value), found[name], value)
         except SpecError as error:
             mistakes.add(error, given[name].where if name in given else default.where)
     return found
@@ -82,14 +82,14 @@ def _is_unit(text: str) -> bool:
     return True
 
 
-def _check_alike(name: str, default: Node, given: Node) -> None:
+def _check_alike(name: str, default: Node, given: Node, value: Scalar) -> None:
     """Nothing, if what is given is of the default's kind and dimension. Raises SpecError if not."""
     fits = type(default) is type(given)
     if isinstance(default, Number) and isinstance(given, Number):
         fits = units.same_dimension(default.unit, given.unit)
     if not fits:
         raise SpecError(
-            f"the argument {name!r} is {_kind(default)}, and this is {_kind(given)}",
+            f"the argument {name!r} is {_kind(default)}, and {value!r} is {_kind(given)}",
             hint="give one of the default's kind",
         )
 

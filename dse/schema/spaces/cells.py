@@ -12,11 +12,13 @@ from dse import units
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse.schema.spaces.domains import Amount, Number, amount, literal
+from dse.schema.spaces.exactness import check_exact_values
 
 _Said = Amount | bool | str
 """What a cell can say."""
 
-_HEADER = re.compile(r"^\s*(.*?)\s*(?:\[([^\[\]]*)\])?\s*$")
+_HEADER = re.compile(r"^\s*(.*?)(?:\s+\[([^\[\]]*)\])?\s*$")
+"""``memory [GiB]`` has a unit; ``bits[0]``, without a space, is a member of a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,7 @@ def cell(value: Any, unit: str = "") -> _Said:
         return said
     if not isinstance(said, int | float):
         raise SpecError(f"{str(said)[:60]!r} is no number and no word")
+    check_exact_values((said,))
     return amount(said, unit)
 
 

@@ -17,8 +17,8 @@ from dse.schema.spaces.grids import grid_of
 MAX_ROWS = 100_000
 
 
-def table_of(stated: Stated[Any], files: Files) -> Table:
-    """The table that an entry of ``data:`` says.
+def table_of(stated: Stated[Any], files: Files) -> tuple[Table, str]:
+    """The table that an entry of ``data:`` says, and why its first column is no key, if it is none.
 
     Records by key, and files whose first column tells its rows apart by words or whole numbers,
     are looked up by that; others by 0, 1, 2 ... It is a mistake to use a blank cell.
@@ -29,11 +29,12 @@ def table_of(stated: Stated[Any], files: Files) -> Table:
     value = stated.value
     if isinstance(value, str):
         grid = grid_of(resolved(value, stated.source.path), files, named_at=stated.where)
-        return _table(grid, None)
+        return _table(grid, None), _repeated(grid)
     if isinstance(value, dict):
-        return _table(_records(list(value.values()), list(value), stated), list(value))
+        return _table(_records(list(value.values()), list(value), stated), list(value)), ""
     if isinstance(value, list):
-        return _table(_records(value, list(range(len(value))), stated), list(range(len(value))))
+        keys = list(range(len(value)))
+        return _table(_records(value, keys, stated), keys), ""
     raise SpecError(
         "data is a mapping of records, a list of records, or a file",
         hint="devices: {a100: {memory: 80 GiB}, ...}, or devices: devices.csv",
@@ -67,6 +68,14 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
         raise SpecError(f"the table has more than {MAX_ROWS:,} rows", where=grid.where)
     told = [cell(key) for key in keys] if keys is not None else []
     columns = columns_of(grid, mixed=frozenset(grid.headers[:1]) if keys is None else frozenset())
+    for column in columns:
+        if "[" in column.name:
+            spaced = column.name.replace("[", " [", 1)
+            raise SpecError(
+                f"the column {column.name!r} is no name",
+                where=grid.where,
+                hint=f"a unit needs a space before it: {spaced!r}",
+            )
     plain = [one.value if isinstance(one, Amount) else one for one in told]
     twice = next((key for place, key in enumerate(plain) if key in plain[:place]), None)
     if twice is not None:
@@ -76,6 +85,19 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
         columns={column.name: column.values for column in columns},
         units={column.name: column.unit for column in columns},
     )
+
+
+def _repeated(grid: Grid) -> str:
+    """Which key stands twice in the first column, and where."""
+    header, seen = grid.headers[0], dict[Any, int]()
+    for row, key in enumerate(grid.columns[0]):
+        if key in seen:
+            places = f"{grid.place(seen[key], header)} and {grid.place(row, header)}"
+            return (
+                f"{header!r} is no key, for it repeats {key!r} ({places}); the rows are 0, 1, 2 ..."
+            )
+        seen[key] = row
+    return ""
 
 
 def _keys(first: CellColumn) -> tuple[Value, ...]:

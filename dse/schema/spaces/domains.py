@@ -12,6 +12,7 @@ from dse.core.expression import folded
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.errors import SpecError
 from dse.schema.models import Quantity, Scalar
+from dse.schema.spaces.exactness import check_exact_values
 from dse.schema.spaces.space_models import DomainSpec
 
 MAX_VALUES = 100_000
@@ -53,7 +54,7 @@ def parameter_of(name: str, spec: DomainSpec, reader: Reader) -> Parameter:
     if spec.boolean is not None:
         return Choice(name=name, values=(False, True))
     if spec.choice is not None:
-        return _choice(name, [reader.word(value) for value in spec.choice], unit)
+        return _choice(name, spec.choice, unit)
     if spec.ordinal is not None:
         values, told = _listed(spec.ordinal, unit, reader)
         return ordinal_of(name, values, told, spec.scale or "linear")
@@ -165,7 +166,9 @@ def _listed(
 ) -> tuple[Sequence[Number], str]:
     if isinstance(stated, str):
         return reader.generated(stated, unit)
-    return amounts(stated, unit, reader)
+    found = amounts(stated, unit, reader)
+    check_exact_values(value for value in stated if not isinstance(value, str))
+    return found
 
 
 def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
@@ -205,6 +208,7 @@ def _real(name: str, stated: Sequence[Quantity], unit: str, scale: Scale, reader
 def _integer(name: str, spec: DomainSpec, reader: Reader) -> Integer:
     assert spec.integer is not None
     low, high, unit = _bounds(spec.integer, spec.unit or "", reader)
+    check_exact_values(value for value in spec.integer if not isinstance(value, str))
     least, most = whole_number(low), whole_number(high)
     if least is None or most is None:
         raise SpecError(f"an integer parameter needs whole bounds, not {low} .. {high}")

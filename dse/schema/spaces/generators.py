@@ -11,6 +11,7 @@ import numpy as np
 from dse.errors import SpecError, nearest
 from dse.schema.models import Quantity
 from dse.schema.spaces.domains import MAX_VALUES, Number, Reader, amounts, literal, plain
+from dse.schema.spaces.exactness import check_exact_values
 
 _CALL = re.compile(r"^\s*([a-z]\w*)\s*\((.*)\)\s*$", re.DOTALL)
 _LONGEST = 1_000
@@ -117,7 +118,9 @@ def _range(text: str) -> list[Quantity]:
     low, dots, high = text.partition("..")
     if not dots:
         raise SpecError(f"{text.strip()!r} is no range", hint="write it like 64 KiB .. 8 MiB")
-    return [literal(low), literal(high)]
+    ends = [literal(low), literal(high)]
+    check_exact_values(ends)
+    return ends
 
 
 def _rounded(value: Number) -> Number:

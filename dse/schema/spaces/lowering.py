@@ -112,7 +112,7 @@ def _length(value: int | str, scope: Scope, what: str) -> int:
 def _items(value: list[Scalar] | int | str, scope: Scope) -> tuple[Value, ...]:
     """The items: as listed, the keys of a list or table, or the numbers below a count."""
     if isinstance(value, list):
-        items: tuple[Value, ...] = tuple(scope.word(item) for item in value)
+        items: tuple[Value, ...] = tuple(value)
     else:
         keys = scope.keys(value) if isinstance(value, str) else None
         items = tuple(range(_length(value, scope, "the count"))) if keys is None else keys

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dse.core.design import base
 from dse.core.expression import Name
-from dse.core.parameter import Parameter, Real
+from dse.core.lists import Listing, listings
+from dse.core.parameter import Choice, Parameter, Real
 from dse.core.structured import Simplex, Structured
 from dse.errors import DseError, SpecError
 from dse.schema.files import Files, resolved
@@ -16,6 +18,7 @@ from dse.schema.spaces.fragment import Fragment, Stated
 from dse.schema.spaces.generators import divided
 from dse.schema.spaces.grids import grid_of
 from dse.schema.spaces.lowering import structured_of
+from dse.schema.spaces.members_fixed import values_of
 from dse.schema.spaces.scope import Scope
 from dse.schema.spaces.settlement import Settlement
 from dse.schema.spaces.space_models import STRUCTURED, ParameterSpec
@@ -103,7 +106,8 @@ class Members:
             return
         domain = None
         if spec.each is not None:
-            domain = self._settled(name, parameter_of(full, spec, self.scope))
+            together = [s for s in self.settled.get(name, []) if not isinstance(s.value, list)]
+            domain = self._settled(name, parameter_of(full, spec, self.scope), together)
         one = structured_of(full, spec, self.scope, domain=domain, when=None)
         own = {member.name: name + member.name.removeprefix(full) for member in one.members}
         self._add_list(name, one, own, stated.where)
@@ -112,16 +116,19 @@ class Members:
 
     def _add_list(self, name: str, one: Structured, own: Mapping[str, str], where: str) -> None:
         """The members and rules of a list; ``own`` are the file's names of the members."""
+        together = self._together(name, one)
         for member in one.members:
             if "[" not in member.name and not self.whole.declare(member.name, where, self.note):
                 continue
-            settled = self._settled(own[member.name], member)
+            ones = [*self.settled.get(own[member.name], []), *together.get(member.name, [])]
+            settled = self._settled(own[member.name], member, ones)
             self.whole.before[member.name] += self.whole.before.get(self.scope.full(name), ())
-            if isinstance(one, Simplex) and isinstance(member, Real) and settled != member:
+            alone = isinstance(member, Real) and member.name not in together
+            if isinstance(one, Simplex) and alone and settled != member:
                 raise SpecError(
                     f"{member.name} is one of the shares of {name}, which add up to one",
-                    where=self.settled[own[member.name]][0].where,
-                    hint="give the simplex a 'step', or a constraint",
+                    where=ones[0].where,
+                    hint="fix all of them, give the simplex a 'step', or a constraint",
                 )
             self.whole.add(settled)
         self.whole.add_list(one)
@@ -134,17 +141,35 @@ class Members:
                 raise SpecError(
                     f"{name} is several parameters, tied together",
                     where=settlement.where,
-                    hint=f"settle its members, such as {next(iter(own.values()), '')}",
+                    hint=f"settle its members, such as {next(iter(own.values()), '')}, "
+                    f"or all by a list: 'fix: {{{name}: [...]}}'",
                 )
 
-    def _settled(self, own: str, parameter: Parameter) -> Parameter:
+    def _together(self, name: str, one: Structured) -> dict[str, list[Settlement]]:
+        """What a list that an include fixes as a whole says of each member, by its full name."""
+        found: dict[str, list[Settlement]] = {}
+        for settlement in self.settled.get(name, []):
+            if not isinstance(settlement.value, list):
+                continue
+            settlement.used = True
+            try:
+                values = values_of(one, settlement.value)
+            except SpecError as error:
+                raise error.at(settlement.where) from error
+            for member, value in values.items():
+                found.setdefault(member, []).append(replace(settlement, value=value))
+        return found
+
+    def _settled(
+        self, own: str, parameter: Parameter, ones: Sequence[Settlement] | None = None
+    ) -> Parameter:
         """The parameter with what the files around this one leave of it."""
         before = [
             self._replaced(parameter.name, spec) for spec in self.fragment.replaced.get(own, ())
         ]
         known = [one for one in before if one is not None]
         self.whole.before[parameter.name] = (parameter, *known)
-        for settlement in self.settled.get(own, []):
+        for settlement in self.settled.get(own, []) if ones is None else ones:
             try:
                 parameter = settlement.applied(parameter)
             except SpecError as error:
@@ -194,10 +219,32 @@ class Members:
         grid = grid_of(resolved(table.value, table.source.path), files, named_at=table.where)
         found = table_space(grid, self.scope.full)
         for own, parameter in found.parameters.items():
-            if not is_name(own):
+            if base(own) != own and base(own) in found.parameters:
+                problem = f"the column {own!r} is a member of {base(own)!r}, which is a column too"
+                raise SpecError(problem, where=grid.where)
+            if not is_name(base(own)):
                 raise SpecError(f"the column {own!r} is no name", where=grid.where, hint=NAME_HINT)
             if self.whole.declare(parameter.name, grid.where, self.note):
                 self.whole.add(self._settled(own, parameter))
+        self.whole.listings |= _listed({p.name: p for p in found.parameters.values()})
         self.whole.constrain([found.rule], grid.where)
         for name, rule in found.conditions.items():
             self.whole.activate(name, rule, grid.where)
+
+
+def _listed(parameters: Mapping[str, Parameter]) -> dict[str, Listing]:
+    """The lists that columns such as ``bits[0]`` make up; of truths by word, the subset."""
+    return {
+        name: replace(one, flags=_are_truths(one, parameters))
+        for name, one in listings(parameters).items()
+    }
+
+
+def _are_truths(one: Listing, parameters: Mapping[str, Parameter]) -> bool:
+    members = [parameters[node.name] for node in one.nodes if isinstance(node, Name)]
+    truths = all(
+        isinstance(value, bool)
+        for member in members
+        for value in (member.values if isinstance(member, Choice) else (0,))
+    )
+    return truths and all(isinstance(key, str) for key in one.keys)

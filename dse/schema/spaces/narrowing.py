@@ -54,7 +54,16 @@ def value_of(parameter: Parameter, value: Scalar, reader: Reader) -> Value:
     Raises:
         SpecError: it cannot have the value.
     """
-    said = reader.word(value)
+    return own_value(parameter, value if value in parameter else reader.word(value), reader)
+
+
+def own_value(parameter: Parameter, said: Scalar, reader: Reader) -> Value:
+    """The same of a word that stands for itself, also where an argument has its name.
+
+    Raises:
+        SpecError: it cannot have the value.
+    """
+    value = said
     if isinstance(said, str) and _is_amount(said, parameter):
         said = reader.amount(said, parameter.unit).value
     if said not in parameter:

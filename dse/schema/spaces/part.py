@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dse import units
+from dse.core.expression import names_in
+from dse.core.parser import parse
 from dse.errors import DseError, SpecError
 from dse.schema.files import resolved
 from dse.schema.models import Scalar
@@ -74,7 +77,8 @@ class Part:
             fragment.arguments, given, named_at=place.named_at, mistakes=self.mistakes
         )
         self.unbound = fragment.arguments.keys() - arguments.keys()
-        self.scope = Scope(whole, place.full, arguments, self._need)
+        places = {name: one.where for name, one in given.items()}
+        self.scope = Scope(whole, place.full, arguments, self._need, places)
         self.members = Members(fragment, self.scope, place.settled, place.note)
 
     def read(self) -> list[Statements]:
@@ -116,7 +120,8 @@ class Part:
             if not self.whole.declare(full, stated.where, self.place.note):
                 continue
             try:
-                self.whole.data[full] = table_of(stated, self.fragments.files)
+                self.whole.data[full], why = table_of(stated, self.fragments.files)
+                self.whole.repeats |= {full: why} if why else {}
             except DseError as error:
                 self.whole.lost.add(full)
                 self.mistakes.add(error, stated.where)
@@ -141,7 +146,9 @@ class Part:
             note=f"names are changed at {stated.at('rename')}" if names else "",
         )
         given = {
-            key: Stated(self.scope.word(value), stated.source, (*stated.path, "with", key))
+            key: Stated(
+                self._given(value, key, fragment), stated.source, (*stated.path, "with", key)
+            )
             for key, value in stated.value.given.items()
         }
         before = len(self.whole.declared)
@@ -151,6 +158,22 @@ class Part:
         check_settled(own, part.fragment, place.full, new, self.whole)
         check_renamed(stated, place.full, new, self.whole)
         return rules
+
+    def _given(self, value: Scalar, name: str, fragment: Fragment) -> Scalar:
+        """What is given for an argument: the value, an argument's, or that of a formula of some."""
+        default = fragment.arguments.get(name)
+        usual = None if default is None else default.value
+        of_words = isinstance(usual, str) and units.quantity(usual) is None
+        if not isinstance(value, str) or of_words:
+            return self.scope.word(value)
+        try:
+            names = {one.name for one in names_in(parse(value).node)}
+            if len(names) == 0 or value in names or not names <= self.scope.arguments.keys():
+                return self.scope.word(value)
+            found = self.scope.amount(value)
+        except DseError:
+            return self.scope.word(value)
+        return f"{found.value!r} {found.unit}" if found.unit else found.value
 
     def _found(self, stated: Stated[IncludeSpec]) -> Fragment | None:
         """The fragment of an include. Raises SpecError for one that includes itself."""

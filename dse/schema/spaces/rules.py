@@ -24,6 +24,7 @@ from dse.core.values import Value
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.mistakes import HiddenError
 from dse.schema.spaces.defined import check_defined
+from dse.schema.spaces.exactness import Exactness
 from dse.schema.spaces.whole import Whole
 
 
@@ -33,6 +34,7 @@ class Rules:
     def __init__(self, whole: Whole) -> None:
         self.whole = whole
         self.units = units_of(whole.parameters.values())
+        self._exactness = Exactness(whole.parameters)
         self._ready: dict[int, Expression | None] = {}
 
     def check(self) -> None:
@@ -63,14 +65,36 @@ class Rules:
         for name in sorted(written.names):
             if name not in self.whole.parameters:
                 raise self.whole.unknown(name, rule.text)
-        dimensions.unit_of(written, self.units)
+        try:
+            dimensions.unit_of(written, self.units)
+        except SpecError as error:
+            keyed = "looked up" in error.problem and self.whole.repeated(rule.text)
+            hint = keyed or error.hint or self._wordy(written)
+            raise SpecError(error.problem, where=error.where, hint=hint) from error
         self._check_truth(written.node, rule.text)
         self._check_words(written.node)
         for lookup in lookups(written.node):
             self._check_keys(lookup)
         ready = written.resolved(units.factor)
         check_defined(ready, self.whole.parameters)
+        self._exactness.check(ready)
         return ready
+
+    def _wordy(self, rule: Expression) -> str:
+        """What to do about a choice in the rule of which some words were to be numbers."""
+        for name in sorted(rule.names):
+            parameter = self.whole.parameters[name]
+            values = parameter.values if isinstance(parameter, Choice) else ()
+            words = [value for value in values if isinstance(value, str)]
+            if words and all(units.quantity(word) is not None for word in words):
+                told = ", ".join(map(str, values))[:60]
+                return f"{name} is a choice of words; for quantities: 'ordinal: [{told}]'"
+            if 0 < len(words) < len(values):
+                return (
+                    f"{name} has words such as {words[0]!r} beside its numbers: make all of "
+                    "them words by quotes, or leave numbers only"
+                )
+        return ""
 
     def _told(self, rule: Expression, where: str) -> Expression | None:
         """The rule made ready; ``None``, and the mistake kept, if it cannot be. Once for each."""
@@ -154,7 +178,8 @@ class Rules:
         if missing is not None:
             raise SpecError(
                 f"{lookup.text} has no value where {parameter.name} is {missing!r}",
-                hint=f"add it to the data, or narrow {parameter.name}",
+                hint=self.whole.repeated(lookup.text)
+                or f"add it to the data, or narrow {parameter.name}",
             )
 
     def _check_activity(self, name: str, rule: Expression) -> None:

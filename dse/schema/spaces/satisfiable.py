@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dse.core.expression import Expression
+from dse.core.expression import Compare, Expression
 from dse.core.insight.explain import contradiction, drawn
-from dse.core.parameter import describe
+from dse.core.parameter import Real, describe
 from dse.core.solving.component import Component
 from dse.core.space import Space
 from dse.errors import DesignError, SpecError
@@ -35,7 +35,7 @@ def check_satisfiable(space: Space, where: str) -> None:
     knit = next((group for group in space.legal.components if group.count is None), None)
     if knit is not None:
         raise _elusive(space, knit, where)
-    raise _impossible(space, _prefix(space), where)
+    raise _impossible(space, _prefix(space), where, proved=False)
 
 
 def _against(space: Space) -> list[Expression]:
@@ -57,15 +57,26 @@ def _against(space: Space) -> list[Expression]:
     return [rule.expression for rule in proof if rule.kind == "constraint"]
 
 
-def _impossible(space: Space, rules: list[Expression], where: str) -> SpecError:
+def _impossible(
+    space: Space, rules: list[Expression], where: str, *, proved: bool = True
+) -> SpecError:
+    none = "no legal design is left" if proved else "no legal design was found"
     if not rules:
-        return SpecError("the space has no legal design", where=where)
+        return SpecError("the space has no legal design" if proved else none, where=where)
     *others, last = sorted(rules, key=_order(space))
     return SpecError(
-        f"no legal design is left once {last.text!r} is to hold",
+        f"{none} once {last.text!r} is to hold",
         where=space.places.get(last.text, where),
-        hint="; ".join([*_domains(space, last), *_told(space, others)]),
+        hint="; ".join([*_equated(space, last), *_domains(space, last), *_told(space, others)]),
     )
+
+
+def _equated(space: Space, rule: Expression) -> list[str]:
+    """A way out for an equation of reals, which designs that are drawn do not meet."""
+    real = [name for name in rule.names if isinstance(space.by_name[name], Real)]
+    if not real or not isinstance(rule.node, Compare) or "==" not in rule.node.operators:
+        return []
+    return ["reals that are drawn do not meet an equation: use a simplex, or an inequality"]
 
 
 def _elusive(space: Space, knit: Component, where: str) -> SpecError:

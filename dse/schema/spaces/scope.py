@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -46,12 +46,14 @@ class Scope:
         full: the whole space's name of a name of the file.
         arguments: the literals that the file's arguments stand for.
         needed: builds a parameter of the file before its turn, if the name is one.
+        given: where an including file gives an argument.
     """
 
     whole: Whole
     full: Callable[[str], str]
     arguments: Mapping[str, Node]
     needed: Callable[[str], None]
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def formula(self, text: str) -> Expression:
         """The formula over the names of the whole space, and told in them.
@@ -98,7 +100,11 @@ class Scope:
             raise SpecError(f"{text!r} depends on {told}, but a domain is fixed")
         found = dimensions.unit_of(rule, {})
         if found == dimensions.TEXT:
-            raise SpecError(f"{text!r} is a word, and no number")
+            word = self.arguments.get(text)
+            said = (
+                f"{text!r} is {word.value!r}" if isinstance(word, Text) else f"{text!r} is a word"
+            )
+            raise SpecError(f"{said}, and no number", where=self.given.get(text, ""))
         if unit and not units.same_dimension(found, unit):
             raise SpecError(f"{text!r} is no quantity in {unit}")
         value = rule.resolved(units.factor).values({}, 1)

@@ -22,7 +22,7 @@ from dse.schema.spaces.whole import Whole
 class Settlement:
     """A value or a part of a domain that an including file gives; ``used`` once it was applied."""
 
-    value: Scalar | NarrowSpec
+    value: Scalar | list[Scalar] | NarrowSpec
     where: str
     scope: Scope
     used: bool = False
@@ -42,6 +42,8 @@ class Settlement:
                     hint=f"add the rule '({dividend}) % ... == 0' to the constraints",
                 )
             return narrowed(parameter, self.value, self.scope)
+        if isinstance(self.value, list):
+            raise SpecError(f"{parameter.name} is one value, not a list of {len(self.value)}")
         return fixed(parameter, self.value, self.scope)
 
 

@@ -108,7 +108,7 @@ class IncludeSpec(Model):
 
     file: str
     given: Annotated[dict[str, Scalar], BeforeValidator(_mapped)] = Field(default={}, alias="with")
-    fix: Annotated[dict[str, Scalar], BeforeValidator(_mapped)] = Field(default={})
+    fix: Annotated[dict[str, Scalar | list[Scalar]], BeforeValidator(_mapped)] = Field(default={})
     narrow: Annotated[
         dict[str, Annotated[NarrowSpec, BeforeValidator(_values)]], BeforeValidator(_mapped)
     ] = Field(default={})

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from dse.core.expression import Expression, Listed, Name
-from dse.core.parameter import Parameter, Real
+from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.schema.files import Files, resolved
@@ -18,7 +18,7 @@ from dse.schema.spaces.cells import blank, cell, named
 from dse.schema.spaces.domains import Amount
 from dse.schema.spaces.fragment import Stated
 from dse.schema.spaces.grids import grid_of
-from dse.schema.spaces.narrowing import value_of
+from dse.schema.spaces.narrowing import own_value
 from dse.schema.spaces.scope import Scope
 from dse.schema.spaces.space_models import TableSpec
 
@@ -152,11 +152,11 @@ class _CellReader:
     def _found(self, said: Scalar) -> Value:
         """The parameter's value; ``GONE`` for one that it had before it was settled or replaced."""
         try:
-            return value_of(self.parameter, said, self.scope)
+            return own_value(self.parameter, said, self.scope)
         except SpecError:
             for before in self.scope.whole.before.get(self.parameter.name, ()):
                 with suppress(SpecError):
-                    value_of(before, said, self.scope)
+                    own_value(before, said, self.scope)
                     return GONE
             raise
 
@@ -164,7 +164,8 @@ class _CellReader:
         """A text as what it says: ``8`` of a file is a number, ``64 KiB`` one in bytes."""
         if not isinstance(said, str) or said in self.parameter:
             return said
-        told = cell(self.scope.word(said), self.unit)
+        words = isinstance(self.parameter, Choice)
+        told = cell(said if words else self.scope.word(said), self.unit)
         if not isinstance(told, Amount):
             return told
         if told.unit and told.unit != self.parameter.unit:

@@ -11,6 +11,7 @@ from dse.core.parameter import Parameter, Real, size
 from dse.core.structured import Structured
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.mistakes import MOST_TOLD, Mistakes
+from dse.schema.spaces.exactness import check_exact_domain
 
 MAX_PARAMETERS = 20_000
 """A space with more was not meant: includes within includes double with every level."""
@@ -28,7 +29,7 @@ class Whole:
     not be read, and ``clouded`` the prefixes under which some may be: what mentions them is not
     told again. ``dropped`` tells where a name of an extended file was dropped. ``before`` is what
     a parameter was before it was settled or replaced: rules and tables may still mention the
-    values that it had then.
+    values that it had then. ``repeats`` tells of a table whose first column is no key why not.
     """
 
     mistakes: Mistakes = field(default_factory=Mistakes)
@@ -39,6 +40,7 @@ class Whole:
     listings: dict[str, Listing] = field(default_factory=dict)
     data: dict[str, Table] = field(default_factory=dict)
     declared: dict[str, str] = field(default_factory=dict)
+    repeats: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     clouded: set[str] = field(default_factory=set)
@@ -71,6 +73,7 @@ class Whole:
         Raises:
             SpecError: there are too many.
         """
+        check_exact_domain(parameter)
         self.values += 1 if isinstance(parameter, Real) else int(size(parameter))
         if len(self.parameters) >= MAX_PARAMETERS:
             raise SpecError(f"the space has more than {MAX_PARAMETERS:,} parameters")
@@ -101,7 +104,18 @@ class Whole:
         Raises:
             SpecError: lists or data are used wrongly.
         """
-        return expanded(rule, self.listings, self.data)
+        try:
+            return expanded(rule, self.listings, self.data)
+        except SpecError as error:
+            why = self.repeated(rule.text)
+            if not why or "has no item" not in error.problem:
+                raise
+            hint = f"{why}; {error.hint}"
+            raise SpecError(error.problem, where=error.where, hint=hint) from error
+
+    def repeated(self, text: str) -> str:
+        """Why a table that is looked up in the text is not looked up by its first column."""
+        return next((why for name, why in self.repeats.items() if f"{name}[" in text), "")
 
     def hidden(self, name: str) -> bool:
         """True if the name may be one that could not be read."""
