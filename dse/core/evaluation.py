@@ -154,7 +154,8 @@ def _compared(operator: str, left: Column, right: Column) -> Array:
 
 def _same(a: Array, b: Array) -> Array:
     """Where two numbers agree but for what decimals lose in binary: 0.1 + 0.2 and 0.3."""
-    return np.asarray(np.abs(a - b) <= _AGREEMENT * np.maximum(np.abs(a), np.abs(b)))
+    size = np.maximum(np.abs(a), np.abs(b))
+    return np.asarray((np.abs(a - b) <= _AGREEMENT * size) & np.isfinite(size))
 
 
 def _equal(left: Column, right: Column) -> Array:
