@@ -49,7 +49,8 @@ def nearest(
 
     Distance is the share of the range for numbers and 1 between choices; a parameter that is
     inactive in a combination may be wanted as anything. In a component too large to be searched,
-    or with rules that its graph does not know, the nearest of many that were drawn.
+    or with rules that its graph does not know, the nearest of many that were drawn; a lone
+    permutation is put together greedily, and is near but perhaps not nearest.
     """
     if component.rows is not None:
         return _nearest_in(component, component.rows, wanted)
