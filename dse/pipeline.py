@@ -25,13 +25,25 @@ class Bound:
     """An evaluator in a study: its name there, and what each of its readings is there.
 
     ``names`` maps the evaluator's word for a reading to the study's; ``factors`` holds what a
-    reading is multiplied with to be in the evaluator's unit.
+    reading is multiplied with to be in the evaluator's unit. One that tells another number under
+    another scenario is there once for each.
     """
 
     name: str
     evaluator: Evaluator
     names: Mapping[str, str]
     factors: Mapping[str, float] = field(default_factory=dict)
+    scenario: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, with the scenario that it is for: ``chip@chat``."""
+        return f"{self.name}@{self.scenario}" if self.scenario else self.name
+
+    def metric(self, own: str) -> str:
+        """The study's word for a metric of its own: ``chip.latency``, ``chip.latency@chat``."""
+        full = f"{self.name}.{own}"
+        return f"{full}@{self.scenario}" if self.scenario else full
 
     @property
     def reads(self) -> frozenset[str]:
@@ -41,7 +53,7 @@ class Bound:
     @property
     def provides(self) -> dict[str, Metric]:
         """Its metrics, in the study's words."""
-        return {f"{self.name}.{own}": metric for own, metric in self.evaluator.provides.items()}
+        return {self.metric(own): metric for own, metric in self.evaluator.provides.items()}
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of the batch under the evaluator's own names; never raises."""
@@ -75,9 +87,7 @@ class Pipeline:
         """The outcome of each task; metrics that a task brings along are not measured again."""
         rows = [_Row(task) for task in tasks]
         for bound in self.bound:
-            todo = [
-                r for r in rows if r.fault is None and not bound.provides.keys() <= r.metrics.keys()
-            ]
+            todo = [row for row in rows if row.needs(bound)]
             groups = [todo] if bound.evaluator.kind == "modelled" else [[row] for row in todo]
             for group in groups:
                 if group:
@@ -91,12 +101,24 @@ class Pipeline:
         for bound in self.bound:
             if any(self.sources[name].kind == "measured" for name in bound.provides):
                 continue
-            got = bound.evaluate(batch)
+            got = self._once(bound, batch)
             faults = {**got.faults, **faults}
-            found = {f"{bound.name}.{own}": values for own, values in got.columns.items()}
+            found = {bound.metric(own): values for own, values in got.columns.items()}
             columns |= found
             batch = batch.with_columns({name: Column(values) for name, values in found.items()})
         return Metrics(columns=columns, faults=faults)
+
+    def _once(self, bound: Bound, batch: Batch) -> Metrics:
+        """What it says, asked once for rows that agree in all parameters behind what it reads."""
+        behind = frozenset[str]().union(*(self.sources[name].reads for name in bound.provides))
+        among = batch.distinct(behind)
+        if among.place is None:
+            return bound.evaluate(batch)
+        got = bound.evaluate(batch.take(among.rows))
+        return Metrics(
+            columns={name: among.spread(values) for name, values in got.columns.items()},
+            faults=among.spread_rows(got.faults),
+        )
 
     def _evaluate(self, bound: Bound, rows: Sequence[_Row]) -> None:
         started = time.perf_counter()
@@ -108,10 +130,10 @@ class Pipeline:
             row.fault = got.faults.get(place)
             if row.fault is None:
                 for own, values in got.columns.items():
-                    row.metrics[f"{bound.name}.{own}"] = float(values[place])
+                    row.metrics[bound.metric(own)] = float(values[place])
                 for own, values in got.spread.items():
                     if np.isfinite(values[place]):  # the row's spread may be unknown
-                        row.spread[f"{bound.name}.{own}"] = float(values[place])
+                        row.spread[bound.metric(own)] = float(values[place])
 
 
 class Readings:
@@ -143,7 +165,7 @@ class Readings:
 
     def _key(self, bound: Bound, design: Design) -> tuple[str, str]:
         reads = frozenset[str]().union(*(self._sources[m].reads for m in bound.provides))
-        return bound.name, key_of({name: design[name] for name in reads if name in design})
+        return bound.label, key_of({name: design[name] for name in reads if name in design})
 
 
 class _Row:
@@ -153,15 +175,25 @@ class _Row:
         self.design = task.design
         self.metrics = dict(task.given)
         self.spread = dict(task.spread)
+        self.only = task.only
+        self.skipped = False
         self.fault: Fault | None = None
         self.cost_s = 0.0
         self.measured = 0
+
+    def needs(self, bound: Bound) -> bool:
+        """True if the evaluator is to run for this row."""
+        if self.fault is not None or bound.provides.keys() <= self.metrics.keys():
+            return False
+        wanted = self.only is None or bound.label in self.only
+        self.skipped |= not wanted
+        return wanted
 
     def known(self) -> dict[str, Any]:
         return {**self.design, **self.metrics}
 
     def outcome(self) -> Outcome:
-        state = State.DONE
+        state = State.SCREENED if self.skipped else State.DONE
         if self.fault is not None:
             state = State.INFEASIBLE if self.fault.kind == "infeasible" else State.FAILED
         return Outcome(
@@ -186,11 +218,12 @@ def ordered(bound: Sequence[Bound]) -> tuple[Bound, ...]:
     for one in bound:
         for metric in one.provides:
             if metric in by_metric:
-                raise SpecError(f"both {by_metric[metric].name} and {one.name} provide {metric!r}")
+                other = by_metric[metric].label
+                raise SpecError(f"both {other} and {one.label} provide {metric!r}")
             by_metric[metric] = one
-    by_name = {one.name: one for one in bound}
+    by_label = {one.label: one for one in bound}
     sorter = TopologicalSorter(
-        {one.name: {by_metric[r].name for r in one.reads if r in by_metric} for one in bound}
+        {one.label: {by_metric[r].label for r in one.reads if r in by_metric} for one in bound}
     )
     try:
         sorter.prepare()
@@ -201,8 +234,8 @@ def ordered(bound: Sequence[Bound]) -> tuple[Bound, ...]:
     ready: list[str] = []
     while sorter.is_active():
         ready += sorter.get_ready()
-        ready.sort(key=lambda name: (by_name[name].evaluator.kind != "modelled", name))
-        order.append(by_name[ready[0]])
+        ready.sort(key=lambda label: (by_label[label].evaluator.kind != "modelled", label))
+        order.append(by_label[ready[0]])
         sorter.done(ready.pop(0))
     return tuple(order)
 

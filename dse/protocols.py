@@ -54,7 +54,11 @@ class Optimizer(Protocol):
 
     It may have an attribute ``batch``: how many designs it likes to be asked for at once when
     they cost nothing; without it, one. One with a true attribute ``learns_outside`` is also told
-    trials whose designs the space no longer has (``State.OUTSIDE``).
+    trials whose designs the space no longer has (``State.OUTSIDE``). One with an attribute
+    ``expected_gain``, ``None`` in the class, sets it with each ``ask``: the share of the present
+    hypervolume that its suggestion is expected to add, ``None`` while it cannot tell. A study may
+    stop by it. One with an attribute ``on_progress`` is given a function there, which it tells
+    how many designs of how many a long step has looked at.
 
     Laws:
         - It draws only from ``problem.rng(told)``.
@@ -78,12 +82,16 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A trial to be evaluated, with the metrics that need not be measured again."""
+    """A trial to be evaluated, with the metrics that need not be measured again.
+
+    ``only`` holds the labels of the evaluators that are to run; ``None``: all.
+    """
 
     number: int
     design: Design
     given: Mapping[str, float] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
+    only: frozenset[str] | None = None
 
 
 class Executor(Protocol):

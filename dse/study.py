@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dse.analysis.scenarios import Contrast, contrast
 from dse.choice import executor_for, needs_cost, optimizer_for
 from dse.core.design import Design
 from dse.core.pareto import ParetoSet
@@ -20,23 +17,32 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.errors import StudyError, nearest
 from dse.loop import Bounds, Loop
+from dse.optimizers.aside import Aside, for_free
 from dse.optimizers.completion import Completion, worthwhile
+from dse.optimizers.first import First
+from dse.optimizers.nothing import Nothing
 from dse.pipeline import Readings
 from dse.protocols import Executor, Optimizer, Storage
 from dse.registry import load, make, options_of
+from dse.schema.budgets import Budget
+from dse.schema.inherited import Inherited
+from dse.schema.lineage import Asked
 from dse.schema.models import NAME, PluginSpec
-from dse.schema.plan import AUTO, Budget, Plan, difference, plan_of
+from dse.schema.plan import AUTO, Plan, difference, plan_of
+from dse.schema.priors import inherited
+from dse.schema.record import begun_with, identity_of, kept_plan, plain
+from dse.schema.settled import check_settled, settled
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
-
-_VERSIONS = ("dse-engine", "numpy", "torch", "botorch", "ax-platform", "pymoo", "moocore")
 
 
 class Study:
     """A named question with its record; made by :meth:`open` or :meth:`load`."""
 
     def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
-        self.plan = plan
+        self.inherited = Inherited.of((storage.spec(name) or {}).get("prior"))
+        known = replace(plan.problem, priors=self.inherited.priors)
+        self.plan = settled(replace(plan, problem=known), storage.trials(name))
         self.storage = storage
         self.name = name
         self._changed = changed
@@ -70,9 +76,12 @@ class Study:
             raise StudyError(f"{name!r} is no name", hint="letters, digits, '_', '-', '.', spaces")
         stored = opened.spec(name)
         if stored is None:
-            opened.create(name, {**_spec(plan), **({"carried": carried} if carried else {})})
+            begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
+            if plan.prior:
+                begun["prior"] = _left(plan, opened, whole=not carried).plain()
+            opened.create(name, begun)
             return Study(plan, opened, name)
-        changed = difference(_identity(stored), _plain(plan.identity))
+        changed = difference(identity_of(stored), plain(plan.identity))
         if changed:
             raise StudyError(
                 f"the study {name!r} exists and asks something else: {changed}",
@@ -98,8 +107,8 @@ class Study:
                 f"there is no study {name!r}{where}",
                 hint=nearest(name, opened.studies()) + "; other storages: --storage URL",
             )
-        plan = _kept_plan(spec)
-        changed = difference(_identity(spec), _plain(plan.identity))
+        plan = kept_plan(spec)
+        changed = difference(identity_of(spec), plain(plan.identity))
         return Study(plan, opened, name, changed=changed)
 
     @property
@@ -129,10 +138,17 @@ class Study:
         return ParetoSet.of(self.problem, self.finished)
 
     @property
+    def contrast(self) -> Contrast | None:
+        """Who wins under which scenario; ``None`` for a study without scenarios."""
+        if not self.plan.alone:
+            return None
+        return contrast(self.problem, self.plan.alone, self.plan.weights, self.finished)
+
+    @property
     def carried(self) -> int:
         """How many trials came from another study and count for no budget."""
         spec = self.storage.spec(self.name) or {}
-        return int(spec.get("carried", {}).get("trials", 0))
+        return int(spec.get("carried", {}).get("trials", 0)) + len(self.inherited.designs)
 
     @property
     def exact(self) -> bool:
@@ -152,6 +168,7 @@ class Study:
         executor: PluginSpec | None = None,
         on_finished: Callable[[Trial], None] = lambda _: None,
         on_choice: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[int, int], None] = lambda *_: None,
     ) -> str:
         """Go on until the budget is used up; the reason for stopping is returned.
 
@@ -160,6 +177,7 @@ class Study:
             executor: instead of the study's.
             on_finished: told each trial when it is stored.
             on_choice: told in words what ``auto`` chose.
+            on_progress: told how much of how much is done in an optimizer's long step.
 
         Raises:
             StudyError: an evaluator is another than the one that the study began with.
@@ -173,33 +191,64 @@ class Study:
         for event in self.events:
             if event.kind == "choice":
                 on_choice(event.text)
+        if self.plan.prior:
+            self._note(Event(kind="prior", text=self.inherited.words()))
+        self._measure_awaited(bounds, executor, on_finished)
         optimizer = self._optimizer(bounds, executor, on_finished, on_choice)
+        if hasattr(optimizer, "on_progress"):
+            optimizer.on_progress = on_progress
+        if bounds.gain is not None and not hasattr(optimizer, "expected_gain"):
+            text = "the optimizer does not tell what it expects to gain: 'gain' ends nothing"
+            self._note(Event(kind="gain", text=text))
         reason = self._loop(optimizer, bounds, executor, on_finished)
         if self.plan.optimizer.use == AUTO and worthwhile(self.problem):
-            self._complete(bounds, on_finished)
+            self._complete(on_finished)
+        self._contrast(on_finished)
         return reason
 
-    def _complete(self, bounds: Bounds, on_finished: Callable[[Trial], None]) -> None:
+    def _measure_awaited(
+        self, bounds: Bounds, executor: PluginSpec | None, on_finished: Callable[[Trial], None]
+    ) -> None:
+        """Measure the baselines that objectives are told relative to, before anything else."""
+        if self.plan.awaited:
+            self._loop(Nothing(), bounds, executor, on_finished)
+            self.plan = settled(self.plan, self.trials)
+            check_settled(self.plan, self.trials)
+
+    def _note(self, event: Event) -> None:
+        """Keep the event, unless it was said before."""
+        if (event.kind, event.text) not in {(e.kind, e.text) for e in self.events}:
+            self.storage.record(self.name, [event])
+
+    def _complete(self, on_finished: Callable[[Trial], None]) -> None:
         """Add the designs that share what was measured: they cost nothing and fill the front."""
-        unbounded = replace(bounds, measurements=None, trials=None, time_s=None)
         here = PluginSpec(use="serial", batch=Completion.batch)  # type: ignore[call-arg]
-        self._loop(Completion(self.problem), unbounded, here, on_finished)
+        self._loop(Completion(self.problem), Bounds(), here, on_finished)
+
+    def _contrast(self, on_finished: Callable[[Trial], None]) -> None:
+        """Add what single scenarios would choose, as far as it costs no measurement."""
+        for scenario, problem in self.plan.alone.items():
+            optimizer = for_free(problem, exact=self.exact)
+            if optimizer is not None:
+                aside = Aside(scenario, optimizer)
+                here = PluginSpec(use="serial", batch=Aside.batch)  # type: ignore[call-arg]
+                self._loop(aside, Bounds(), here, on_finished)
 
     def bounds(self, budget: Budget | None = None) -> Bounds:
         """The budget (the study's own without one) with sane ends: no study runs for ever.
 
         Without any bound a measured study stops after 100 measurements and a modelled one after
-        20,000 trials; an exhaustive one when all is done, and a bound on measurements is none for
-        it where nothing is measured. What costs no measurement is bounded by twenty trials for
-        each one that does.
+        20,000 trials; an exhaustive or factorial one when all is done, and a bound on measurements
+        is none for it where nothing is measured. What costs no measurement is bounded by twenty
+        trials for each one that does.
         """
         told = budget or self.plan.budget
         measurements, trials = told.measurements, told.trials
         measured = bool(self.problem.measured)
-        whole = self.plan.optimizer.use == "exhaustive" or (
+        whole = self.plan.optimizer.use in ("exhaustive", "factorial") or (
             self.plan.optimizer.use == AUTO and not needs_cost(self.problem)
         )
-        free = (measurements, trials, told.time_s) == (None, None, None)
+        free = (measurements, trials, told.time_s, told.cost) == (None, None, None, None)
         if free and not whole:
             measurements, trials = (100, None) if measured else (None, 20_000)
         if measurements is not None and trials is None and not (whole and not measured):
@@ -207,7 +256,12 @@ class Study:
         if trials is not None:
             trials += self.carried
         return Bounds(
-            measurements=measurements if measured else None, trials=trials, time_s=told.time_s
+            measurements=measurements if measured else None,
+            trials=trials,
+            time_s=told.time_s,
+            cost=told.cost,
+            price_per_s=told.price_per_s,
+            gain=told.gain,
         )
 
     def _loop(
@@ -218,15 +272,20 @@ class Study:
         on_finished: Callable[[Trial], None],
     ) -> str:
         runner = self._executor(executor or self.plan.executor, optimizer)
+        readings = Readings(self.plan.pipeline)
+        for reading in self.inherited.readings:
+            readings.learn(reading.trial())
+        baselines = [Design(d) for d in self.problem.baselines]  # type: ignore[arg-type]
         with closing(runner):
             return Loop(
                 study=self.name,
                 storage=self.storage,
                 optimizer=optimizer,
                 executor=runner,
-                readings=Readings(self.plan.pipeline),
+                readings=readings,
+                stages=self.plan.stages,
                 bounds=bounds,
-                first=[Design(d) for d in self.problem.baselines],  # type: ignore[arg-type]
+                first=list(dict.fromkeys([*self.inherited.designs, *baselines])),
                 on_finished=on_finished,
             ).run()
 
@@ -244,16 +303,21 @@ class Study:
         chosen = next((e.text for e in self.events if e.kind == "choice"), None)
         if chosen is None:
             if needs_cost(self.problem):
-                first = _First(self.problem)
-                self._loop(first, replace(bounds, trials=1), executor, on_finished)
-            trials = self.trials
-            cost_s = trials[0].cost_s if trials and trials[0].state.finished else None
+                first = First(self.problem)
+                one_more = replace(bounds, trials=self.carried + 1)
+                self._loop(first, one_more, executor, on_finished)
+            cost_s = self._cost_s()
             choice = optimizer_for(self.problem, bounds.measurements, cost_s)
             chosen = f"{choice.use}: {choice.reason}"
             self.storage.record(self.name, [Event(kind="choice", text=chosen)])
             on_choice(chosen)
         picked: Optimizer = make("optimizers", chosen.partition(":")[0], self.problem)
         return picked
+
+    def _cost_s(self) -> float | None:
+        """What the first trial of its own took; what came from another study was free."""
+        trials = self.trials[self.carried : self.carried + 1]
+        return trials[0].cost_s if trials and trials[0].state.finished else None
 
     def _executor(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
         use, options = spec.use, spec.options
@@ -270,20 +334,19 @@ class Study:
         return made
 
 
-class _First:
-    """Asks one legal design, so that ``auto`` can see what a measurement costs."""
+def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
+    """What the earlier studies that the file names leave to a new one.
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-
-    def ask(self, count: int, pending: object = ()) -> list[Design]:  # noqa: ARG002
-        return self._problem.space.sample(1, self._problem.rng(0)).designs()
-
-    def tell(self, finished: object) -> None:
-        """Nothing is learnt."""
-
-    def events(self) -> list[Event]:
-        return []
+    Without ``whole`` no designs to begin with: the new study begins with others.
+    """
+    new = Asked.of(plan, plan.identity)
+    found = Inherited(studies={})
+    for one in plan.prior:
+        earlier = Study.load(one.study, one.storage or storage)
+        spec = earlier.storage.spec(one.study) or {}
+        old = Asked.of(earlier.plan, identity_of(spec))
+        found = found.joined(inherited(one.study, new, old, earlier.finished))
+    return found if whole else replace(found, designs=())
 
 
 def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
@@ -303,46 +366,3 @@ def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
         scheme, url = "memory", "memory://"
     made: Storage = make("storages", scheme, url)
     return made
-
-
-def _spec(plan: Plan) -> dict[str, Any]:
-    return {
-        "path": str(plan.path),
-        "texts": dict(plan.texts),
-        "identity": _plain(plan.identity),
-        "question": plan.question,
-        "provenance": _provenance(),
-    }
-
-
-def _kept_plan(spec: Mapping[str, Any]) -> Plan:
-    """The plan of a stored study, from the texts that it was begun with."""
-    return plan_of(Path(spec["path"]), kept=spec["texts"], seed=spec["identity"]["seed"])
-
-
-def _identity(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a stored study was begun with; an older record told its space otherwise."""
-    identity: Mapping[str, Any] = spec["identity"]
-    if "rules" in identity["space"]:
-        return identity
-    now = _plain(_kept_plan(spec).identity)
-    return {**identity, **{part: now[part] for part in ("space", "order of parameters")}}
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON would give it back, so that stored and new identities compare equal."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _provenance() -> dict[str, str]:
-    found = {"python": platform.python_version(), "machine": platform.platform()}
-    for package in _VERSIONS:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

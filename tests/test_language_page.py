@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from dse.report.words import design_text
 from dse.schema.files import Files
+from dse.schema.plan import plan_of
 from dse.schema.space import space_of
+from dse.study import Study
 
 PAGE = (Path(__file__).parent.parent / "docs/language.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-SPACES = [text for kind, _, text in BLOCKS if kind == "yaml"]
+FILES = [text for kind, _, text in BLOCKS if kind == "yaml"]
+STUDIES = [text for text in FILES if re.search("^study: ", text, re.MULTILINE)]
+ANSWERED = [text for text in STUDIES if text.splitlines()[-1].startswith("# front: ")]
+SPACES = [text for text in FILES if text not in STUDIES]
 COMMANDS = [
     tuple(part.partition("\n")[::2])
     for kind, _, text in BLOCKS
@@ -26,11 +32,20 @@ PROGRAMS = [text for kind, _, text in BLOCKS if kind == "python"]
 def name_of(text):
     """A block that starts with ``# file.yaml`` is that file."""
     named = re.match(r"# (\S+\.yaml)\n", text)
-    return named.group(1) if named else "space.yaml"
+    unnamed = "study.yaml" if text in STUDIES else "space.yaml"
+    return named.group(1) if named else unnamed
 
 
 def title_of(text):
-    return re.search(r"^space: (.*)$", text, re.MULTILINE).group(1)
+    return re.search(r"^(?:study|space): (.*)$", text, re.MULTILINE).group(1)
+
+
+def front_of(path):
+    """The designs of a study's front as the page writes them."""
+    study = Study.open(path, storage="memory://")
+    study.run()
+    designs = [trial.design for trial in study.front.trials]
+    return "; ".join(design_text(design, design, {}) for design in designs)
 
 
 @pytest.fixture
@@ -39,7 +54,7 @@ def folder(tmp_path):
     for kind, name, text in BLOCKS:
         if kind == "csv":
             (tmp_path / name).write_text(text)
-        elif kind == "yaml" and name_of(text) != "space.yaml":
+        elif kind == "yaml" and name_of(text) not in ("space.yaml", "study.yaml"):
             (tmp_path / name_of(text)).write_text(text)
     return tmp_path
 
@@ -64,6 +79,18 @@ def test_a_space_of_the_page_has_the_count_that_stands_under_it(text, folder):
     told = text.splitlines()[-1].removeprefix("# ")
     count = space.count()
     assert told == ("not countable" if count is None else f"{count:,} legal designs")
+
+
+@pytest.mark.parametrize("text", STUDIES, ids=title_of)
+def test_a_study_of_the_page_is_a_study(text, folder):
+    (folder / name_of(text)).write_text(text)
+    assert plan_of(folder / name_of(text)).name == title_of(text)
+
+
+@pytest.mark.parametrize("text", ANSWERED, ids=title_of)
+def test_a_study_of_the_page_has_the_front_that_stands_under_it(text, folder):
+    (folder / name_of(text)).write_text(text)
+    assert text.splitlines()[-1] == f"# front: {front_of(folder / name_of(text))}"
 
 
 @pytest.mark.parametrize(("command", "told"), COMMANDS, ids=[c for c, _ in COMMANDS])

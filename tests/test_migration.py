@@ -12,7 +12,7 @@ from dse.core.space import Space
 from dse.core.trial import State
 from dse.errors import StudyError
 from dse.migration import migrated
-from dse.schema.plan import Budget
+from dse.schema.budgets import Budget
 from dse.storage.memory import MemoryStorage
 from dse.study import Study
 

@@ -10,6 +10,7 @@ import typer
 from dse.cli import (
     check,
     compare,
+    effects,
     evaluate,
     exchange,
     inspect_study,
@@ -43,6 +44,7 @@ app.command("status")(inspect_study.status)
 app.command("front")(inspect_study.front)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)
+app.command("effects")(effects.effects)
 app.command("report")(report.report)
 app.command("check")(check.check)
 app.command("evaluate")(evaluate.evaluate)

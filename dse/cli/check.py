@@ -80,7 +80,7 @@ def _study(path: Path) -> dict[str, Any]:
     problem = plan.problem
     count = problem.space.count()
     kinds = {
-        kind: [b.name for b in plan.pipeline.bound if b.evaluator.kind == kind]
+        kind: [b.label for b in plan.pipeline.bound if b.evaluator.kind == kind]
         for kind in ("modelled", "measured")
     }
     notes = _probed(problem, path)

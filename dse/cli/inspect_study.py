@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +16,7 @@ from dse.cli.options import (
     say,
     show_json,
 )
+from dse.cli.results import write_result
 
 
 def status(
@@ -56,16 +54,29 @@ def front(
 
     Example: dse front quickstart --format json
     """
-    from dse.report import export, sheet, table
+    from dse.analysis.membership import membership
+    from dse.report import doubt, export, fidelity, scenarios, sheet, table
     from dse.study import Study
 
     study = Study.load(name, storage)
     output = format_of(output, file)
+    contrast = study.contrast
+    chances = membership(study.problem, study.finished)
     if output is Format.TABLE:
         table.front_table(study.front, study.finished, exact=study.exact)
+        if contrast is not None:
+            scenarios.contrast_table(contrast)
+        typer.echo(doubt.doubt_words(chances), nl=bool(chances))
+        fidelity.rungs_table(fidelity.rungs(study.problem, study.finished))
         return
     told = export.front_json(study.name, study.front, study.finished, exact=study.exact)
-    _write(output, file, told, lambda: sheet.front_columns(study.front, study.finished))
+    if contrast is not None:
+        told["scenarios"] = scenarios.contrast_json(contrast)
+    if chances:
+        told["membership"] = {str(number): chance for number, chance in chances.items()}
+    if study.problem.ladders:
+        told["fidelities"] = fidelity.rungs_json(fidelity.rungs(study.problem, study.finished))
+    write_result(output, file, told, lambda: sheet.front_columns(study.front, study.finished))
 
 
 def trials(
@@ -88,35 +99,7 @@ def trials(
         table.trials_table(study.problem, study.trials)
         return
     told = export.trials_json(study.name, study.problem, study.trials)
-    _write(output, file, told, lambda: sheet.trials_columns(study.problem, study.trials))
-
-
-def _write(
-    output: Format, file: Path | None, told: dict[str, Any], sheet: Callable[[], Any]
-) -> None:
-    """Print or write a result in a machine's format."""
-    import json
-    import sys
-
-    from dse.cli.report import write_whole
-    from dse.errors import StudyError
-    from dse.report.sheet import parquet_bytes, write_csv
-
-    if file is None:
-        if output is Format.PARQUET:
-            raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
-        if output is Format.CSV:
-            write_csv(sheet(), sys.stdout)
-        else:
-            show_json(told)
-    elif output is Format.PARQUET:
-        write_whole(file, parquet_bytes(sheet()))
-    elif output is Format.CSV:
-        text = io.StringIO()
-        write_csv(sheet(), text)
-        write_whole(file, text.getvalue())
-    else:
-        write_whole(file, json.dumps(told, indent=2, allow_nan=False) + "\n")
+    write_result(output, file, told, lambda: sheet.trials_columns(study.problem, study.trials))
 
 
 def _state(study: Any) -> dict[str, Any]:

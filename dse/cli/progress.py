@@ -9,6 +9,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -17,7 +18,7 @@ from rich.progress import (
 from dse.core.pareto import hypervolume, reference
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
-from dse.schema.plan import Budget
+from dse.schema.budgets import Budget
 from dse.study import Study
 
 
@@ -86,6 +87,7 @@ class Progressing:
             refresh_per_second=4,
         )
         total = bounds.measurements if self._by_measurement else bounds.trials
+        self._search: TaskID | None = None
         self._task = self._bar.add_task(self._words(), total=total, completed=self._done)
 
     def __enter__(self) -> Progressing:
@@ -100,6 +102,12 @@ class Progressing:
         self._watch.finished(trial)
         self._ended += 1
         self._bar.update(self._task, completed=self._done, description=self._words())
+
+    def searched(self, done: int, total: int) -> None:
+        """How many legal designs of how many the optimizer has looked at."""
+        if self._search is None:
+            self._search = self._bar.add_task("designs searched", total=total, completed=done)
+        self._bar.update(self._search, completed=done)
 
     def say(self, text: str) -> None:
         """A line above the bar."""

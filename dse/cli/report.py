@@ -22,13 +22,22 @@ def report(
 
     Example: dse report quickstart -o report.html
     """
-    from dse.report.html import report_html
+    from dse.analysis.effects import asked_effects
+    from dse.report.html import Beside, report_html
     from dse.study import Study
 
     study = Study.load(name, storage)
+    factorial = study.plan.optimizer.use == "factorial"
+    effects = asked_effects(study.problem, study.finished) if factorial else []
     path = file or Path(f"{study.name}.html")
     text = report_html(
-        study.name, study.plan.question, study.front, study.finished, study.events, study.provenance
+        study.name,
+        study.plan.question,
+        study.front,
+        study.finished,
+        study.events,
+        study.provenance,
+        Beside(contrast=study.contrast, effects=effects),
     )
     write_whole(path, text)
     say(f"wrote {path}")

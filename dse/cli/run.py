@@ -13,6 +13,17 @@ Measurements = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many measurements in all.")
 ]
 Trials = Annotated[int | None, typer.Option(min=1, help="Stop after so many trials in all.")]
+Time = Annotated[
+    str | None, typer.Option(help="Stop after so long in all: '20 min'.", show_default=False)
+]
+Cost = Annotated[
+    str | None,
+    typer.Option(help="Stop when so much is spent, at the study's price: '20 $'."),
+]
+Gain = Annotated[
+    str | None,
+    typer.Option(help="Stop when less of the hypervolume is expected to be gained: '0.1 %'."),
+]
 ExecutorOption = Annotated[
     str | None, typer.Option("--executor", help="Where evaluations run: serial, processes, ...")
 ]
@@ -27,6 +38,9 @@ def run(
     storage: StorageOption = None,
     measurements: Measurements = None,
     trials: Trials = None,
+    time: Time = None,
+    cost: Cost = None,
+    gain: Gain = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Instead of the file's seed.")] = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
@@ -39,7 +53,9 @@ def run(
     from dse.study import Study
 
     opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
-    _go(opened, measurements, trials, executor, workers, quiet=quiet, storage=storage)
+    told = {"time": time, "cost": cost, "gain": gain}
+    budget = _budget(opened, {"measurements": measurements, "trials": trials, **told})
+    _go(opened, budget, executor, workers, quiet=quiet, storage=storage)
 
 
 def resume(
@@ -48,6 +64,9 @@ def resume(
     storage: StorageOption = None,
     measurements: Measurements = None,
     trials: Trials = None,
+    time: Time = None,
+    cost: Cost = None,
+    gain: Gain = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
     quiet: Quiet = False,
@@ -59,13 +78,14 @@ def resume(
     from dse.study import Study
 
     opened = Study.load(name, storage)
-    _go(opened, measurements, trials, executor, workers, quiet=quiet, storage=storage)
+    told = {"time": time, "cost": cost, "gain": gain}
+    budget = _budget(opened, {"measurements": measurements, "trials": trials, **told})
+    _go(opened, budget, executor, workers, quiet=quiet, storage=storage)
 
 
 def _go(
     study: Any,
-    measurements: int | None,
-    trials: int | None,
+    budget: Any,
     executor: str | None,
     workers: int | None,
     *,
@@ -75,7 +95,6 @@ def _go(
     from dse.cli.progress import Progressing
     from dse.report.table import front_table
 
-    budget = _budget(study, measurements, trials)
     with Progressing(study, budget, quiet=quiet) as live:
         try:
             reason = study.run(
@@ -83,6 +102,7 @@ def _go(
                 executor=_executor(study, executor, workers),
                 on_finished=live.finished,
                 on_choice=live.say,
+                on_progress=live.searched,
             )
         except KeyboardInterrupt:
             live.stop()
@@ -108,12 +128,12 @@ def _say_failures(trials: Any) -> None:
         say(f"{many} of {len(trials)} trials failed; {count} of them: {reason.strip()[:300]}")
 
 
-def _budget(study: Any, measurements: int | None, trials: int | None) -> Any:
+def _budget(study: Any, told: dict[str, Any]) -> Any:
     """The study's budget with what the command says instead."""
-    from dataclasses import replace
+    from dse.schema.budgets import changed
+    from dse.schema.models import BudgetSpec
 
-    told = {"measurements": measurements, "trials": trials}
-    return replace(study.plan.budget, **{k: v for k, v in told.items() if v is not None})
+    return changed(study.plan.budget, BudgetSpec(**told))
 
 
 def _executor(study: Any, executor: str | None, workers: int | None) -> Any:

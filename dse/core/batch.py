@@ -14,6 +14,9 @@ from dse.core.values import Array, Floats, Ints, Mask, Value
 
 _T = TypeVar("_T")
 
+_MOST_COMBINATIONS = 4
+"""Up to so many combinations per row, those that occur are found through a table of all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -32,8 +35,9 @@ class Column:
     def coded(domain: tuple[Value, ...], codes: NDArray[np.integer]) -> Column:
         """The column that has ``domain[code]`` in each row, and nothing where the code is -1."""
         gone = codes < 0
-        values = typed(domain)[np.where(gone, 0, codes)]
-        return Column(values, gone if gone.any() else None, codes, domain)
+        if not gone.any():
+            return Column(typed(domain).take(codes), None, codes, domain)
+        return Column(typed(domain).take(np.where(gone, 0, codes)), gone, codes, domain)
 
     @staticmethod
     def of(values: Sequence[Value | None]) -> Column:
@@ -51,6 +55,27 @@ class Column:
             None if self.codes is None else self.codes[rows],
             self.domain,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """The rows of a batch that differ in some columns, and which of them each row is like."""
+
+    rows: Ints  # (d,), one row of each combination
+    place: Ints | None  # (n,), below d; None: every row stands for itself
+
+    def spread(self, values: Array) -> Array:
+        """What was found for each combination (along the last axis), for each row."""
+        return values if self.place is None else np.take(values, self.place, axis=-1)
+
+    def spread_rows(self, found: Mapping[int, _T]) -> dict[int, _T]:
+        """What was found for some combinations, for the rows that have these."""
+        if self.place is None or not found:
+            return dict(found)
+        named = np.zeros(len(self.rows), dtype=bool)
+        named[list(found)] = True
+        rows = np.flatnonzero(named[self.place]).tolist()
+        return {row: found[int(self.place[row])] for row in rows}
 
 
 class Batch:
@@ -129,6 +154,38 @@ class Batch:
         size = int(rows.sum()) if rows.dtype == bool else len(rows)
         return Batch({name: column.take(rows) for name, column in self._columns.items()}, size)
 
+    def distinct(self, names: Iterable[str]) -> Distinct:
+        """The rows that differ in these columns, where finding them is worth its price.
+
+        Every row counts as another where a column has no codes, where most rows differ, or where
+        there could be far more combinations than there are rows. Columns that the batch lacks
+        make no difference.
+        """
+        every = Distinct(np.arange(self._size), None)
+        columns, combinations = list[tuple[NDArray[np.integer], int, int]](), 1
+        for name in sorted(self._columns.keys() & set(names)):
+            codes = self._columns[name].codes
+            if codes is None or not self._size:
+                return every
+            least, span = int(codes.min()), int(np.ptp(codes)) + 1
+            combinations *= span
+            if combinations > _MOST_COMBINATIONS * self._size:
+                return every
+            columns += [(codes, least, span)] if span > 1 else []
+        place = np.zeros(self._size, dtype=np.int64)
+        for codes, least, span in columns:
+            place *= span
+            place += codes
+            place -= least
+        row = np.full(combinations, -1)
+        row[place] = np.arange(self._size)
+        found = np.flatnonzero(row >= 0)
+        if 2 * len(found) > self._size:
+            return every
+        number = np.empty(combinations, dtype=np.int64)
+        number[found] = np.arange(len(found))
+        return Distinct(row[found], number[place])
+
     def with_columns(self, columns: Mapping[str, Column]) -> Batch:
         """The same designs with more columns beside them."""
         return Batch({**self._columns, **columns}, self._size)
@@ -152,7 +209,14 @@ class Batch:
 
     def designs(self) -> list[Design]:
         """All rows as designs."""
-        return [self.design(index) for index in range(self._size)]
+        names = sorted(self._columns)
+        values = [_plain_values(self._columns[name]) for name in names]
+        rows = zip(*values, strict=True) if names else ((),) * self._size
+        if all(self._columns[name].absent is None for name in names):
+            return [Design(dict(zip(names, row, strict=True))) for row in rows]
+        return [
+            Design({n: v for n, v in zip(names, row, strict=True) if v is not None}) for row in rows
+        ]
 
     def __iter__(self) -> Iterator[Design]:
         return iter(self.designs())
@@ -171,6 +235,9 @@ def joined(batches: Iterable[Batch]) -> Batch:
 
 def typed(values: tuple[Value, ...]) -> Array:
     """An array of these values that never cuts a text or turns a number into one."""
+    kinds = set(map(type, values))
+    if kinds in ({int}, {float}):  # most are, and this costs least
+        return np.array(values)
     if all(isinstance(value, bool) for value in values):
         return np.array(values, dtype=bool)
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
@@ -178,6 +245,20 @@ def typed(values: tuple[Value, ...]) -> Array:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def _plain_values(column: Column) -> list[Value | None]:
+    """What :func:`_plain` says of each row, and ``None`` of one where it is absent."""
+    values: list[Value | None]
+    if column.codes is not None:
+        values = [column.domain[code] if code >= 0 else None for code in column.codes.tolist()]
+    elif column.values.dtype == object:
+        values = [_plain(column, index) for index in range(len(column.values))]
+    else:
+        values = column.values.tolist()
+    if column.absent is None:
+        return values
+    return [None if gone else v for gone, v in zip(column.absent.tolist(), values, strict=True)]
 
 
 def _plain(column: Column, index: int) -> Value:

@@ -9,6 +9,8 @@ from typing import Any
 
 from dse.core.values import Value
 
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 
 class Design(Mapping[str, Value]):
     """The values of all active parameters; an inactive parameter is absent, never null."""
@@ -21,6 +23,9 @@ class Design(Mapping[str, Value]):
 
     def __getitem__(self, name: str) -> Value:
         return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -74,5 +79,4 @@ def _in_order(members: Mapping[str, Value | None]) -> Any:
 
 def key_of(values: Mapping[str, Value]) -> str:
     """Sixteen hex digits that are equal for equal values, in every process and on every machine."""
-    text = json.dumps(dict(values), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_JSON.encode(dict(values)).encode()).hexdigest()[:16]

@@ -70,8 +70,13 @@ def nondominated(
     """The rows that no other row dominates, (n,); of equal rows only the first."""
     if not len(losses):
         return np.zeros(0, dtype=bool)
+    if losses.shape[1] == 0:
+        return np.arange(len(losses)) == 0
     if losses.shape[1] == 1:
         return np.arange(len(losses)) == int(np.argmin(losses[:, 0]))
+    if not np.isfinite(losses).all():  # moocore 0.3.2 ends the process with a fault of memory
+        ranks = [np.unique(column, return_inverse=True)[1] for column in losses.T]
+        losses = np.column_stack(ranks).astype(np.float64)
     return np.asarray(moocore.is_nondominated(losses), dtype=bool)
 
 

@@ -3,7 +3,7 @@
 Loosest to tightest: ``->`` (to the right), ``or``, ``and``, ``not``, comparisons (chained, ``in``,
 ``is absent``), ``+ -``, ``* / // %``, unary ``-``, ``**`` (to the right), ``[key]`` and ``.field``.
 A number may carry a unit: ``64 KiB``, ``1 mJ s``, ``3.35 TB/s`` (a slash without spaces belongs to
-the unit). After ``in`` stands ``[a, b]`` or the name of a list.
+the unit). After ``in`` stands ``[a, b]`` or the name of a list. ``metric@scenario`` is one name.
 """
 
 from __future__ import annotations
@@ -46,17 +46,18 @@ _TOKEN = re.compile(
     r"""\s*(?:
       (?P<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<text>'[^']*'|"[^"]*")
-    | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+    | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*(?:@[^\W\d]\w*)?)
     | (?P<mark>->|\*\*|//|<=|>=|==|!=|[-+*/%<>()\[\],$%.])
     )""",
     re.VERBOSE,
 )
 _UNIT = re.compile(r"(?:[ \t]*(?:\$(?:/\w+)?|[^\W\d]\w*(?:\^-?\d+)?(?:/[^\W\d]\w*(?:\^-?\d+)?)*))+")
 RESERVED = frozenset({"and", "or", "not", "in", "is", "absent", "true", "false"})
-_ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
+ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
     **{name: (one.least, one.most) for name, one in FUNCTIONS.items()},
     **LIST_FUNCTIONS,
 }
+"""The functions of every formula: the fewest and the most arguments of each."""
 _FOLDS = frozenset(name for name, one in FUNCTIONS.items() if one.lists) | {"all", "any"}
 _MEANT: Mapping[str, str] = {
     "=": "'==' to compare",
@@ -82,8 +83,12 @@ class _Token:
     column: int
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, functions: Mapping[str, tuple[int, int | None]] = ARGUMENTS) -> Expression:
     """The expression that the text says.
+
+    Args:
+        text: the formula.
+        functions: what it may call, each with the fewest and the most arguments.
 
     Raises:
         SpecError: the text is no expression of the language; the message shows the place.
@@ -92,12 +97,13 @@ def parse(text: str) -> Expression:
         raise SpecError(
             f"the expression is {len(text)} characters long; at most {MAX_LENGTH} are read"
         )
-    return _Parser(text).whole()
+    return _Parser(text, functions).whole()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, functions: Mapping[str, tuple[int, int | None]]) -> None:
         self.text = text
+        self.functions = functions
         self.place = 0
         self.depth = 0
         self.token = self._next()
@@ -313,8 +319,8 @@ class _Parser:
         return Number(value, " ".join(words))
 
     def _call(self, name: _Token) -> Node:
-        if name.text not in _ARGUMENTS:
-            hint = nearest(name.text, _ARGUMENTS)
+        if name.text not in self.functions:
+            hint = nearest(name.text, self.functions)
             raise self._error(f"there is no function {name.text!r}", name.column, hint)
         self._take()
         arguments = [self._implication()]
@@ -322,7 +328,7 @@ class _Parser:
             self._take()
             arguments.append(self._implication())
         self._expect(")")
-        least, most = _ARGUMENTS[name.text]
+        least, most = self.functions[name.text]
         if name.text in _FOLDS and not any(names_in(argument) for argument in arguments):
             least = 2  # one number is no list
         if not least <= len(arguments) <= (most or len(arguments)):

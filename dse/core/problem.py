@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dse.core.batch import Batch, Column
+from dse.core.design import Design
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.space import Space
@@ -24,6 +25,19 @@ class Source:
     reads: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """What another study found that is no measurement here: a guess of how designs compare.
+
+    ``designs`` have the space's names, and need not be legal in it. ``metrics`` have this study's
+    names and units; NaN where the other study does not tell.
+    """
+
+    study: str
+    designs: tuple[Design, ...]
+    metrics: Mapping[str, Floats]  # each (n,)
+
+
 def _nothing(_: Batch) -> Metrics:
     return Metrics(columns={})
 
@@ -33,7 +47,9 @@ class Problem:
     """The question: which designs of ``space`` are best for ``objectives`` within ``limits``.
 
     ``model`` computes every modelled metric, exactly and for whole batches; ``fixed_reference``
-    holds the reference point in the objectives' units where the user gave one.
+    holds the reference point in the objectives' units where the user gave one; ``priors`` tell
+    what other studies found. ``identity`` differs where anything differs that the answer depends
+    on, evaluators and their options too; it is empty where nobody says so much.
     """
 
     space: Space
@@ -44,6 +60,9 @@ class Problem:
     baselines: tuple[Mapping[str, object], ...] = ()
     fixed_reference: tuple[float, ...] | None = None
     model: Callable[[Batch], Metrics] = field(default=_nothing, compare=False)
+    priors: tuple[Prior, ...] = field(default=(), compare=False)
+    ladders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    identity: str = field(default="", compare=False)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:

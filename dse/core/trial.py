@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dse.core.design import Design
@@ -14,7 +14,8 @@ class State(StrEnum):
     """PENDING > RUNNING > DONE | INFEASIBLE | FAILED; a lost run goes back to PENDING.
 
     OUTSIDE is a finished trial of an older space whose design the present space does not have: it
-    is learnt from, and never part of an answer.
+    is learnt from, and never part of an answer. SCREENED is a finished trial for which only lower
+    rungs of a ladder were bought: a later trial of the same design may buy the next.
     """
 
     PENDING = "pending"
@@ -23,10 +24,11 @@ class State(StrEnum):
     INFEASIBLE = "infeasible"
     FAILED = "failed"
     OUTSIDE = "outside"
+    SCREENED = "screened"
 
     @property
     def finished(self) -> bool:
-        """True when nothing more will be learnt about the design."""
+        """True when nothing more will be learnt from the trial."""
         return self not in (State.PENDING, State.RUNNING)
 
 
@@ -62,12 +64,24 @@ class Trial:
 
     def moved(self, state: State) -> Trial:
         """The trial in another state."""
-        return replace(self, state=state)
+        return Trial(
+            number=self.number,
+            design=self.design,
+            told=self.told,
+            state=state,
+            metrics=self.metrics,
+            spread=self.spread,
+            fault=self.fault,
+            cost_s=self.cost_s,
+            measured=self.measured,
+        )
 
     def finished(self, outcome: Outcome) -> Trial:
         """The trial with its outcome."""
-        return replace(
-            self,
+        return Trial(
+            number=self.number,
+            design=self.design,
+            told=self.told,
             state=outcome.state,
             metrics=outcome.metrics,
             spread=outcome.spread,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 from ax.adapter.registry import Generators
@@ -19,6 +17,7 @@ from dse.core.parameter import Finite, Real
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.optimizers.ax_space import Wish, axes, unordered, wish_of
+from dse.optimizers.quiet import quiet
 from dse.optimizers.violations import trial_violations
 
 _RAW_SAMPLES = 16
@@ -35,7 +34,7 @@ def wishes(
     restarts: int,
 ) -> list[Wish]:
     """What Ax would evaluate next, after these trials and while ``pending`` are under way."""
-    with _quiet():
+    with quiet("ax"):
         client = _client(problem, seed, restarts)
         _tell(client, problem, trials)
         for design in pending:
@@ -93,20 +92,3 @@ def _tell(client: Client, problem: Problem, trials: Sequence[Trial]) -> None:
             client.complete_trial(index, found)
         else:
             client.mark_trial_abandoned(index)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Ax tells of every trial on the terminal; its handlers are stopped for a while."""
-    handlers = list(logging.getLogger("ax").handlers)
-    for handler in handlers:
-        handler.addFilter(_nothing)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            handler.removeFilter(_nothing)
-
-
-def _nothing(_: logging.LogRecord) -> bool:
-    return False

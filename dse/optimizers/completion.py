@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dse.core.batch import Batch, Column, joined
-from dse.core.design import Design
+from dse.core.design import Design, key_of
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
@@ -30,7 +30,7 @@ _ROUNDS = 200
 class Completion:
     """Asks the designs that complete the front without a measurement, and then nothing.
 
-    It looks only at trials that cost a measurement, so that a completion that was cut short goes
+    It looks only at the first trial of each reading, so that a completion that was cut short goes
     on as it would have.
     """
 
@@ -56,13 +56,24 @@ class Completion:
         return drained
 
     def _begin(self) -> None:
-        measured = [trial for trial in self._told if trial.measured]
+        measured = _firsts(self._problem, self._told)
         self._front = completed(self._problem, measured)
         text = (
             f"{len(self._front)} designs share what {len(measured)} measurements told and complete "
             "the front; they cost none"
         )
         self._events.append(Event(kind="completed", text=text, told=len(self._told)))
+
+
+def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
+    """The first trial of each reading: most cost a measurement, those of other studies did not."""
+    reads = _reads(problem)
+    found: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.state is State.DONE:
+            read = {name: trial.design[name] for name in reads if name in trial.design}
+            found.setdefault(key_of(read), trial)
+    return list(found.values())
 
 
 def worthwhile(problem: Problem) -> bool:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.batch import Column
 from dse.core.design import Design
-from dse.core.pareto import nondominated
 from dse.core.problem import Problem
-from dse.core.values import Floats, Ints, Mask
+from dse.core.values import Floats
+from dse.optimizers.checkpoint import Checkpoint, Progress, checkpoint_of
+from dse.optimizers.running_front import Found, spread
+from dse.optimizers.search_crew import Crew, portable
+from dse.optimizers.stretches import BATCH, searched
 
-_SHIELD = 64
-"""Members of the front that a batch is compared with before it is sorted in earnest."""
+PART = 4 * BATCH
+
+_BEATERS = 512
+
+_WORTH_S = 2.0
+"""With less than this left to do, a worker takes longer to start than it saves."""
+
+_KEEP_S = 5.0
+"""How often progress is kept on disk; a search that takes less leaves no file."""
+
+Told = Callable[[int, int], None]
+"""Is told how many designs of how many are searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,75 +57,109 @@ class ExactFront:
         return f"no design is feasible among {self.total} of {self.total} legal designs{asked}"
 
 
-def exact_front(problem: Problem) -> ExactFront:
-    """The exact front of the problem; nothing of what it asks may need a measurement."""
-    stream = _Stream(len(problem.objectives))
-    for batch in problem.space.enumerate():
-        known = problem.known(batch)
-        columns = {
-            **batch.columns,
-            **{name: Column(values) for name, values in known.columns.items()},
-        }
-        losses = problem.losses(columns, len(batch))
-        slacks = problem.slacks(columns, len(batch))
-        possible: Mask = np.asarray(np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1))
-        possible[list(known.faults)] = False
-        stream.add(losses, np.maximum(-slacks, 0).sum(axis=1), possible)
-    places = stream.places if stream.feasible else stream.least
+def exact_front(
+    problem: Problem,
+    *,
+    workers: int | None = None,
+    checkpoint: str | None = None,
+    on_progress: Told = lambda *_: None,
+    part: int = PART,
+) -> ExactFront:
+    """The exact front of the problem; nothing of what it asks may need a measurement.
+
+    Args:
+        problem: the question; its designs can be counted.
+        workers: processes that search; without a number one for each core, where that is faster.
+        checkpoint: the file that keeps the progress; see
+            :func:`~dse.optimizers.checkpoint.checkpoint_of`.
+        on_progress: told after each part.
+        part: how many designs one process searches before it tells what it found.
+    """
+    search = _Search(problem, part, checkpoint, on_progress)
+    found = search.run(workers)
+    places = found.places
+    if not found.feasible and found.least >= 0:
+        places = np.array([found.least])
     return ExactFront(
         designs=problem.space.legal.at_indices(places).designs() if len(places) else [],
-        feasible=stream.feasible,
-        total=stream.total,
+        feasible=found.feasible,
+        total=found.total,
     )
 
 
-@dataclass(slots=True)
-class _Stream:
-    """The front so far; what it holds besides is a few counts."""
+class _Search:
+    """One run over all parts that are not done yet."""
 
-    objectives: int
-    total: int = 0
-    feasible: int = 0
-    least: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    places: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    _losses: Floats = field(init=False)
-    _violation: float = np.inf
-
-    def __post_init__(self) -> None:
-        self._losses = np.zeros((0, self.objectives))
-
-    def add(
-        self,
-        losses: Floats,  # (n, m)
-        violations: Floats,  # (n,)
-        possible: Mask,  # (n,), False where there are no metrics
+    def __init__(
+        self, problem: Problem, part: int, checkpoint: str | None, on_progress: Told
     ) -> None:
-        """Take in the next n designs of the enumeration."""
-        kept = np.flatnonzero(possible & (violations == 0))
-        self.feasible += len(kept)
-        if not self.feasible:
-            self._remember_least(np.where(possible, violations, np.inf))
-        kept = kept[~self._shielded(losses[kept])]
-        kept = kept[nondominated(losses[kept])]
-        merged = np.concatenate([self._losses, losses[kept]])
-        best = nondominated(merged)
-        self.places = np.concatenate([self.places, self.total + kept])[best]
-        self._losses = merged[best]
-        self.total += len(losses)
+        self._problem = problem
+        self._part = part
+        self._on_progress = on_progress
+        self._total = problem.space.count() or 0
+        self._parts = range(0, self._total, part)
+        self._progress = Progress(found=Found.nothing(len(problem.objectives)))
+        self._kept: Checkpoint | None = None
+        if len(self._parts) > 1:
+            self._kept = checkpoint_of(problem, checkpoint, part)
+        if self._kept is not None:
+            self._progress = self._kept.read(len(problem.objectives)) or self._progress
+        self._begun_s = self._written_s = time.monotonic()
 
-    def _remember_least(self, violations: Floats) -> None:
-        least = int(np.argmin(violations))
-        if violations[least] < self._violation:
-            self._violation = float(violations[least])
-            self.least = np.array([self.total + least])
+    def run(self, workers: int | None) -> Found:
+        """What all parts hold."""
+        left = deque(start for start in self._parts if start not in self._progress.done)
+        idle = not left
+        try:
+            with closing(self._results(left, workers)) as results:
+                for start, found in results:
+                    self._progress = self._progress.after(start, found)
+                    self._on_progress(self._progress.found.total, self._total)
+                    self._keep(_KEEP_S)
+        except BaseException:  # Ctrl-C too
+            self._keep(0.0)
+            raise
+        if not idle and time.monotonic() - self._begun_s > _KEEP_S:
+            self._keep(0.0)
+        return self._progress.found
 
-    def _shielded(self, losses: Floats) -> Mask:
-        """Rows that one of a few members of the front beats: most rows, at the price of little."""
-        beaten = np.zeros(len(losses), dtype=bool)
-        if not len(self._losses) or not len(losses):
-            return beaten
-        spread = np.linspace(0, len(self._losses) - 1, _SHIELD).astype(int)
-        for member in self._losses[np.unique(spread)]:
-            left = np.flatnonzero(~beaten)
-            beaten[left[(member <= losses[left]).all(axis=1)]] = True
-        return beaten
+    def _results(
+        self, left: deque[int], workers: int | None
+    ) -> Generator[tuple[int, Found], None, None]:
+        """Each part that was left with what it holds: alone, until it is clear that workers pay."""
+        crew_size = min(workers or _cores(), len(left))
+        pickled = portable(self._problem) if crew_size > 1 else None
+        began_s, alone = time.monotonic(), 0
+        while left:
+            spent_s = time.monotonic() - began_s
+            pays = workers is not None or (alone and spent_s / alone * len(left) > _WORTH_S)
+            if pickled is not None and pays:
+                break
+            start = left.popleft()
+            yield start, searched(self._problem, start, self._stop(start), self._before(start))
+            alone += 1
+        if left and pickled is not None:
+            with closing(Crew(pickled, min(crew_size, len(left)))) as crew:
+                yield from crew.searched(((s, self._stop(s)) for s in left), self._before)
+
+    def _stop(self, start: int) -> int:
+        return min(start + self._part, self._total)
+
+    def _before(self, start: int) -> Floats:
+        """Losses of some designs that stand before this place."""
+        found = self._progress.found
+        losses = found.losses[: np.searchsorted(found.places, start)]
+        return losses[spread(len(losses), _BEATERS)]
+
+    def _keep(self, after_s: float) -> None:
+        """Write the progress down, if the last time is so long ago."""
+        if self._kept is not None and time.monotonic() - self._written_s >= after_s:
+            self._kept.write(self._progress)
+            self._written_s = time.monotonic()
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
-from dse.errors import StudyError
-from dse.optimizers.exact import exact_front
+from dse.errors import PluginError, StudyError
+from dse.optimizers.exact import Told, exact_front
 
 _AHEAD = 1_024
 
@@ -17,20 +17,35 @@ class Exhaustive:
     """Asks the exact front if nothing has to be measured, else all legal designs in their order.
 
     Once all of that is told, an event of kind ``exact`` says so, with the count of designs.
+    The function ``on_progress`` is told how many designs of how many are searched.
+
+    Args:
+        workers: processes that search for the exact front; without a number one for each core,
+            and none where one process is as fast.
+        checkpoint: the file that keeps how far a long search for it has come; without one it lies
+            in ``$DSE_CACHE``, else in ``~/.cache/dse-engine``.
 
     Raises:
         StudyError: the legal designs cannot be counted.
     """
 
     batch = 1_024
+    on_progress: Told
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(
+        self, problem: Problem, *, workers: int | None = None, checkpoint: str | None = None
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise PluginError(f"the optimizer 'exhaustive' cannot have {workers} workers")
         if problem.space.count() is None:
             raise StudyError(
                 "the legal designs cannot be listed: there is a real parameter, or too many",
                 hint="use optimizer nsga2, qlognehvi or ax, or give the real parameters steps",
             )
         self._problem = problem
+        self._workers = workers
+        self._checkpoint = checkpoint
+        self.on_progress = lambda *_: None
         self._told: set[Design] = set()
         self._ahead: list[Design] = []
         self._proof = ""
@@ -71,7 +86,12 @@ class Exhaustive:
             for batch in self._problem.space.enumerate(_AHEAD):
                 yield from batch
             return
-        front = exact_front(self._problem)
+        front = exact_front(
+            self._problem,
+            workers=self._workers,
+            checkpoint=self._checkpoint,
+            on_progress=self.on_progress,
+        )
         self._proof = front.text
         self._wanted = set(front.designs)
         yield from front.designs

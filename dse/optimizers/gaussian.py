@@ -25,7 +25,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from linear_operator.utils.errors import NotPSDError  # type: ignore[import-untyped]
 
 from dse.core.values import Floats
-from dse.optimizers.targets import Lesson, Scale, Target
+from dse.optimizers.targets import MANY_OBJECTIVES, Lesson, Scale, Target
 
 NUMERICAL = (
     ArithmeticError,
@@ -37,8 +37,6 @@ NUMERICAL = (
 )
 """What goes wrong when numbers are too large, too small or too alike."""
 
-_MANY_OBJECTIVES = 4
-"""Above, hypervolume improvement costs too much, and a random scalarisation takes its place."""
 _SAMPLES = {1: 128, 2: 64, 3: 16, 4: 8}
 _LEAST_VARIANCE = 1e-6
 _FIT_STEPS = 100
@@ -99,7 +97,7 @@ class Surrogate:
                 constraints=constraints or None,
             )
         gains = GenericMCMultiOutputObjective(self._gains)
-        if objectives > _MANY_OBJECTIVES:
+        if objectives > MANY_OBJECTIVES:
             return qLogNParEGO(
                 self._model,
                 baseline,

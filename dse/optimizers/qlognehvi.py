@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from dse.core.design import Design
+from dse.core.pareto import hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.optimizers.pool import drawn
 from dse.optimizers.scope import seeded
 from dse.optimizers.search import Search
 from dse.optimizers.sequence import EvenSequence, first_designs
-from dse.optimizers.targets import Lesson, lesson
+from dse.optimizers.targets import MANY_OBJECTIVES, Lesson, lesson
 from dse.optimizers.violations import known_admissible
 
 
@@ -34,6 +35,7 @@ class QLogNehvi:
     """
 
     learns_outside = True
+    expected_gain: float | None = None
 
     def __init__(self, problem: Problem, *, initial: int | None = None) -> None:
         self._problem = problem
@@ -46,6 +48,7 @@ class QLogNehvi:
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         rng = self._problem.rng(len(self._told), len(pending))
         taken = {*(trial.design for trial in self._told), *pending}
+        self.expected_gain = None
         if len(self._told) + len(pending) >= self._initial:
             found = self._chosen(count, pending, rng)
         else:
@@ -75,8 +78,11 @@ class QLogNehvi:
                 search = Search(
                     self._problem, self._told, learnt, surrogate=surrogate, pending=pending, rng=rng
                 )
-                return [design for _ in range(count) for design in search.next()]
+                first = search.next()
+                self.expected_gain = _share(learnt, search.worth) if first else None
+                return first + [design for _ in range(1, count) for design in search.next()]
             except NUMERICAL as error:
+                self.expected_gain = None
                 text = f"drawn at random, because the model failed: {type(error).__name__}: {error}"
                 self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
                 return []
@@ -91,3 +97,10 @@ class QLogNehvi:
             with seeded(int(self._problem.rng(told).integers(2**31))):
                 self._memory = told, learnt, learnt and Surrogate(learnt)
         return self._memory[1:]
+
+
+def _share(lesson: Lesson, worth: float) -> float | None:
+    """The worth of a design as a share of the front's hypervolume, where it is one at all."""
+    many = len(lesson.scales) > MANY_OBJECTIVES
+    volume = hypervolume(lesson.front, np.zeros(len(lesson.scales))) if len(lesson.front) else 0.0
+    return None if many or volume <= 0 else float(np.exp(worth) / volume)

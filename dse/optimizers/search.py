@@ -48,6 +48,8 @@ class Search:
         self._acquisition = surrogate.acquisition(rng)
         best = [trials[place].design for place in lesson.elite]
         pool = candidates(problem, best, self._taken, rng)
+        self.worth = -np.inf
+        """What the acquisition function says of the design that was given last, a logarithm."""
         self._few: list[Design] = []
         if pool:
             means, deviations = surrogate.moments(self._points(pool))
@@ -68,6 +70,7 @@ class Search:
                 self._few += near
                 worth = np.append(worth, self._acquisition.worth(self._points(near)))
         chosen = self._few.pop(int(np.argmax(worth)))
+        self.worth = float(worth.max())
         self._pending.append(chosen)
         self._taken.add(chosen)
         return [chosen]

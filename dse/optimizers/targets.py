@@ -17,6 +17,9 @@ from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints, Mask
 from dse.optimizers.violations import learnt_limits, trial_violations
 
+MANY_OBJECTIVES = 4
+"""Above, hypervolume improvement costs too much, and a random scalarisation takes its place."""
+
 _DECADE = 10.0
 _NEAREST = 8
 

@@ -15,10 +15,16 @@ from dse.core.values import Floats, Mask
 
 def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
     """The sum over all limits, (n,); 0 for a feasible trial, infinite for one without metrics."""
-    losses, columns = problem.trial_losses(trials), problem.columns(trials)
+    return weighed(problem, trials)[1]
+
+
+def weighed(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
+    """The losses of the trials, (n, m), and the violations of :func:`trial_violations`, (n,)."""
+    columns = problem.columns(trials)
+    losses = problem.losses(columns, len(trials))
     total = _outside(problem.slacks(columns, len(trials)))
     done = np.array([trial.state is State.DONE for trial in trials], dtype=bool)
-    return np.where(done & np.isfinite(losses).all(axis=1), total, np.inf)
+    return losses, np.where(done & np.isfinite(losses).all(axis=1), total, np.inf)
 
 
 def known_violations(problem: Problem, batch: Batch) -> Floats:

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
 
+from dse.analysis.effects import Effects
+from dse.analysis.scenarios import Contrast
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, State, Trial
 from dse.report.answer import Answer
+from dse.report.effects import effects_html
 from dse.report.failures import Failure, failures
+from dse.report.fidelity import rungs, rungs_html
 from dse.report.page_table import front_rows
+from dse.report.scenarios import contrast_html
 from dse.report.story import best_words, common_words
 from dse.report.words import reference_text, seconds_text
 
 _MAX_NUMBERS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Who wins under which scenario, and what each parameter does, for studies that tell it."""
+
+    contrast: Contrast | None = None
+    effects: Sequence[Effects] = ()
 
 
 def report_html(
@@ -26,6 +41,7 @@ def report_html(
     trials: Sequence[Trial],
     events: Sequence[Event] = (),
     provenance: Mapping[str, str] | None = None,
+    beside: Beside | None = None,
 ) -> str:
     """The page, to be written to a file as it is.
 
@@ -36,10 +52,12 @@ def report_html(
         trials: all trials, in the order in which they were finished.
         events: what happened beside the trials.
         provenance: the versions and the machine, by name.
+        beside: what some studies tell beside their front.
     """
     from plotly.offline import get_plotlyjs
 
     answer = Answer.of(front, trials)
+    beside = beside or Beside()
     exact = any(event.kind == "exact" for event in events)
     body = [
         f"<header><h1>{escape(study)}</h1><p>{escape(question)}</p></header>",
@@ -47,6 +65,9 @@ def report_html(
         _headline(front, answer),
         _figures(front, trials),
         _table(front, answer),
+        _section("Where the winner changes", _contrast(beside)),
+        _effects(front, beside.effects),
+        _section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
         _failures(front, trials),
         _events(events),
         _section("Where the numbers come from", _facts((provenance or {}).items())),
@@ -113,19 +134,25 @@ def _headline(front: ParetoSet, answer: Answer) -> str:
     return _section("Nearest misses", warning + told)
 
 
+def _contrast(beside: Beside) -> str:
+    return contrast_html(beside.contrast) if beside.contrast else ""
+
+
+def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
+    if not effects:
+        return ""
+    from dse.report.figures.effects import effects_figures
+
+    drawn = _drawn(effects_figures(front.problem, effects))
+    tables = effects_html(front.problem, effects)
+    return _section("What each parameter does", f'<div class="figures">{drawn}</div>{tables}')
+
+
 def _figures(front: ParetoSet, trials: Sequence[Trial]) -> str:
     from dse.report.figures import drawings
 
     drawn = drawings(front, trials)
-    figures = "\n".join(
-        f'<figure class="{"wide" if one.wide else ""}">'
-        f"<figcaption><h3>{escape(one.title)}</h3><p>{escape(one.caption)}</p></figcaption>"
-        f'<div class="scroll"><div role="img" aria-label="{escape(one.title)}"'
-        f' style="min-width:{one.least_px}px;height:{one.figure.layout.height}px"></div>'
-        f'<script type="application/json" data-figure="{one.key}">{_inert(one.figure.to_json())}'
-        "</script></div></figure>"
-        for one in drawn
-    )
+    figures = _drawn(drawn)
     missing = (
         '<p class="soft">Hypervolumes are told once ten designs keep all limits,'
         " or from a stated <code>reference:</code>.</p>"
@@ -133,6 +160,18 @@ def _figures(front: ParetoSet, trials: Sequence[Trial]) -> str:
         else ""
     )
     return _section("Figures", f'<div class="figures">{figures}</div>{missing}' if drawn else "")
+
+
+def _drawn(drawings: Iterable[Any]) -> str:  # of plotly, which comes late
+    return "\n".join(
+        f'<figure class="{"wide" if one.wide else ""}">'
+        f"<figcaption><h3>{escape(one.title)}</h3><p>{escape(one.caption)}</p></figcaption>"
+        f'<div class="scroll"><div role="img" aria-label="{escape(one.title)}"'
+        f' style="min-width:{one.least_px}px;height:{one.figure.layout.height}px"></div>'
+        f'<script type="application/json" data-figure="{one.key}">{_inert(one.figure.to_json())}'
+        "</script></div></figure>"
+        for one in drawings
+    )
 
 
 def _inert(json: str) -> str:

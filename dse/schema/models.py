@@ -53,10 +53,33 @@ class PluginSpec(BaseModel):
         return dict(self.model_extra or {})
 
 
+class ReplicatesSpec(Model):
+    """How often an evaluator with chances runs, ``as`` which reading it is told the number."""
+
+    count: int = Field(ge=2, le=100_000)
+    reading: str = Field(default="seed", alias="as")
+    quantiles: list[Annotated[float, Field(gt=0, lt=1)]] = []
+
+
 class EvaluatorSpec(PluginSpec):
     """An evaluator; ``bind`` maps its readings to parameters where the names do not tell."""
 
     bind: dict[str, str] = {}
+    replicates: ReplicatesSpec | None = None
+
+
+class ScenarioSpec(BaseModel):
+    """Circumstances: other options of evaluators by name, and ``values`` of readings."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
+
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    values: dict[str, Scalar] = {}
+
+    @property
+    def options(self) -> dict[str, dict[str, Any]]:
+        return dict(self.model_extra or {})
 
 
 def _plugin(value: Any) -> Any:
@@ -69,6 +92,20 @@ class BudgetSpec(Model):
     measurements: int | None = Field(default=None, ge=1)
     trials: int | None = Field(default=None, ge=1)
     time: Quantity | None = None
+    cost: Quantity | None = None
+    price: Quantity | None = None
+    gain: Quantity | None = None
+
+
+class PriorSpec(Model):
+    """An earlier study, in this storage or another one."""
+
+    study: str
+    storage: str | None = None
+
+
+def _study(value: Any) -> Any:
+    return {"study": value} if isinstance(value, str) else value
 
 
 class StudySpec(Model):
@@ -78,10 +115,13 @@ class StudySpec(Model):
     question: str = ""
     space: str
     evaluators: dict[str, EvaluatorSpec] = Field(min_length=1)
+    scenarios: dict[str, ScenarioSpec] = {}
     objectives: list[ObjectiveSpec] = Field(min_length=1)
     constraints: Rules = []
     reference: dict[str, Quantity] | None = None
-    baselines: list[dict[str, Scalar]] = []
+    baselines: list[dict[str, Scalar]] | dict[str, dict[str, Scalar]] = []
+    fidelities: dict[str, list[str]] = {}
+    prior: list[Annotated[PriorSpec, BeforeValidator(_study)]] = []
     optimizer: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     executor: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     storage: str | None = None

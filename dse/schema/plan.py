@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dse import units
 from dse.core.design import Design
+from dse.core.expression import Expression
 from dse.core.insight.difference import difference as space_difference
 from dse.core.insight.fingerprint import outline
 from dse.core.lists import Listing
@@ -20,14 +22,19 @@ from dse.core.space import Space
 from dse.core.values import Value
 from dse.errors import DesignError, DseError, SpecError
 from dse.pipeline import Bound, Pipeline
-from dse.protocols import Evaluator
-from dse.registry import check_options, load, options_of
-from dse.schema.binding import bound_of, check_formulas, evaluator_of
+from dse.registry import check_options, load, make, names, options_of
+from dse.schema.alone import problems_alone
+from dse.schema.baselines import check_name, named, told_baselines
+from dse.schema.budgets import Budget, budget_of
+from dse.schema.cast import Cast
 from dse.schema.checked import model_of
+from dse.schema.fidelities import ladder_of, stages_of
 from dse.schema.files import Files, resolved
+from dse.schema.formulas import Formulas
 from dse.schema.mistakes import Mistakes
-from dse.schema.models import BudgetSpec, EvaluatorSpec, PluginSpec, StudySpec
+from dse.schema.models import EvaluatorSpec, PluginSpec, PriorSpec, StudySpec
 from dse.schema.question import limits_of, objective_of, reference_of
+from dse.schema.scenarios import weights_of
 from dse.schema.source import Source
 from dse.schema.space import space_of
 from dse.schema.spaces.domains import amount
@@ -40,21 +47,14 @@ _PATHS = ("file", "cwd")
 """Options of evaluators that are paths, told relative to the study's file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """When a study stops: whichever comes first; ``None`` is no bound."""
-
-    measurements: int | None = None
-    trials: int | None = None
-    time_s: float | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """A study as it will run.
 
     ``identity`` holds, part by part, what must not change while the study lives; ``texts`` every
-    file that it was read from, so that it can be rebuilt from its record alone.
+    file that it was read from, so that it can be rebuilt from its record alone. ``weights`` are the
+    shares of its scenarios, and ``alone`` the problem as each of them would ask it. ``awaited`` are
+    baselines that must be measured before any objective has a number.
     """
 
     name: str
@@ -66,20 +66,32 @@ class Plan:
     executor: PluginSpec
     storage: str | None
     budget: Budget
+    prior: tuple[PriorSpec, ...]
+    stages: Mapping[str, int]
     identity: Mapping[str, Any]
     texts: Mapping[str, str] = field(repr=False)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    alone: Mapping[str, Problem] = field(default_factory=dict, repr=False)
+    awaited: Mapping[str, Design] = field(default_factory=dict)
 
 
 _TOLD_CHANGES = 3
 
 
-def plan_of(path: Path, *, kept: Mapping[str, str] | None = None, seed: int | None = None) -> Plan:
+def plan_of(
+    path: Path,
+    *,
+    kept: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    measured: Mapping[str, Mapping[str, float]] | None = None,
+) -> Plan:
     """The plan of the study file at ``path``.
 
     Args:
         path: the study file.
         kept: file texts of a stored study, read instead of the disk.
         seed: instead of the file's.
+        measured: what was measured of each named baseline.
 
     Raises:
         SpecErrors: with every mistake in the study and the files that it names.
@@ -88,7 +100,7 @@ def plan_of(path: Path, *, kept: Mapping[str, str] | None = None, seed: int | No
     source = files.source(path)
     spec = model_of(StudySpec, source)
     builder = _Builder(spec, source, files)
-    return builder.plan(spec.seed if seed is None else seed)
+    return builder.plan(spec.seed if seed is None else seed, measured or {})
 
 
 class _Builder:
@@ -99,34 +111,30 @@ class _Builder:
         self.source = source
         self.files = files
         self.mistakes = Mistakes()
+        self.cast = Cast(spec, source, self.mistakes, self._options)
 
-    def plan(self, seed: int) -> Plan:
+    def plan(self, seed: int, measured: Mapping[str, Mapping[str, float]]) -> Plan:
         space = self._space()
-        bound = self._bound(space)
+        bound, scenarios = self.cast.bound(space)
         self.mistakes.check()
         assert space is not None
         pipeline = self._pipeline(bound)
+        self.mistakes.check()
+        assert pipeline is not None
         known = {**units_of(space.parameters), **_metric_units(bound)}
         lists = {name: one.listing for name, one in space.lists.items()}
-        objectives = self._objectives(known, lists)
-        limits = self._limits(known, lists)
+        designs = self._baselines(space)
+        baselines = told_baselines(designs, pipeline, measured, known=known, lists=lists)
+        formulas = Formulas(scenarios=scenarios, baselines=baselines)
+        objectives = self._objectives(formulas.objective, known, lists)
+        limits = self._limits(formulas.rules, known, lists)
         reference = self._guarded(
             ["reference"], lambda: reference_of(self.spec.reference, objectives)
         )
-        baselines = self._baselines(space)
-        budget = self._guarded(["budget"], lambda: _budget(self.spec.budget))
-        self._check_plugin("optimizers", "optimizer", self.spec.optimizer)
-        self._check_plugin("executors", "executor", self.spec.executor)
-        if self.spec.optimizer.use == "exhaustive" and space.count() is None:
-            self.mistakes.add(
-                SpecError(
-                    "the legal designs cannot be listed: there is a real parameter, or too many",
-                    where=self.source.place(["optimizer"]),
-                    hint="give real parameters steps, or use another optimizer",
-                )
-            )
+        budget = self._guarded(["budget"], lambda: budget_of(self.spec.budget))
+        self._check_plugins(space)
+        ladders = self._ladders(pipeline)
         self.mistakes.check()
-        assert pipeline is not None
         assert budget is not None
         problem = Problem(
             space=space,
@@ -134,10 +142,15 @@ class _Builder:
             objectives=tuple(objectives),
             limits=tuple(limits),
             seed=seed,
-            baselines=tuple(baselines),
+            baselines=tuple(designs.values()),
             fixed_reference=reference,
             model=pipeline.known,
+            ladders=ladders,
         )
+        self._check_factorial(problem)
+        self.mistakes.check()
+        identity = self._identity(problem, bound)
+        problem = replace(problem, identity=json.dumps(identity, sort_keys=True, default=str))
         return Plan(
             name=self.spec.study,
             question=self.spec.question,
@@ -148,8 +161,13 @@ class _Builder:
             executor=self.spec.executor,
             storage=self.spec.storage,
             budget=budget,
-            identity=self._identity(problem, bound),
+            prior=tuple(self.spec.prior),
+            stages=stages_of(pipeline.bound, pipeline.sources, ladders),
+            identity=identity,
             texts=dict(self.files.texts),
+            weights=scenarios.weights,
+            alone=problems_alone(problem, self.spec, formulas, known, lists),
+            awaited=baselines.awaited,
         )
 
     def _space(self) -> Space | None:
@@ -160,38 +178,6 @@ class _Builder:
         except DseError as error:
             self.mistakes.add(error, where)
             return None
-
-    def _bound(self, space: Space | None) -> list[Bound]:
-        """The evaluators, each bound; metrics of all are known before any is bound."""
-        made = {}
-        for name, one in self.spec.evaluators.items():
-            made[name] = self._guarded(
-                ["evaluators", name],
-                lambda one=one: evaluator_of(one, self._options(one)),
-            )
-        if space is None:
-            return []
-        known = units_of(space.parameters)
-        for name, evaluator in made.items():
-            if evaluator is not None:
-                known |= {f"{name}.{own}": m.unit for own, m in evaluator.provides.items()}
-        bound = []
-        for name, evaluator in made.items():
-            if evaluator is None:
-                continue
-            one = self._guarded(
-                ["evaluators", name],
-                lambda e=evaluator, n=name: self._one_bound(n, e, known, space),
-            )
-            bound += [one] if one is not None else []
-        return bound
-
-    def _one_bound(
-        self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: Space
-    ) -> Bound:
-        check_formulas(name, evaluator, known)
-        bind = self.spec.evaluators[name].bind
-        return bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
 
     def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
         options = spec.options
@@ -206,7 +192,10 @@ class _Builder:
         return self._guarded(["evaluators"], lambda: Pipeline(bound))
 
     def _objectives(
-        self, known: Mapping[str, str], lists: Mapping[str, Listing]
+        self,
+        read: Callable[[str, Goal], Expression],
+        known: Mapping[str, str],
+        lists: Mapping[str, Listing],
     ) -> list[Objective]:
         found = []
         for place, one in enumerate(self.spec.objectives):
@@ -214,30 +203,58 @@ class _Builder:
             text = one.minimize if one.minimize is not None else one.maximize
             objective = self._guarded(
                 ["objectives", place],
-                lambda text=text, goal=goal: objective_of(text, goal, known, lists),
+                lambda text=text, goal=goal: objective_of(read(text, goal), goal, known, lists),
             )
             found += [objective] if objective is not None else []
         return found
 
-    def _limits(self, known: Mapping[str, str], lists: Mapping[str, Listing]) -> list[Limit]:
+    def _limits(
+        self,
+        read: Callable[[str], Iterable[Expression]],
+        known: Mapping[str, str],
+        lists: Mapping[str, Listing],
+    ) -> list[Limit]:
         found: list[Limit] = []
         for place, text in enumerate(self.spec.constraints):
             limits = self._guarded(
                 ["constraints", place],
-                lambda text=text: list(limits_of(text, known, lists)),
+                lambda text=text: [x for one in read(text) for x in limits_of(one, known, lists)],
             )
             found += limits or []
         return found
 
-    def _baselines(self, space: Space) -> list[Design]:
-        found = []
-        for place, values in enumerate(self.spec.baselines):
+    def _ladders(self, pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for metric, rungs in self.spec.fidelities.items():
+            found[metric] = self._guarded(
+                ["fidelities", metric],
+                lambda metric=metric, rungs=rungs: ladder_of(metric, rungs, pipeline.sources),
+            )
+        return found
+
+    def _baselines(self, space: Space) -> dict[str | int, Design]:
+        found: dict[str | int, Design] = {}
+        for name, values in named(self.spec.baselines).items():
+            self._guarded(["baselines", name], lambda name=name: check_name(name))
             design = self._guarded(
-                ["baselines", place],
+                ["baselines", name],
                 lambda values=values: _legal(values, space),
             )
-            found += [design] if design is not None else []
+            found |= {name: design} if design is not None else {}
         return found
+
+    def _check_plugins(self, space: Space) -> None:
+        self._check_plugin("optimizers", "optimizer", self.spec.optimizer)
+        self._check_plugin("executors", "executor", self.spec.executor)
+        self._guarded(["budget", "gain"], self._check_gain)
+        if self.spec.optimizer.use == "exhaustive" and space.count() is None:
+            self.mistakes.add(
+                SpecError(
+                    "the legal designs cannot be listed: there is a real parameter, or too many",
+                    where=self.source.place(["optimizer"]),
+                    hint="give real parameters steps, or use another optimizer",
+                )
+            )
 
     def _check_plugin(self, group: Any, key: str, spec: PluginSpec) -> None:
         if spec.use == AUTO:
@@ -250,6 +267,22 @@ class _Builder:
             [key],
             lambda: check_options(group, spec.use, load(group, spec.use), spec.options),
         )
+
+    def _check_factorial(self, problem: Problem) -> None:
+        """Levels that cannot be had are a mistake of the file, and told before it runs."""
+        use, options = self.spec.optimizer.use, self.spec.optimizer.options
+        if use == "factorial":
+            self._guarded(["optimizer"], lambda: make("optimizers", use, problem, **options))
+
+    def _check_gain(self) -> None:
+        use = self.spec.optimizer.use
+        if self.spec.budget.gain is None or use not in names("optimizers"):
+            return
+        if not hasattr(load("optimizers", use), "expected_gain"):
+            raise SpecError(
+                f"the optimizer {use!r} does not tell what it expects to gain",
+                hint="leave 'gain' out, or name another optimizer",
+            )
 
     def _guarded(self, path: list[str | int], make: Any) -> Any:
         """What ``make`` gives, or ``None`` with its mistake kept."""
@@ -264,9 +297,9 @@ class _Builder:
             "space": outline(problem.space),
             "order of parameters": [p.name for p in problem.space.parameters],
             "evaluators": {
-                one.name: {
+                one.label: {
                     "use": self.spec.evaluators[one.name].use,
-                    "options": self.spec.evaluators[one.name].options,
+                    "options": self.cast.options(one),
                     "version": one.evaluator.version,
                     "reads": dict(sorted(one.names.items())),
                 }
@@ -278,6 +311,9 @@ class _Builder:
             "baselines": [dict(design) for design in problem.baselines],
             "optimizer": {"use": self.spec.optimizer.use, **self.spec.optimizer.options},
             "seed": problem.seed,
+            **({"scenarios": weights_of(self.spec.scenarios)} if self.spec.scenarios else {}),
+            **({"fidelities": dict(problem.ladders)} if problem.ladders else {}),
+            **({"prior": [one.study for one in self.spec.prior]} if self.spec.prior else {}),
         }
 
 
@@ -311,13 +347,6 @@ def _legal(values: Mapping[str, Value], space: Space) -> Design:
 
 def _metric_units(bound: list[Bound]) -> dict[str, str]:
     return {name: metric.unit for one in bound for name, metric in one.provides.items()}
-
-
-def _budget(spec: BudgetSpec) -> Budget:
-    time_s = None if spec.time is None else float(amount(spec.time, "s").value)
-    if time_s is not None and time_s <= 0:
-        raise SpecError("a budget of time is above zero", hint="time: 20 min")
-    return Budget(measurements=spec.measurements, trials=spec.trials, time_s=time_s)
 
 
 def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -9,22 +9,19 @@ from dse.core.expression import Binary, Compare, Expression, Name, Node, is_trut
 from dse.core.lists import Listing, expanded
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
-from dse.core.parser import parse
 from dse.dimensions import TEXT, in_coherent, unit_of
 from dse.errors import SpecError, nearest
 from dse.schema.models import Quantity
 from dse.schema.spaces.domains import amount
 
-_NO_LISTS: Mapping[str, Listing] = {}
-
 
 def objective_of(
-    text: str, goal: Goal, known: Mapping[str, str], lists: Mapping[str, Listing] = _NO_LISTS
+    formula: Expression, goal: Goal, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Objective:
     """The objective that a formula over metrics states.
 
     Args:
-        text: the formula.
+        formula: as it was read.
         goal: which way is better.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
@@ -32,8 +29,9 @@ def objective_of(
     Raises:
         SpecError: a name is unknown, or the units do not fit together.
     """
-    expression = expanded(parse(text), lists, {})
-    _check(expression, known)
+    text = formula.text
+    expression = expanded(formula, lists, {})
+    check_names(expression, known)
     node = expression.node
     unit = known[node.name] if isinstance(node, Name) else unit_of(expression, known)
     if unit == TEXT:
@@ -43,27 +41,31 @@ def objective_of(
             f"{text!r} is a rule and no quantity", hint="rules over metrics go under 'constraints'"
         )
     return Objective(
-        expression=_coherent(expression, known), goal=goal, unit=unit, scale=units.factor(unit)
+        expression=in_coherent_units(expression, known),
+        goal=goal,
+        unit=unit,
+        scale=units.factor(unit),
     )
 
 
 def limits_of(
-    text: str, known: Mapping[str, str], lists: Mapping[str, Listing] = _NO_LISTS
+    formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Iterator[Limit]:
     """The limits that a rule over metrics states: one for each comparison in it.
 
     Raises:
         SpecError: it is no comparison by <=, <, >= or >; a name is unknown; units do not fit.
     """
-    expression = expanded(parse(text), lists, {})
-    _check(expression, known)
+    text = formula.text
+    expression = expanded(formula, lists, {})
+    check_names(expression, known)
     node = expression.node
     if not isinstance(node, Compare) or not set(node.operators) <= {"<", "<=", ">", ">="}:
         raise SpecError(
             f"{text!r} is no limit", hint="compare with <=, <, >= or >: 'chip.area <= 20 mm2'"
         )
     unit_of(expression, known)
-    coherent = _coherent(expression, known).node
+    coherent = in_coherent_units(expression, known).node
     assert isinstance(coherent, Compare)
     sides = zip(coherent.operands, coherent.operands[1:], strict=False)
     for operator, (left, right) in zip(coherent.operators, sides, strict=True):
@@ -99,13 +101,15 @@ def reference_of(
     return tuple(point)
 
 
-def _check(expression: Expression, known: Mapping[str, str]) -> None:
+def check_names(expression: Expression, known: Mapping[str, str]) -> None:
+    """Nothing, if there is everything that the formula names. Raises SpecError if not."""
     for name in names_in(expression.node):
         if name.name not in known:
             raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
 
 
-def _coherent(expression: Expression, known: Mapping[str, str]) -> Expression:
+def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expression:
+    """The formula over names in their own units, with its value in coherent ones."""
     factors = {name: units.factor(known[name]) for name in expression.names if known[name] != TEXT}
     return in_coherent(expression.resolved(units.factor), factors)
 

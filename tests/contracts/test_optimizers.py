@@ -30,3 +30,24 @@ class TestOnASpaceWithReals(OptimizerContract):
     @pytest.fixture
     def known(self):
         return mixed_reals()
+
+
+EVOLUTION = ("age-moea2", "ctaea", "moead", "nsga2", "nsga3", "rvea", "sms-emoa")
+"""Those whose usual population is larger than what is told here."""
+
+
+@pytest.mark.parametrize("steady", [False, True], scope="class")
+class TestBreedingOnAFiniteSpace(FiniteOptimizerContract):
+    @pytest.fixture(params=EVOLUTION)
+    def make(self, request, steady):
+        return partial(registry.make, "optimizers", request.param, pop_size=4, steady=steady)
+
+
+class TestBreedingOnASpaceWithReals(OptimizerContract):
+    @pytest.fixture(params=EVOLUTION)
+    def make(self, request):
+        return partial(registry.make, "optimizers", request.param, pop_size=5, steady=True)
+
+    @pytest.fixture
+    def known(self):
+        return mixed_reals()

@@ -8,7 +8,7 @@ import pytest
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State
 from dse.optimizers.fresh import fresh
-from dse.optimizers.nsga2 import Nsga2
+from dse.optimizers.nsga2 import nsga2
 from dse.testing.problems import mixed_reals, tiny_codesign, zdt1
 
 
@@ -32,7 +32,7 @@ def _steps(designs, parents):
 def test_trials_that_failed_are_no_parents_while_others_fill_the_population():
     known = zdt1(8)
     good, bad = _finished(known, 4), [_failed(trial) for trial in _finished(known, 8)[4:]]
-    optimizer = Nsga2(known.problem, pop_size=4, crossover=0.0, mutation=1e-9)
+    optimizer = nsga2(known.problem, pop_size=4, crossover=0.0, mutation=1e-9)
     optimizer.tell(bad + good)
     assert max(_steps(optimizer.ask(20), [trial.design for trial in good])) == 2
 
@@ -43,29 +43,29 @@ def test_trials_outside_their_limits_are_no_parents_while_others_fill_the_popula
     feasible = known.problem.feasible(trials)
     good = [trial for trial, ok in zip(trials, feasible, strict=True) if ok][:4]
     bad = [trial for trial, ok in zip(trials, feasible, strict=True) if not ok][:4]
-    optimizer = Nsga2(known.problem, pop_size=4, crossover=0.0, mutation=1e-9)
+    optimizer = nsga2(known.problem, pop_size=4, crossover=0.0, mutation=1e-9)
     optimizer.tell(bad + good)
-    assert {trial.design for trial in optimizer._parents} == {trial.design for trial in good}
+    assert {trial.design for trial in optimizer.parents} == {trial.design for trial in good}
 
 
 def test_a_dominated_trial_gives_way_to_the_one_that_beats_it():
     known = zdt1(2)
     better = known.problem.space.batch([{"x0": x, "x1": 0.0} for x in (0.1, 0.3, 0.6, 0.9)])
     worse = known.problem.space.batch([{"x0": x, "x1": 0.9} for x in (0.1, 0.3, 0.6, 0.9)])
-    optimizer = Nsga2(known.problem, pop_size=4)
+    optimizer = nsga2(known.problem, pop_size=4)
     optimizer.tell(known.finished([*worse, *better]))
-    assert {trial.design for trial in optimizer._parents} == set(better)
+    assert {trial.design for trial in optimizer.parents} == set(better)
 
 
 def test_an_unfinished_generation_changes_nothing():
     known = mixed_reals()
     trials = _finished(known, 11)
-    one, other = (Nsga2(known.problem, pop_size=4) for _ in range(2))
+    one, other = (nsga2(known.problem, pop_size=4) for _ in range(2))
     one.tell(trials[:8])
     other.tell(trials)
-    assert one._parents == other._parents
+    assert one.parents == other.parents
 
 
 @pytest.mark.parametrize(("dimensions", "size"), [(2, 24), (10, 40), (60, 100)])
 def test_the_population_grows_with_the_number_of_parameters(dimensions, size):
-    assert Nsga2(zdt1(dimensions).problem)._size == size
+    assert nsga2(zdt1(dimensions).problem).size == size

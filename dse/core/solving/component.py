@@ -77,6 +77,11 @@ class Component:
             return None
         return self.diagram.at(np.arange(self.count))
 
+    @cached_property
+    def _columns(self) -> Codes | None:
+        """The transposed :attr:`rows`: whole columns are read, one after the other."""
+        return None if self.rows is None else np.ascontiguousarray(self.rows.T)
+
     def columns(self, codes: Codes) -> dict[str, Column]:
         """The natural values of (n, k) codes, by name."""
         return columns_of(self.parameters, codes)
@@ -115,8 +120,8 @@ class Component:
         ranks: Array,  # (n,), below the count
     ) -> Codes:
         """The combinations of these ranks, (n, k)."""
-        if self.rows is not None:
-            return self.rows[ranks.astype(np.int64)]
+        if self._columns is not None:
+            return np.take(self._columns, ranks.astype(np.int64, copy=False), axis=1).T
         return self.diagram.at(ranks)
 
     def at(

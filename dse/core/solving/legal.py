@@ -340,15 +340,15 @@ def _groups(
 
 def _coded(parameter: Finite, designs: Sequence[Mapping[str, Value]]) -> Column:
     codes = {(isinstance(v, bool | str), v): code for code, v in enumerate(parameter.values)}
-    found = np.full(len(designs), -1, dtype=np.int32)
+    name, found = parameter.name, [-1] * len(designs)
     for row, design in enumerate(designs):
-        if parameter.name in design:
-            value = design[parameter.name]
+        if name in design:
+            value = design[name]
             code = codes.get((isinstance(value, bool | str), value))
             if code is None:
-                raise DesignError(f"{parameter.name} cannot be {value!r}")
+                raise DesignError(f"{name} cannot be {value!r}")
             found[row] = code
-    return Column.coded(parameter.values, found)
+    return Column.coded(parameter.values, np.array(found, dtype=np.int32))
 
 
 def _real_column(values: Floats) -> Column:

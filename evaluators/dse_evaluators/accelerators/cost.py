@@ -34,7 +34,37 @@ class Technology:
     leakage_w_per_mm2: float
 
 
-def costs(totals: Totals, knobs: Settings, technology: Technology) -> Mapping[str, Floats]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charges:
+    """What the work costs at the nominal voltage, however long it takes; every field is (n,)."""
+
+    macs_j: Floats
+    srams_j: Floats
+    dram_j: Floats
+    area_mm2: Floats
+
+
+def charges(totals: Totals, knobs: Settings, technology: Technology) -> Charges:
+    """Switching energies and area of a workload on an accelerator."""
+    node = technology.node_nm
+    area = knobs.rows * knobs.cols * _by_format(mac_areas_mm2(node), knobs)
+    srams_j = np.zeros(1)
+    for size, bus, traffic in _buffers(totals, knobs):
+        read_j = sram(SRAM_READ_J, size, bus, node) * traffic.read_bytes
+        write_j = sram(SRAM_WRITE_J, size, bus, node) * traffic.written_bytes
+        srams_j = srams_j + (read_j + write_j) / (bus / 8.0)
+        area = area + sram(SRAM_AREA_MM2, size, bus, node)
+    return Charges(
+        macs_j=totals.macs * (1.0 - knobs.sparsity) * _by_format(mac_energies_j(node), knobs),
+        srams_j=srams_j,
+        dram_j=totals.dram_bytes * technology.dram_j_per_byte,
+        area_mm2=area,
+    )
+
+
+def costs(
+    charge: Charges, latency_s: Floats, voltage_v: Floats, technology: Technology
+) -> Mapping[str, Floats]:
     """Latency, energy by part, power and area; all in SI but for mm2.
 
     The chip's switching energy goes with the square of its voltage, its leakage power with the
@@ -44,25 +74,22 @@ def costs(totals: Totals, knobs: Settings, technology: Technology) -> Mapping[st
         A. Chandrakasan, S. Sheng, R. Brodersen: Low-Power CMOS Digital Design, JSSC 1992,
         equations 1 and 2.
     """
-    raised = knobs.voltage / NOMINAL_V
-    node = technology.node_nm
-    macs_j = totals.macs * (1.0 - knobs.sparsity) * _by_format(mac_energies_j(node), knobs)
-    area = knobs.rows * knobs.cols * _by_format(mac_areas_mm2(node), knobs)
-    srams_j = np.zeros(1)
-    for size, bus, traffic in _buffers(totals, knobs):
-        read_j = sram(SRAM_READ_J, size, bus, node) * traffic.read_bytes
-        write_j = sram(SRAM_WRITE_J, size, bus, node) * traffic.written_bytes
-        srams_j = srams_j + (read_j + write_j) / (bus / 8.0)
-        area = area + sram(SRAM_AREA_MM2, size, bus, node)
-    latency = totals.cycles / knobs.clock
+    raised = voltage_v / NOMINAL_V
+    area = charge.area_mm2
     parts = {
-        "mac_energy": macs_j * raised**2,
-        "sram_energy": srams_j * raised**2,
-        "dram_energy": totals.dram_bytes * technology.dram_j_per_byte,
-        "leakage_energy": area * latency * technology.leakage_w_per_mm2 * raised,
+        "mac_energy": charge.macs_j * raised**2,
+        "sram_energy": charge.srams_j * raised**2,
+        "dram_energy": charge.dram_j,
+        "leakage_energy": area * latency_s * technology.leakage_w_per_mm2 * raised,
     }
     energy = sum(parts.values(), start=np.zeros(1))
-    return {"latency": latency, "energy": energy, "power": energy / latency, "area": area, **parts}
+    return {
+        "latency": latency_s,
+        "energy": energy,
+        "power": energy / latency_s,
+        "area": area,
+        **parts,
+    }
 
 
 def _by_format(table: Floats, knobs: Settings) -> Floats:

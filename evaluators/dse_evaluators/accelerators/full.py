@@ -23,7 +23,7 @@ In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017, secti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
@@ -34,7 +34,7 @@ from dse_evaluators.accelerators.knobs import Settings
 from dse_evaluators.accelerators.products import Network, Products
 from dse_evaluators.accelerators.schedule import Flow, Schedule, scheduled
 from dse_evaluators.accelerators.technology import ACCUMULATOR_BITS
-from dse_evaluators.accelerators.totals import Totals, Traffic
+from dse_evaluators.accelerators.totals import Layers, Totals, Traffic
 
 ACCUMULATOR_BYTES = ACCUMULATOR_BITS / 8.0
 
@@ -57,6 +57,13 @@ def words(knobs: Settings) -> Words:
 
 def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
     """The workload on designs that all have this dataflow."""
+    layers, unhindered = work(flow, network, knobs)
+    stall_cycles = stalls(network, layers, knobs)
+    return replace(unhindered, cycles=unhindered.cycles + stall_cycles, stall_cycles=stall_cycles)
+
+
+def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
+    """What there is to do if DRAM never makes the array wait: neither clock nor rate matters."""
     product = network.products(knobs.filter_keep, knobs.batch)
     schedule = scheduled(flow, product, knobs.rows, knobs.cols)
     word = words(knobs)
@@ -70,14 +77,16 @@ def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
     partial = product.m * product.n * (schedule.partials - 1.0) * ACCUMULATOR_BYTES
     spilled = np.where(_partials_fit(schedule, knobs), 0.0, partial)
     dram = inputs + weights + final + 2.0 * spilled
-    begin = _first_bytes(flow, schedule, knobs, _fetched(word, resident))
-    stalls = _stall_cycles(dram, begin, schedule, knobs)
     total = network.total
-    stall_cycles = total(stalls)
     buffered = total(final + partial + spilled)
-    return Totals(
-        cycles=total(schedule.cycles) + stall_cycles,
-        stall_cycles=stall_cycles,
+    layers = Layers(
+        cycles=schedule.cycles,
+        dram_bytes=dram,
+        first_bytes=_first_bytes(flow, schedule, knobs, _fetched(word, resident)),
+    )
+    return layers, Totals(
+        cycles=total(schedule.cycles),
+        stall_cycles=np.zeros(1),
         macs=total(product.macs),
         dram_bytes=total(dram),
         weight_bytes=total(size),
@@ -91,6 +100,13 @@ def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
         ),
         ofmap=Traffic(read_bytes=buffered, written_bytes=buffered),
     )
+
+
+def stalls(network: Network, layers: Layers, knobs: Settings) -> Floats:
+    """The cycles in which the array waits for DRAM, over all layers, (n,)."""
+    cycles_per_byte = knobs.clock / knobs.dram_bandwidth
+    late = np.maximum(0.0, layers.dram_bytes * cycles_per_byte - layers.cycles)
+    return network.total(late + layers.first_bytes * cycles_per_byte)
 
 
 def _input_bytes(
@@ -140,8 +156,3 @@ def _first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -
             return down * across * word.input + down * word.weight
         case _:
             assert_never(flow)
-
-
-def _stall_cycles(dram: Floats, first: Floats, schedule: Schedule, knobs: Settings) -> Floats:
-    cycles_per_byte = knobs.clock / knobs.dram_bandwidth
-    return np.maximum(0.0, dram * cycles_per_byte - schedule.cycles) + first * cycles_per_byte

@@ -94,12 +94,16 @@ def settings(batch: Batch, fixed: Mapping[str, Value]) -> Settings:
     Raises:
         EvaluationError: a word is none that the knob takes.
     """
-    return Settings(
-        **{
-            name: np.array([code(name, fixed[name])]) if name in fixed else _column(name, batch)
-            for name in KNOBS
-        }
-    )
+    return Settings(**{name: setting(name, batch, fixed) for name in KNOBS})
+
+
+def setting(name: str, batch: Batch, fixed: Mapping[str, Value]) -> Floats:
+    """What a batch sets one knob to, (n,), or (1,) where all agree.
+
+    Raises:
+        EvaluationError: a word is none that the knob takes.
+    """
+    return np.array([code(name, fixed[name])]) if name in fixed else _column(name, batch)
 
 
 def code(name: str, value: Value) -> float:

@@ -16,7 +16,7 @@ from dse_evaluators.accelerators.flushing import cyclic, overlapping, tiled
 from dse_evaluators.accelerators.knobs import Settings
 from dse_evaluators.accelerators.products import Network, Products
 from dse_evaluators.accelerators.schedule import Flow, Schedule, mapping_efficiency, scheduled
-from dse_evaluators.accelerators.totals import Totals, Traffic
+from dse_evaluators.accelerators.totals import Layers, Totals, Traffic
 
 SMALLEST_BUFFER_BYTES = 100.0
 """A read buffer is divided into 100 sets."""
@@ -75,8 +75,8 @@ def reported(flow: Flow, network: Network, product: Products, array: Array) -> R
     )
 
 
-def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
-    """The workload on designs that all have this dataflow; a word is a byte."""
+def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
+    """The workload on designs that all have this dataflow; a word is a byte, nothing waits."""
     product = network.products(knobs.filter_keep, np.ones(1))
     array = Array(
         rows=knobs.rows,
@@ -89,7 +89,8 @@ def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
     total = network.total
     inputs, weights = total(report.dram_ifmap_reads), total(report.dram_filter_reads)
     outputs = total(report.dram_ofmap_writes)
-    return Totals(
+    never = np.zeros((len(network.layers), 1))
+    return Layers(cycles=never, dram_bytes=never, first_bytes=never), Totals(
         cycles=total(report.cycles),
         stall_cycles=np.zeros(1),
         macs=total(product.macs),

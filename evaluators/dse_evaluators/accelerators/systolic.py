@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Ints, Value
+from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators import full, scalesim
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
@@ -18,19 +18,15 @@ from dse_evaluators.accelerators.cost import Technology, costs
 from dse_evaluators.accelerators.knobs import (
     KNOBS,
     SCALESIM_KNOBS,
-    Settings,
     code,
+    setting,
     settings,
 )
 from dse_evaluators.accelerators.limits import infeasible
 from dse_evaluators.accelerators.products import Network
-from dse_evaluators.accelerators.schedule import FLOWS, Flow
+from dse_evaluators.accelerators.stages import TIMED, Account, Work
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
-from dse_evaluators.accelerators.totals import Totals
 from dse_evaluators.workloads.catalogue import WORKLOADS
-
-_CHUNK = 1 << 15
-"""Layers times designs at once: what stays in a core's cache."""
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -101,7 +97,7 @@ class Systolic:
 
     def __post_init__(self) -> None:
         _check_word("workload", self.workload, WORKLOADS)
-        _check_word("mode", self.mode, _TOTALS)
+        _check_word("mode", self.mode, _WORK)
         _check_word("dram", self.dram, DRAM_J_PER_BYTE)
         if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
@@ -119,26 +115,38 @@ class Systolic:
             if self.leakage_w_per_mm2 is None
             else self.leakage_w_per_mm2,
         )
-        self._network = Network(WORKLOADS[self.workload])
+        self._account = Account(
+            work=_WORK[self.mode],
+            network=Network(WORKLOADS[self.workload]),
+            technology=self._technology,
+            fixed=self._fixed,
+        )
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        knobs = settings(batch, self._fixed)
-        size = len(batch)
-        faults = infeasible(knobs, size, smallest_buffer_bytes=_SMALLEST_BUFFER_BYTES[self.mode])
-        columns = {name: np.full(size, np.nan) for name in self.provides}
-        feasible = np.ones(size, dtype=bool)
-        feasible[list(faults)] = False
-        for place, flow in enumerate(FLOWS):
-            chosen = np.flatnonzero(feasible & (knobs.dataflow == place))
-            for rows in _chunks(chosen, max(1, _CHUNK // len(self._network.layers))):
-                for name, values in self._metrics(flow, knobs.take(rows)).items():
-                    columns[name][rows] = values
-        return Metrics(columns=columns, faults=faults)
-
-    def _metrics(self, flow: Flow, knobs: Settings) -> Mapping[str, Floats]:
-        totals = _TOTALS[self.mode](flow, self._network, knobs)
-        return {**_counts(totals, knobs), **costs(totals, knobs, self._technology)}
+        among = batch.distinct(TIMED)
+        some = batch.take(among.rows)
+        knobs = settings(some, self._fixed)
+        least = _SMALLEST_BUFFER_BYTES[self.mode]
+        faults = infeasible(knobs, len(some), smallest_buffer_bytes=least)
+        possible = np.ones(len(some), dtype=bool)
+        possible[list(faults)] = False
+        if not possible.any():
+            nothing = np.full(len(batch), np.nan)
+            return Metrics(
+                columns=dict.fromkeys(self.provides, nothing), faults=among.spread_rows(faults)
+            )
+        # What cannot exist is reckoned as if it were the first that can.
+        stand_in = np.where(possible, np.arange(len(some)), np.argmax(possible))
+        timed = self._account.timed(some.take(stand_in) if faults else some).spread(among)
+        voltage = setting("voltage", batch, self._fixed)
+        return Metrics(
+            columns={
+                **timed.counts,
+                **costs(timed.charges, timed.latency_s, voltage, self._technology),
+            },
+            faults=among.spread_rows(faults),
+        )
 
     def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
         """What options set, and what is as it is because the mode does not know it."""
@@ -151,31 +159,9 @@ class Systolic:
         return chosen | {name: value for name, value in unknown.items() if value is not None}
 
 
-_TOTALS: Mapping[str, Callable[[Flow, Network, Settings], Totals]] = {
-    "full": full.totals,
-    "scalesim": scalesim.totals,
-}
+_WORK: Mapping[str, Work] = {"full": full.work, "scalesim": scalesim.work}
 
 _SMALLEST_BUFFER_BYTES = {"full": 0.0, "scalesim": scalesim.SMALLEST_BUFFER_BYTES}
-
-
-def _counts(totals: Totals, knobs: Settings) -> Mapping[str, Floats]:
-    buffers = (totals.ifmap, totals.filter, totals.ofmap)
-    return {
-        "cycles": totals.cycles,
-        "stall_cycles": totals.stall_cycles,
-        "utilization": totals.macs / (totals.cycles * knobs.rows * knobs.cols),
-        "dram_traffic": totals.dram_bytes,
-        "sram_traffic": sum(
-            (one.read_bytes + one.written_bytes for one in buffers), start=np.zeros(1)
-        ),
-        "model_size": totals.weight_bytes,
-    }
-
-
-def _chunks(rows: Ints, size: int) -> Iterator[Ints]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
 
 
 def _check_word(option: str, value: str, valid: Iterable[str]) -> None:

@@ -27,3 +27,14 @@ class Totals:
     ifmap: Traffic
     filter: Traffic
     ofmap: Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """What decides how long each layer waits for DRAM; every field is (l, n) or (l, 1)."""
+
+    cycles: Floats
+    """Never waiting."""
+    dram_bytes: Floats
+    first_bytes: Floats
+    """What must be there before the array can begin."""

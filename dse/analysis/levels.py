@@ -1,0 +1,56 @@
+"""Which level each parameter has in each trial: what effects are told of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dse.core.parameter import Choice
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Ints, Value
+
+MOST_LEVELS = 24
+GROUPS = 8
+"""A numeric parameter with more than so many values is cut into so many groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """A parameter: the level of each trial, and the first and last value of each level."""
+
+    name: str
+    codes: Ints  # (n,)
+    levels: tuple[tuple[Value | None, Value | None], ...]
+
+    @property
+    def columns(self) -> Floats:
+        """One column for each level but the last, which is minus one in all, (n, levels - 1)."""
+        free = len(self.levels) - 1
+        return np.asarray(np.vstack([np.eye(free), -np.ones(free)])[self.codes])
+
+
+def factors_of(problem: Problem, trials: Sequence[Trial]) -> list[Factor]:
+    """Every parameter of the space with the levels that it has in these trials."""
+    found = []
+    for parameter in problem.space.parameters:
+        told = [trial.design.get(parameter.name) for trial in trials]
+        groups = _groups(told, words=isinstance(parameter, Choice))
+        code = {value: place for place, group in enumerate(groups) for value in group}
+        levels = tuple((group[0], group[-1]) for group in groups)
+        codes = np.array([code[value] for value in told])
+        found.append(Factor(name=parameter.name, codes=codes, levels=levels))
+    return found
+
+
+def _groups(told: Sequence[Any], *, words: bool) -> list[list[Any]]:  # values of one parameter
+    """The different values, a group for each level; absent ones are the last."""
+    known = list(dict.fromkeys(value for value in told if value is not None))
+    known = known if words else sorted(known)
+    cut = len(known) > MOST_LEVELS and not words
+    places = np.array_split(np.arange(len(known)), GROUPS if cut else max(len(known), 1))
+    groups = [[known[place] for place in one] for one in places if len(one)]
+    return [*groups, [None]] if None in told else groups

@@ -1,0 +1,136 @@
+"""Where the winner changes: which design is best under which scenario, and what another loses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.objective import Objective
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One objective under one scenario: who wins there, and how the study's own winner does.
+
+    ``behind`` is how much worse that one is, as a share of the winner's value; ``None`` where it is
+    no answer under the scenario, or the winner's value is zero.
+    """
+
+    scenario: str
+    winner: int
+    value: float
+    chosen_value: float | None
+    behind: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """One objective that differs between scenarios; ``chosen`` wins the study's."""
+
+    text: str
+    goal: str
+    unit: str
+    chosen: int | None
+    standings: tuple[Standing, ...]
+
+    @property
+    def winners(self) -> tuple[int, ...]:
+        """The trials that win somewhere, each once."""
+        return tuple(dict.fromkeys(one.winner for one in self.standings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """All objectives over all scenarios, and the front that each scenario alone would have."""
+
+    weights: Mapping[str, float]
+    contests: tuple[Contest, ...]
+    fronts: Mapping[str, tuple[int, ...]]
+
+    @property
+    def everywhere(self) -> tuple[int, ...]:
+        """The trials that are on the front under every scenario."""
+        fronts = [set(front) for front in self.fronts.values()]
+        return tuple(sorted(set.intersection(*fronts))) if fronts else ()
+
+
+def contrast(
+    problem: Problem,
+    under: Mapping[str, Problem],
+    weights: Mapping[str, float],
+    trials: Sequence[Trial],
+) -> Contrast:
+    """Who wins where, among the trials.
+
+    Args:
+        problem: the study's own.
+        under: the same with objectives and limits as they are under each scenario alone.
+        weights: the share of each scenario.
+        trials: the finished ones.
+    """
+    contests = [
+        _contest(problem, under, trials, place)
+        for place, objective in enumerate(problem.objectives)
+        if any(one.objectives[place].expression != objective.expression for one in under.values())
+    ]
+    return Contrast(
+        weights=weights,
+        contests=tuple(contests),
+        fronts={
+            name: tuple(sorted(trial.number for trial in ParetoSet.of(one, trials).trials))
+            for name, one in under.items()
+        },
+    )
+
+
+def _contest(
+    problem: Problem, under: Mapping[str, Problem], trials: Sequence[Trial], place: int
+) -> Contest:
+    own = problem.objectives[place]
+    chosen = _best(_losses(problem, trials, place))
+    found = {name: _losses(one, trials, place) for name, one in under.items()}
+    standings = (_standing(name, own, losses, trials, chosen) for name, losses in found.items())
+    return Contest(
+        text=own.text,
+        goal=own.goal,
+        unit=own.unit,
+        chosen=None if chosen is None else trials[chosen].number,
+        standings=tuple(one for one in standings if one is not None),
+    )
+
+
+def _standing(
+    scenario: str,
+    objective: Objective,
+    losses: Floats,  # (n,), infinite where a trial is no answer
+    trials: Sequence[Trial],
+    chosen: int | None,
+) -> Standing | None:
+    best = _best(losses)
+    if best is None:
+        return None
+    sign = 1.0 if objective.goal == "minimize" else -1.0
+    there = None if chosen is None or np.isinf(losses[chosen]) else float(losses[chosen])
+    least = float(losses[best])
+    return Standing(
+        scenario=scenario,
+        winner=trials[best].number,
+        value=sign * least,
+        chosen_value=None if there is None else sign * there,
+        behind=None if there is None or least == 0 else (there - least) / abs(least),
+    )
+
+
+def _losses(problem: Problem, trials: Sequence[Trial], place: int) -> Floats:
+    """One objective of every trial as a loss, (n,); infinite where the trial is no answer."""
+    return np.where(problem.feasible(trials), problem.trial_losses(trials)[:, place], np.inf)
+
+
+def _best(losses: Floats) -> int | None:
+    return int(np.argmin(losses)) if np.isfinite(losses).any() else None

@@ -1,0 +1,58 @@
+"""``dse effects``: what each parameter does to a metric, over the trials of a study."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dse.cli.options import (
+    Format,
+    FormatOption,
+    NameArgument,
+    OutputOption,
+    StorageOption,
+    format_of,
+)
+from dse.cli.results import write_result
+
+
+def effects(
+    name: NameArgument,
+    *,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="A metric or an objective; without, all that is asked."
+        ),
+    ] = None,
+    storage: StorageOption = None,
+    output: FormatOption = Format.TABLE,
+    file: OutputOption = None,
+) -> None:
+    """Main effects and interactions of two parameters on each metric.
+
+    Over a full factorial (optimizer: factorial) they are the analysis of variance; over the trials
+    of another optimizer they describe what it looked at.
+
+    Example: dse effects quickstart --metric chip.energy
+    """
+    from dse.analysis.effects import asked_effects
+    from dse.analysis.effects import effects as effects_of
+    from dse.report import effects as report
+    from dse.study import Study
+
+    study = Study.load(name, storage)
+    output = format_of(output, file)
+    finished = study.finished
+    found = (
+        [effects_of(study.problem, finished, one) for one in metric]
+        if metric
+        else asked_effects(study.problem, finished)
+    )
+    if output is Format.TABLE:
+        for one in found:
+            report.effects_table(study.problem, one)
+        return
+    told = report.effects_json(study.name, study.problem, found)
+    write_result(output, file, told, lambda: report.effects_columns(found))

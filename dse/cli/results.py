@@ -1,0 +1,43 @@
+"""A result in a machine's format, on the terminal or in a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dse.cli.options import Format, show_json
+
+
+def write_result(
+    output: Format, file: Path | None, told: dict[str, Any], sheet: Callable[[], Any]
+) -> None:
+    """Print or write a result in a machine's format.
+
+    Raises:
+        StudyError: Parquet is asked for on a terminal.
+        StorageError: the file cannot be written.
+    """
+    import json
+    import sys
+
+    from dse.cli.report import write_whole
+    from dse.errors import StudyError
+    from dse.report.sheet import parquet_bytes, write_csv
+
+    if file is None:
+        if output is Format.PARQUET:
+            raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
+        if output is Format.CSV:
+            write_csv(sheet(), sys.stdout)
+        else:
+            show_json(told)
+    elif output is Format.PARQUET:
+        write_whole(file, parquet_bytes(sheet()))
+    elif output is Format.CSV:
+        text = io.StringIO()
+        write_csv(sheet(), text)
+        write_whole(file, text.getvalue())
+    else:
+        write_whole(file, json.dumps(told, indent=2, allow_nan=False) + "\n")

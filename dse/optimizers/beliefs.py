@@ -1,0 +1,276 @@
+"""What finished trials teach a grey-box optimizer: what is possible, and what is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.expression import Expression
+from dse.core.pareto import nondominated
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Ints, Mask
+from dse.optimizers.gains import Archive
+from dse.optimizers.merging import keys
+from dse.optimizers.predictor import Inputs, Prediction, Predictor, kinds_of
+from dse.optimizers.roles import Roles
+from dse.optimizers.staircases import Staircases
+
+_MOST = 300
+"""From so many values on a process learns only the best and a spread of the rest."""
+_LEAST = 2
+_MARGIN = 0.1
+_SURE = 1e-9
+_LIKELY = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pupil:
+    """One number that is learnt: where it is told, and from what it is predicted.
+
+    ``floor`` is set for a limit: the design keeps it where minus the loss is at least that.
+    """
+
+    inputs: Inputs
+    batch: Batch  # n designs
+    losses: Floats  # (n,)
+    spread: Floats | None
+    unit: str
+    limit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beliefs:
+    """Surrogates of the learnt objectives and limits, and the archive of what is possible."""
+
+    objectives: tuple[tuple[Inputs, Predictor], ...]
+    limits: tuple[tuple[Inputs, Predictor], ...]
+    archive: Archive
+    feasible: bool
+
+    def predictions(self, batch: Batch) -> list[Prediction]:
+        """What is believed of each learnt objective at the designs."""
+        return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
+
+    def reaching(self, batch: Batch) -> Beliefs:
+        """The same with the reference point beyond the front that is believed in.
+
+        The present front may be a corner of the true one. Where everything is learnt, the front of
+        the predicted means of these designs tells how far the true one reaches.
+        """
+        archive = self.archive
+        if archive.known.shape[1] or not self.feasible:
+            return self
+        means = np.column_stack([one.at(0.0) for one in self.predictions(batch)])
+        means = means[self.chances(batch) > _LIKELY]
+        means = np.vstack([means[nondominated(means)], archive.learnt])
+        reference = beyond(means[nondominated(means)], means)
+        return replace(self, archive=replace(archive, learnt_reference=reference))
+
+    def chances(self, batch: Batch) -> Floats:
+        """The probability that a design can be measured and keeps every learnt limit, (n,)."""
+        chance = np.ones(len(batch))
+        for inputs, predictor in self.limits:
+            chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0]
+        return chance
+
+    def awaiting(self, batch: Batch, known: Sequence[Floats]) -> Beliefs:
+        """The same with designs taken to be measured as they are expected to be."""
+        losses = [one.at(0.0) for one in self.predictions(batch)]
+        objectives = tuple(
+            (inputs, predictor.told(inputs.points(batch), values))
+            for (inputs, predictor), values in zip(self.objectives, losses, strict=True)
+        )
+        rows = np.repeat(np.arange(len(batch)), [len(part) for part in known])
+        more = np.column_stack(losses)[rows] if losses else np.zeros((len(rows), 0))
+        archive = self.archive
+        return Beliefs(
+            objectives=objectives,
+            limits=self.limits,
+            archive=Archive(
+                learnt=np.vstack([archive.learnt, more]),
+                known=np.vstack([archive.known, *known]),
+                learnt_reference=archive.learnt_reference,
+                known_reference=archive.known_reference,
+            ).best,
+            feasible=self.feasible,
+        )
+
+
+def beliefs(
+    problem: Problem, roles: Roles, stairs: Staircases, trials: Sequence[Trial], probe: Batch
+) -> Beliefs | None:
+    """What the trials teach; ``None`` while some learnt objective has fewer than two values."""
+    done = [t for t in trials if t.state is State.DONE]
+    if len(done) < _LEAST:
+        return None
+    losses, slacks = _told(problem, roles, done)
+    signs = [problem.objectives[place] for place in roles.learnt]
+    objectives = [
+        _predictor(
+            problem,
+            objective.expression,
+            done,
+            losses[:, place],
+            probe,
+            unit=objective.unit,
+            spread=_spread(problem, objective.expression, objective.scale, done),
+        )
+        for place, objective in enumerate(signs)
+    ]
+    limits = [
+        _predictor(problem, limit.slack, done, -slacks[:, place], probe, unit="slack", spread=None)
+        for place, limit in enumerate(roles.learnt_limits)
+        if np.ptp(slacks[:, place]) > _SURE
+    ]
+    success = _success(problem, roles, trials, probe)
+    fine = (slacks >= 0).all(axis=1)
+    archive = _archive(problem, roles, stairs, done, losses, fine)
+    return Beliefs(
+        objectives=tuple(objectives),
+        limits=tuple([*limits, *success]),
+        archive=archive.best,
+        feasible=bool(len(archive.learnt)),
+    )
+
+
+def _told(problem: Problem, roles: Roles, done: Sequence[Trial]) -> tuple[Floats, Floats]:
+    """Learnt losses, (n, a), and slacks of learnt limits, (n, l), of trials that are done."""
+    columns, size = problem.columns(done), len(done)
+    losses = problem.losses(columns, size)[:, list(roles.learnt)]
+    slacks = [limit.slacks(columns, size) for limit in roles.learnt_limits]
+    return losses, np.column_stack(slacks) if slacks else np.zeros((size, 0))
+
+
+def _spread(
+    problem: Problem, expression: Expression, scale: float, done: Sequence[Trial]
+) -> Floats | None:
+    """Standard errors, where the expression is one metric but for its unit and all tell it."""
+    names = expression.names
+    if len(names) != 1:
+        return None
+    name = next(iter(names))
+    if not all(name in trial.spread for trial in done):
+        return None
+    values = problem.columns(done)[name].values
+    factor = expression.values({name: problem.columns(done)[name]}, len(done)).values
+    with np.errstate(all="ignore"):
+        ratio = np.nan_to_num(np.abs(factor / values), nan=1.0)
+    return np.array([trial.spread[name] for trial in done]) * ratio / scale
+
+
+def _predictor(
+    problem: Problem,
+    expression: Expression,
+    done: Sequence[Trial],
+    losses: Floats,
+    probe: Batch,
+    *,
+    unit: str,
+    spread: Floats | None,
+) -> tuple[Inputs, Predictor]:
+    """Fitted to one value for each combination of what the expression depends on."""
+    roles = Roles(problem=problem)
+    names = roles.behind(expression)
+    batch = problem.space.batch([trial.design for trial in done])
+    rows = np.flatnonzero(np.isfinite(losses))
+    rows = rows[_firsts(keys(batch.take(rows), sorted(names)))]
+    rows = rows[_chosen(losses[rows])]
+    inputs = Inputs(problem, names, probe)
+    kinds = ("plain",) if unit == "slack" else kinds_of(losses[rows], unit)
+    predictor = Predictor.fitted(
+        inputs.points(batch.take(rows)),
+        losses[rows],
+        inputs.owners,
+        kinds,  # type: ignore[arg-type]
+        spread=None if spread is None else spread[rows],
+    )
+    return inputs, predictor
+
+
+def _success(
+    problem: Problem, roles: Roles, trials: Sequence[Trial], probe: Batch
+) -> list[tuple[Inputs, Predictor]]:
+    """Whether a measured part can be measured at all, once some could not: -1 where it could."""
+    done = np.array([trial.state is State.DONE for trial in trials])
+    if done.all():
+        return []
+    batch = problem.space.batch([trial.design for trial in trials])
+    rows = _firsts(keys(batch, sorted(roles.part)))
+    rows = rows[-_MOST:]
+    if done[rows].all():
+        return []
+    inputs = Inputs(problem, roles.part, probe)
+    values = np.where(done[rows], -1.0, 1.0)
+    fitted = Predictor.fitted(inputs.points(batch.take(rows)), values, inputs.owners, ("plain",))
+    return [(inputs, fitted)]
+
+
+def _archive(
+    problem: Problem,
+    roles: Roles,
+    stairs: Staircases,
+    done: Sequence[Trial],
+    losses: Floats,
+    fine: Mask,
+) -> Archive:
+    """Every feasible measured part with its whole staircase."""
+    batch = problem.space.batch([trial.design for trial in done])
+    rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
+    rows = rows[_firsts(keys(batch.take(rows), sorted(roles.part)))]
+    found = [stairs.whole(batch.take(np.array([row]))).losses for row in rows]
+    counts = [len(part) for part in found]
+    learnt = losses[np.repeat(rows, counts)]
+    known = np.vstack([np.zeros((0, len(roles.known))), *found])
+    reference = _reference(problem, np.hstack([learnt, known]), roles)
+    if reference is None:
+        reference = np.append(losses.max(axis=0), np.zeros(known.shape[1]))
+    return Archive(
+        learnt=learnt,
+        known=known,
+        learnt_reference=reference[: learnt.shape[1]],
+        known_reference=reference[learnt.shape[1] :],
+    )
+
+
+def _reference(problem: Problem, every: Floats, roles: Roles) -> Floats | None:
+    """The user's reference point; else a tenth of its range beyond the front's worst values.
+
+    The point from which the study tells its hypervolume comes from its first trials and can be
+    far off; the search asks where the present front can be improved.
+    """
+    if problem.fixed_reference is not None:
+        signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
+        order = [*roles.learnt, *roles.known]
+        return np.asarray((signs * np.array(problem.fixed_reference))[order])
+    if not len(every):
+        return None
+    return beyond(every[nondominated(every)], every)
+
+
+def beyond(front: Floats, every: Floats) -> Floats:
+    """A point a tenth of the front's range beyond its worst values."""
+    worst, best, span = front.max(axis=0), front.min(axis=0), np.ptp(every, axis=0)
+    width = np.where(worst > best, worst - best, np.where(span > 0, span, np.abs(worst)))
+    return np.asarray(worst + _MARGIN * np.maximum(width, 1e-12))
+
+
+def _firsts(tags: Sequence[bytes]) -> Ints:
+    """The first row of each distinct tag."""
+    places: Mapping[bytes, int] = {tag: row for row, tag in reversed(list(enumerate(tags)))}
+    return np.array(sorted(places.values()), dtype=np.int64)
+
+
+def _chosen(losses: Floats) -> Ints:
+    """All rows; of very many, the half with the lowest losses and an even spread of the rest."""
+    if len(losses) <= _MOST:
+        return np.arange(len(losses))
+    order = np.argsort(losses, kind="stable")
+    rest = order[_MOST // 2 :]
+    some = rest[np.linspace(0, len(rest) - 1, _MOST - _MOST // 2).round().astype(int)]
+    return np.sort(np.concatenate([order[: _MOST // 2], some]))
+
+

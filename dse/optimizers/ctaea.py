@@ -1,0 +1,161 @@
+"""C-TAEA over legal designs: one archive converges within the limits, one explores beyond."""
+
+from __future__ import annotations
+
+import numpy as np
+from pymoo.algorithms.moo.ctaea import CADASurvival
+from pymoo.core.population import Population
+from pymoo.util.nds.non_dominated_sorting import NonDominatedSorting
+
+from dse.core.problem import Problem
+from dse.core.values import Floats, Ints, Mask
+from dse.optimizers.directions import directed_population, directions_of, scaled
+from dse.optimizers.evolution import Evolution, Pool
+from dse.optimizers.ranked import entrants
+from dse.optimizers.selection import filters_restored
+
+
+def ctaea(
+    problem: Problem,
+    *,
+    pop_size: int | None = None,
+    directions: str = "das-dennis",
+    crossover: float = 0.9,
+    mutation: float | None = None,
+    steady: bool = False,
+) -> Evolution:
+    """C-TAEA: two archives that mate, one within the limits, one beyond; for tight limits.
+
+    Args:
+        problem: the question.
+        pop_size: by default four times the number of parameters, but 24 at least, enough for
+            three steps between any two objectives, and 100 at most or as many as these.
+        directions: ``das-dennis``, evenly spaced, or ``energy``, exactly ``pop_size`` of them.
+        crossover: the share of children with two parents.
+        mutation: the chance of each component to move; by default one in as many as there are.
+        steady: each finished trial competes at once, instead of a generation.
+
+    Raises:
+        StudyError: there is only one objective.
+
+    Source:
+        Li, Chen, Fu, Yao: Two-Archive Evolutionary Algorithm for Constrained Multiobjective
+        Optimization, IEEE Transactions on Evolutionary Computation 23(2), 2019.
+    """
+    size = directed_population(problem, pop_size)
+    spread = directions_of(len(problem.objectives), size, directions)
+    return Evolution(
+        problem,
+        TwoArchives(spread),
+        size=size,
+        crossover=crossover,
+        mutation=mutation,
+        steady=steady,
+    )
+
+
+class TwoArchives:
+    """The places of those who converged and of those who are diverse, among the parents."""
+
+    def __init__(
+        self,
+        directions: Floats,  # (k, m)
+    ) -> None:
+        self._directions = directions
+        self._converged = self._diverse = np.zeros(0, dtype=np.int64)
+        self._losses = np.zeros((0, directions.shape[1]))
+        self._inside = np.zeros(0, dtype=bool)
+
+    def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
+        losses = scaled(pool.losses)
+        newcomers = np.arange(pool.parents, len(losses))
+        rules = _Archives(self._directions, losses, pool.violations)
+        converged = rules.converged(np.concatenate([self._converged, newcomers]), rng)
+        diverse = rules.diverse(np.concatenate([self._diverse, newcomers]), converged)
+        stay, places = np.unique(np.concatenate([converged, diverse]), return_inverse=True)
+        self._converged, self._diverse = np.split(places, [len(converged)])
+        self._losses, self._inside = losses[stay], pool.violations[stay] == 0
+        return stay
+
+    def mates(self, count: int, rng: np.random.Generator) -> Ints:
+        """The first of the archive with more of the front, the second of either as it has."""
+        both = np.concatenate([self._converged, self._diverse])
+        _, ranks = NonDominatedSorting().do(self._losses[both], return_rank=True)
+        leading = ranks == 0
+        shares = [part.sum() / len(both) for part in np.split(leading, [len(self._converged)])]
+        from_converged = rng.random(count) < shares[0]
+        firsts = self._converged if shares[0] > shares[1] else self._diverse
+        seconds = np.where(
+            from_converged,
+            self._winners(self._converged, count, rng),
+            self._winners(self._diverse, count, rng),
+        )
+        return np.column_stack([self._winners(firsts, count, rng), seconds])
+
+    def _winners(self, archive: Ints, count: int, rng: np.random.Generator) -> Ints:
+        """Of each two, who is within the limits, or dominates the other; else either."""
+        one, other = (archive[places] for places in entrants(len(archive), count, rng))
+        heads = rng.random(count) < 0.5
+        first = self._beats(one, other) | (heads & ~self._beats(other, one))
+        return np.where(first, one, other)
+
+    def _beats(self, one: Ints, other: Ints) -> Mask:
+        no_worse = (self._losses[one] <= self._losses[other]).all(axis=1)
+        better = (self._losses[one] < self._losses[other]).any(axis=1)
+        alone = self._inside[one] & ~self._inside[other]
+        return alone | (self._inside[one] & self._inside[other] & no_worse & better)
+
+
+class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
+    """pymoo's two updates, each for those at some places only; archives may be part full."""
+
+    def __init__(
+        self,
+        directions: Floats,  # (k, m)
+        losses: Floats,  # (n, m)
+        violations: Floats,  # (n,)
+    ) -> None:
+        super().__init__(directions)
+        self.ideal_point = losses.min(axis=0)
+        self._all = Population.new(
+            "X", np.arange(len(losses))[:, None], "F", losses, "G", violations[:, None]
+        )
+
+    def converged(self, places: Ints, rng: np.random.Generator) -> Ints:
+        """Up to one per direction: those within the limits first, then those least outside."""
+        if len(places) <= len(self.ref_dirs):
+            return places
+        with filters_restored():
+            kept = self._updateCA(self._all[places], len(self.ref_dirs), random_state=rng)
+        found: Ints = kept.get("X")[:, 0]
+        return found
+
+    def diverse(self, places: Ints, converged: Ints) -> Ints:
+        """Up to one per direction: the best where few have converged, whatever the limits."""
+        places = np.unique(places)
+        niches, values = self._associate(self._all[places])
+        crowds = np.bincount(self._associate(self._all[converged])[0], minlength=len(self.ref_dirs))
+        queues = [
+            self._by_front(places[niches == niche], values[niches == niche])
+            for niche in range(len(self.ref_dirs))
+        ]
+        found: list[int] = []
+        most, turn = min(len(self.ref_dirs), len(places)), 1
+        while len(found) < most:
+            for queue, crowd in zip(queues, crowds.tolist(), strict=True):
+                room = max(min(turn - crowd, most - len(found)), 0)
+                found += queue[:room]
+                del queue[:room]
+            turn += 1
+        return np.array(found, dtype=np.int64)
+
+    def _by_front(
+        self,
+        places: Ints,  # (n,)
+        values: Floats,  # (n,), along the direction
+    ) -> list[int]:
+        """Front by front, the best along the direction first."""
+        if not len(places):
+            return []
+        _, ranks = NonDominatedSorting().do(self._all[places].get("F"), return_rank=True)
+        return places[np.lexsort((values.reshape(-1), ranks))].tolist()

@@ -1,0 +1,172 @@
+"""Characterisation: all combinations of levels, or a fraction of them, whatever comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.parameter import Choice, Ordinal, Parameter, Real
+from dse.core.problem import Problem
+from dse.core.space import Space
+from dse.core.trial import Event, Trial
+from dse.core.values import Value
+from dse.errors import StudyError
+from dse.optimizers.fraction import fraction
+
+LEVELS = 3
+"""So many levels has a real parameter where the study does not say."""
+
+MOST = 10_000
+
+_HINT = "name fewer levels, such as 'optimizer: {use: factorial, levels: 2}', or a 'resolution'"
+
+
+class Factorial:
+    """Asks every legal combination of the parameters' levels, in an order drawn by the seed.
+
+    The order keeps a drift of what is measured from looking like an effect. What the rules of the
+    space forbid is left out.
+
+    Args:
+        levels: at most so many values of each numeric parameter, evenly spread from the first to
+            the last; all of them where not given (of a real one, three).
+        resolution: two levels, and of their combinations a regular fraction in which no main
+            effect is mixed with another (3), nor with an interaction of two parameters (4), nor
+            any such interaction with another (5). Not given: all combinations.
+        most: of more designs than these the study is refused.
+
+    Raises:
+        StudyError: there are too many, or a fraction cannot be had of this space.
+    """
+
+    batch = 1_024
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        levels: int | None = None,
+        resolution: int | None = None,
+        most: int = MOST,
+    ) -> None:
+        self._problem = problem
+        if levels is not None and levels < 2:
+            raise StudyError(f"{levels} levels show no effect", hint="levels: 2 or more")
+        if resolution is None:
+            self._designs, self._text = _full(problem.space, levels, most)
+        else:
+            self._designs, self._text = _part(problem.space, resolution, levels)
+        whole = problem.space.count()
+        self._exact = resolution is None and whole == len(self._designs)
+        order = problem.rng(0).permutation(len(self._designs))
+        self._designs = [self._designs[place] for place in order]
+        self._told: set[Design] = set()
+        self._said = False
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        taken = self._told.union(pending)
+        return [design for design in self._designs if design not in taken][:count]
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told.update(trial.design for trial in finished)
+
+    def events(self) -> list[Event]:
+        if self._said or not self._told.issuperset(self._designs):
+            return []
+        self._said = True
+        told = len(self._told)
+        found = [Event(kind="characterised", text=self._text, told=told)]
+        if self._exact:
+            text = f"all of {len(self._designs):,} legal designs were evaluated"
+            found.append(Event(kind="exact", text=text, told=told))
+        return found
+
+
+def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], str]:
+    """All legal combinations of levels, and what they are in words."""
+    parameters = tuple(_thinned(one, levels) for one in space.parameters)
+    if any(getattr(one, "simplex", None) for one in space.lists.values()):
+        raise StudyError(
+            "shares without a step have no levels", hint="give the simplex a step, such as 0.25"
+        )
+    grid = replace(space, parameters=parameters)
+    count = grid.count()
+    if count is None or count > most:
+        many = "more legal combinations than can be counted" if count is None else f"{count:,}"
+        raise StudyError(
+            f"{many} are more than the {most:,} of a full factorial", hint=f"{_HINT}, or 'most'"
+        )
+    found = [design for batch in grid.enumerate() for design in batch.designs()]
+    if count:
+        found = space.batch(found).designs()  # 1 and 1.0 are one value
+    sizes = " x ".join(str(len(_values(one))) for one in parameters)
+    return found, f"{count:,} legal designs of {sizes} levels"
+
+
+def _part(space: Space, resolution: int, levels: int | None) -> tuple[list[Design], str]:
+    """A regular fraction of the combinations of two levels, and what it is in words."""
+    if resolution not in (3, 4, 5):
+        raise StudyError(f"there is no fraction of resolution {resolution}", hint="3, 4 or 5")
+    if levels not in (None, 2):
+        raise StudyError("a fraction has two levels", hint="leave 'levels' out")
+    if space.conditions:
+        name = next(iter(space.conditions))
+        raise StudyError(
+            f"{name} exists only in some designs, and a fraction is of parameters that always do",
+            hint="leave 'resolution' out",
+        )
+    ends = [_ends(parameter) for parameter in space.parameters]
+    varied = [place for place, values in enumerate(ends) if len(values) == 2]
+    signs = fraction(len(varied), resolution)
+    runs = [dict(_run(space, ends, dict(zip(varied, row, strict=True)))) for row in signs.tolist()]
+    legal = [run for run in runs if run in space]
+    if not legal:
+        raise StudyError("every run of the fraction breaks a rule", hint="leave 'resolution' out")
+    lost = len(runs) - len(legal)
+    gone = f"; {lost} of its {len(runs)} runs break a rule and are left out" if lost else ""
+    text = f"a fraction of resolution {resolution}: {len(legal)} of 2^{len(varied)} designs{gone}"
+    return space.batch(legal).designs(), text
+
+
+def _run(
+    space: Space, ends: Sequence[Sequence[Value]], high: dict[int, int]
+) -> Iterator[tuple[str, Value]]:
+    for place, parameter in enumerate(space.parameters):
+        yield parameter.name, ends[place][high.get(place, 0)]
+
+
+def _ends(parameter: Parameter) -> tuple[Value, ...]:
+    """The two levels of a parameter; one where it is fixed."""
+    values = _values(_thinned(parameter, 2))
+    if len(values) > 2:
+        raise StudyError(
+            f"{parameter.name} has {len(values)} words, and a fraction has two levels",
+            hint="narrow it to two, or leave 'resolution' out",
+        )
+    return values
+
+
+def _thinned(parameter: Parameter, levels: int | None) -> Parameter:
+    """The parameter with at most so many values, evenly spread; words are all kept."""
+    match parameter:
+        case Real():
+            shares = np.linspace(0, 1, levels or LEVELS)
+            values = tuple(dict.fromkeys(parameter.at(shares).tolist()))
+            return Ordinal(name=parameter.name, values=values, unit=parameter.unit)
+        case Choice():
+            return parameter
+        case _:
+            every = _values(parameter)
+            if levels is None or len(every) <= levels:
+                return parameter
+            places = np.linspace(0, len(every) - 1, levels).round().astype(int)
+            kept = tuple(every[place] for place in places)
+            return Ordinal(name=parameter.name, values=kept, unit=parameter.unit)
+
+
+def _values(parameter: Parameter) -> tuple[Value, ...]:
+    assert not isinstance(parameter, Real)
+    return tuple(parameter.values)

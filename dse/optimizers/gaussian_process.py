@@ -1,0 +1,223 @@
+"""A Gaussian process over blocks of coordinates, one length for each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from dse.core.values import Array, Floats, Ints
+
+_ROOT5 = 5.0**0.5
+_JITTER = 1e-8
+_NOISE = (-6.0 * np.log(10.0), 0.0)
+"""Bounds of the logarithm of the noise's share of the amplitude."""
+_LENGTH = (np.log(0.05), np.log(60.0))
+_LENGTH_SPREAD = 1.2
+_NOISE_CENTRE, _NOISE_SPREAD = np.log(1e-3), 2.5
+_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hyper:
+    """What is fitted: the length of each block and the noise, as logarithms."""
+
+    lengths: Floats  # (b,)
+    noise: float
+
+    @staticmethod
+    def start(blocks: int) -> Hyper:
+        """The centre of the prior, from which every fit begins."""
+        return Hyper(lengths=np.full(blocks, _centre(blocks)), noise=_NOISE_CENTRE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianProcess:
+    """The posterior given n values, with a Matern 5/2 kernel and a constant mean.
+
+    Source:
+        Rasmussen, Williams: Gaussian Processes for Machine Learning, 2006, eq. 2.25-2.26 and
+        4.17; eq. 5.10-5.12 (leave one out). Mean and amplitude are profiled out of the likelihood
+        (Jones, Schonlau, Welch: Efficient Global Optimization, 1998, eq. 5-6).
+    """
+
+    points: Floats  # (n, c)
+    owners: Ints  # (c,), the block of each coordinate
+    hyper: Hyper
+    mean: float
+    amplitude: float
+    root: Floats  # (n, n), lower Cholesky factor of the correlation with noise
+    weights: Floats  # (n,)
+    score: float
+    """The logarithm of the posterior density of the hyperparameters."""
+
+    @staticmethod
+    def fitted(
+        points: Floats,
+        values: Floats,
+        owners: Ints,
+        *,
+        variances: Floats | None = None,
+        start: Hyper | None = None,
+    ) -> GaussianProcess:
+        """The process of largest posterior density, found by L-BFGS from ``start``.
+
+        Args:
+            points: (n, c).
+            values: (n,), around 0 and of size 1.
+            owners: (c,), the block of each coordinate.
+            variances: (n,), of the values where they were observed; the noise comes on top.
+            start: where the search begins; the prior's centre without it.
+        """
+        count = int(owners.max(initial=-1)) + 1
+        gaps = _gaps(points, owners, count)
+        begin = start or Hyper.start(count)
+
+        def loss(theta: Floats) -> tuple[float, Floats]:
+            return _loss(theta, gaps, values, variances)
+
+        found = minimize(
+            loss,
+            np.append(begin.lengths, begin.noise),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[_LENGTH] * count + [_NOISE],
+            options={"maxiter": _STEPS},
+        )
+        hyper = Hyper(lengths=found.x[:-1], noise=float(found.x[-1]))
+        return GaussianProcess.at(points, values, owners, hyper, variances=variances)
+
+    @staticmethod
+    def at(
+        points: Floats,
+        values: Floats,
+        owners: Ints,
+        hyper: Hyper,
+        *,
+        variances: Floats | None = None,
+    ) -> GaussianProcess:
+        """The posterior for given hyperparameters."""
+        gaps = _gaps(points, owners, len(hyper.lengths))
+        theta = np.append(hyper.lengths, hyper.noise)
+        fit = _profiled(theta, gaps, values, variances)
+        score = -_loss(theta, gaps, values, variances)[0]
+        return GaussianProcess(
+            points=points,
+            owners=owners,
+            hyper=hyper,
+            mean=fit.mean,
+            amplitude=fit.amplitude,
+            root=fit.root,
+            weights=fit.weights,
+            score=score,
+        )
+
+    def moments(
+        self,
+        points: Floats,  # (k, c)
+    ) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the function, without noise, at the points, each (k,)."""
+        cross = self._correlation(points)
+        mean = self.mean + cross @ self.weights
+        part = solve_triangular(self.root, cross.T, lower=True, check_finite=False)
+        left = 1.0 - np.einsum("nk,nk->k", part, part)
+        return mean, np.sqrt(self.amplitude * np.maximum(left, 1e-10))
+
+    def left_out(self, values: Floats) -> tuple[Floats, Floats]:
+        """Mean and deviation of each value predicted from all others, each (n,)."""
+        inverse = cho_solve((self.root, True), np.eye(len(values)), check_finite=False)
+        diagonal = np.diag(inverse)
+        return values - self.weights / diagonal, np.sqrt(self.amplitude / diagonal)
+
+    def _correlation(self, points: Floats) -> Floats:
+        """(k, n)"""
+        scale = np.exp(-self.hyper.lengths)[self.owners]
+        own, other = self.points * scale, points * scale
+        square = (own**2).sum(axis=1) + (other**2).sum(axis=1)[:, None] - 2 * other @ own.T
+        return _matern(np.maximum(square, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    root: Floats
+    weights: Floats
+    mean: float
+    amplitude: float
+    square: Floats
+    residual: Floats
+
+
+def _profiled(theta: Floats, gaps: Array, values: Floats, variances: Floats | None) -> _Fit:
+    """The best mean and amplitude for these lengths and this noise."""
+    square = np.tensordot(np.exp(-2 * theta[:-1]), gaps, axes=1)
+    correlation = _matern(square)
+    noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)
+    correlation[np.diag_indices(len(values))] += noise
+    root = cholesky(correlation, lower=True, check_finite=False)
+    ones = cho_solve((root, True), np.ones(len(values)), check_finite=False)
+    solved = cho_solve((root, True), values, check_finite=False)
+    mean = float(solved.sum() / ones.sum())
+    residual = values - mean
+    weights = solved - mean * ones
+    # one pseudo-observation of size 1 keeps the amplitude of few or of equal values from zero
+    amplitude = float((residual @ weights + 1.0) / (len(values) + 1.0))
+    return _Fit(root, weights, mean, amplitude, square, residual)
+
+
+def _loss(
+    theta: Floats, gaps: Array, values: Floats, variances: Floats | None
+) -> tuple[float, Floats]:
+    """The negative logarithm of the posterior density of the hyperparameters, and its slope."""
+    size = len(values)
+    fit = _profiled(theta, gaps, values, variances)
+    likelihood = -0.5 * (size + 1) * np.log(fit.amplitude) - np.log(np.diag(fit.root)).sum()
+    inverse = cho_solve((fit.root, True), np.eye(size), check_finite=False)
+    inner = np.outer(fit.weights, fit.weights) / fit.amplitude - inverse
+    distance = np.sqrt(fit.square)
+    # d matern / d square = -5/6 (1 + sqrt5 r) exp(-sqrt5 r); d square / d log length = -2 square
+    slope = (5.0 / 3.0) * (1.0 + _ROOT5 * distance) * np.exp(-_ROOT5 * distance)
+    pull = (gaps.reshape(len(gaps), -1) @ (inner * slope).ravel()) * np.exp(-2 * theta[:-1])
+    noise = np.exp(theta[-1]) * np.trace(inner)
+    prior, prior_slope = _prior(theta)
+    return -(likelihood + prior), -(0.5 * np.append(pull, noise) + prior_slope)
+
+
+def _prior(theta: Floats) -> tuple[float, Floats]:
+    """Log-normal lengths that grow with the root of their number, and a small noise.
+
+    Source:
+        Hvarfner, Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High
+        Dimensions, ICML 2024, section 5.
+    """
+    count = len(theta) - 1
+    centre = np.append(np.full(count, _centre(count)), _NOISE_CENTRE)
+    spread = np.append(np.full(count, _LENGTH_SPREAD), _NOISE_SPREAD)
+    away = (theta - centre) / spread
+    return float(-0.5 * (away**2).sum()), -away / spread
+
+
+def _centre(count: int) -> float:
+    return float(0.5 * np.log(max(count, 1)) + np.log(0.7))
+
+
+def _gaps(points: Floats, owners: Ints, count: int) -> Array:
+    """Squared distances within each block, (b, n, n)."""
+    gaps = np.zeros((count, len(points), len(points)))
+    for place, owner in enumerate(owners.tolist()):
+        gaps[owner] += (points[:, place, None] - points[None, :, place]) ** 2
+    return gaps
+
+
+def _matern(
+    square: Floats,  # squared scaled distances
+) -> Floats:
+    distance = _ROOT5 * np.sqrt(square)
+    return np.asarray((1.0 + distance + distance**2 / 3.0) * np.exp(-distance))
+
+
+def owners_of(widths: Sequence[int]) -> Ints:
+    """The block of each coordinate, for blocks of these widths one after the other."""
+    return np.repeat(np.arange(len(widths)), widths)

@@ -1,0 +1,236 @@
+"""Bayesian optimisation that learns only what has to be measured and computes all else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from dse.core.batch import Batch, joined
+from dse.core.design import Design
+from dse.core.pareto import hypervolume
+from dse.core.problem import Problem
+from dse.core.trial import Event, State, Trial
+from dse.core.values import Floats
+from dse.optimizers.beliefs import Beliefs, beliefs
+from dse.optimizers.gains import expected_gains
+from dse.optimizers.parts import Parts
+from dse.optimizers.pool import drawn
+from dse.optimizers.roles import Roles
+from dse.optimizers.sequence import EvenSequence
+from dse.optimizers.staircases import Staircase, Staircases
+from dse.optimizers.violations import known_admissible
+
+_CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
+"""Widths of the steps from the best candidates, in shares of a real parameter's range."""
+_CLIMBERS = 8
+_EACH = 24
+_DULL = 1e-6
+"""A gain below this share of the hypervolume says nothing: the deviations are widened."""
+
+
+class GreyBox:
+    """Asks the measured part whose measurement is expected to add most hypervolume.
+
+    What measured evaluators read is a design's measured part. Once it was measured, all designs
+    that share it are known, for models tell the rest. So a part is worth what all its completions
+    are expected to add to the front; each metric that is measured has one Gaussian process over
+    what its evaluator reads, and modelled metrics and limits enter as they are. Where everything
+    is measured, this is expected hypervolume improvement over legal designs.
+
+    Args:
+        initial: measured parts of an even sequence before the first model; by default 6.
+
+    Source:
+        Emmerich, Deutz, Klinkenberg, CEC 2011 (the expected improvement of the hypervolume);
+        Astudillo, Frazier: Thinking Inside the Box, 2021 (grey-box optimisation).
+    """
+
+    def __init__(self, problem: Problem, *, initial: int = 6) -> None:
+        self._problem = problem
+        self._initial = initial
+        self._roles = Roles(problem=problem)
+        self._parts = Parts(problem, self._roles)
+        self._stairs = Staircases(problem, self._roles)
+        self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
+        self._told: list[Trial] = []
+        self._learnt: tuple[int, Beliefs | None] = (-1, None)
+        self._events: list[Event] = []
+        self.expected_gain: float | None = None
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        rng = self._problem.rng(len(self._told), len(pending))
+        self.expected_gain = None
+        taken = {*(trial.design for trial in self._told), *pending}
+        gone = self._attempted(pending)
+        found: list[Design] = []
+        if len(gone) < self._initial:
+            found = self._first(min(count, self._initial - len(gone)), gone)
+        if len(found) < count:
+            found += self._chosen(count - len(found), [*pending, *found], rng)
+        if len(found) < count:
+            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+        return found
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told += finished
+
+    def events(self) -> list[Event]:
+        drained, self._events = self._events, []
+        return drained
+
+    def _attempted(self, pending: Sequence[Design]) -> set[bytes]:
+        """The measured parts that were or are being measured; a model's refusal is none."""
+        space = self._problem.space
+        tried = [t.design for t in self._told if t.measured or t.state is not State.INFEASIBLE]
+        return set(self._parts.keys(space.batch([*tried, *pending])))
+
+    def _first(self, count: int, gone: set[bytes]) -> list[Design]:
+        """Evenly spaced measured parts, each in the design of its staircase nearest to the knee."""
+        found: list[Design] = []
+        space = self._problem.space
+        for design in self._sequence.first(64 * count + 64, ()):
+            if len(found) == count:
+                break
+            one = space.batch([design])
+            key = self._parts.keys(one)[0]
+            if key not in gone:
+                gone.add(key)
+                found += self._completed(one, None)[:1]
+        return found
+
+    def _chosen(
+        self, count: int, pending: Sequence[Design], rng: np.random.Generator
+    ) -> list[Design]:
+        try:
+            known = self._beliefs()
+            if known is None:
+                return []
+            found: list[Design] = []
+            for _ in range(count):
+                waiting = [*pending, *found]
+                one = self._best(self._awaiting(known, waiting), self._attempted(waiting), rng)
+                if one is None:
+                    break
+                found.append(one)
+        except (LinAlgError, FloatingPointError) as error:
+            text = f"drawn at random, because the model failed: {type(error).__name__}: {error}"
+            self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
+            return []
+        return found
+
+    def _beliefs(self) -> Beliefs | None:
+        if self._learnt[0] != len(self._told):
+            probe = self._problem.space.sample(256, self._problem.rng(0, 3))
+            learnt = beliefs(self._problem, self._roles, self._stairs, self._told, probe)
+            self._learnt = len(self._told), learnt
+        return self._learnt[1]
+
+    def _awaiting(self, known: Beliefs, pending: Sequence[Design]) -> Beliefs:
+        if not pending:
+            return known
+        batch = self._problem.space.batch(pending)
+        losses = [
+            self._stairs.whole(batch.take(np.array([row]))).losses for row in range(len(batch))
+        ]
+        return known.awaiting(batch, losses)
+
+    def _best(
+        self, known: Beliefs, gone: set[bytes], rng: np.random.Generator
+    ) -> Design | None:
+        """The measured part of largest gain, in the design of its staircase that gains most."""
+        pool = self._parts.pool(self._elite(), gone, rng)
+        if not len(pool):
+            return None
+        if self._problem.fixed_reference is None:
+            known = known.reaching(pool)
+        worth = self._worth(known, pool, rng)
+        if self._parts.all is None:
+            pool, worth = self._climbed(known, pool, worth, gone, rng)
+        size = _volume(known)
+        self.expected_gain = float(worth.max()) / size if size > 0 and known.feasible else None
+        for factor in (3.0, 10.0):
+            if worth.max() > _DULL * size:
+                break
+            worth = self._worth(known, pool, rng, factor)
+        for row in np.argsort(-worth, kind="stable")[:_CLIMBERS]:
+            found = self._completed(pool.take(np.array([row])), known)
+            if found:
+                return found[0]
+        return None
+
+    def _climbed(
+        self,
+        known: Beliefs,
+        pool: Batch,
+        worth: Floats,
+        gone: set[bytes],
+        rng: np.random.Generator,
+    ) -> tuple[Batch, Floats]:
+        """The pool with what lies uphill of its best, by legal steps that get smaller."""
+        for width in _CLIMBS:
+            top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
+            near = self._parts.around(top, width, _EACH, gone, rng)
+            if len(near):
+                more = self._worth(known, near, rng)
+                pool, worth = joined([pool, near]), np.append(worth, more)
+        return pool, worth
+
+    def _worth(
+        self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
+    ) -> Floats:
+        stairs, groups = self._stairs.guessed(batch)
+        chance = known.chances(batch)
+        if not known.feasible:
+            return np.where(groups >= 0, chance, 0.0)
+        beliefs = [one.widened(factor) for one in known.predictions(batch)]
+        losses = [one.losses for one in stairs]
+        gains = expected_gains(known.archive, beliefs, losses, groups, rng)
+        return np.asarray(gains * chance)
+
+    def _elite(self) -> Batch:
+        """The designs that no other told one beats; those that can be measured before any."""
+        done = [t for t in self._told if t.state is State.DONE]
+        losses = self._problem.trial_losses(done)
+        rows = _front(losses, self._problem.feasible(done)) if done else []
+        return self._problem.space.batch([done[row].design for row in rows])
+
+    def _completed(self, one: Batch, known: Beliefs | None) -> list[Design]:
+        """The designs of a measured part, best first: by what each alone would add."""
+        stairs, groups = self._stairs.guessed(one)
+        case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
+        if case is None or not len(case.losses):
+            case = self._stairs.whole(one)
+        if not len(case.losses):
+            return []
+        return [case.designs.design(int(row)) for row in _order(case, known)[:1]]
+
+
+def _order(case: Staircase, known: Beliefs | None) -> list[int]:
+    """The steps of a staircase, those first that open most below the reference point."""
+    losses = case.losses
+    if losses.shape[1] == 0 or len(losses) == 1:
+        return list(range(len(losses)))
+    if known is None:
+        span = np.where(np.ptp(losses, axis=0) > 0, np.ptp(losses, axis=0), 1.0)
+        away = (((losses - losses.min(axis=0)) / span) ** 2).sum(axis=1)
+        return [int(row) for row in np.argsort(away, kind="stable")]
+    room = np.maximum(known.archive.known_reference - losses, 0.0).prod(axis=1)
+    return [int(row) for row in np.argsort(-room, kind="stable")]
+
+
+def _volume(known: Beliefs) -> float:
+    archive = known.archive
+    every = np.hstack([archive.learnt, archive.known])
+    top = np.append(archive.learnt_reference, archive.known_reference)
+    return hypervolume(every, top) if len(every) else 0.0
+
+
+def _front(losses: Floats, feasible: np.ndarray) -> list[int]:
+    from dse.core.pareto import nondominated
+
+    rows = np.flatnonzero(feasible)
+    if not len(rows):
+        return list(range(len(losses)))[-16:]
+    return [int(row) for row in rows[nondominated(losses[rows])]]

@@ -1,0 +1,75 @@
+"""Designs put together from the measured part of one and the free part of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.space import Space
+from dse.core.values import Mask
+
+
+def merged(
+    space: Space,
+    measured: Batch,  # n designs
+    free: Batch,  # n designs
+    part: frozenset[str],
+) -> tuple[Batch, Mask]:
+    """Row by row the parameters of ``part`` from the first and all others from the second.
+
+    Returns:
+        The n designs, and which of them are legal, (n,).
+    """
+    columns = {
+        parameter.name: (measured if parameter.name in part else free).columns[parameter.name]
+        for parameter in space.parameters
+    }
+    batch = Batch(columns, len(measured))
+    return batch, _legal(space, batch, part)
+
+
+def paired(
+    space: Space, measured: Batch, free: Batch, part: frozenset[str]
+) -> tuple[Batch, Mask]:
+    """Every measured part with every free part, the free ones running fastest."""
+    first = np.repeat(np.arange(len(measured)), len(free))
+    second = np.tile(np.arange(len(free)), len(measured))
+    return merged(space, measured.take(first), free.take(second), part)
+
+
+def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
+    """The values of these parameters as bytes that are equal for equal values, one per row."""
+    if not names:
+        return [b""] * len(batch)
+    columns = [batch.columns[name] for name in names]
+    table = np.column_stack(
+        [
+            np.nan_to_num(c.values.astype(float), nan=-1e300) if c.codes is None else c.codes
+            for c in columns
+        ]
+    )
+    return [row.tobytes() for row in np.ascontiguousarray(table, dtype=np.float64)]
+
+
+def _legal(space: Space, batch: Batch, part: frozenset[str]) -> Mask:
+    """Which merged designs are legal: only rules that tie both parts can be broken."""
+    legal = space.legal
+    keep: Mask = np.ones(len(batch), dtype=bool)
+    for component in legal.components:
+        if _tied(frozenset(component.names), part):
+            keep &= component.legal(legal.codes(component, batch))
+    for real in legal.reals:
+        rule = legal.conditions.get(real.name)
+        if rule is not None and _tied(rule.names | {real.name}, part):
+            active = rule.holds(batch.columns, len(batch), unknown=False)
+            keep &= active == ~batch.absent(real.name)
+    for rule in legal.mixed:
+        if _tied(rule.names, part):
+            keep &= rule.holds(batch.columns, len(batch), unknown=True)
+    return keep
+
+
+def _tied(names: frozenset[str], part: frozenset[str]) -> bool:
+    return bool(names & part) and bool(names - part)

@@ -1,0 +1,130 @@
+"""The front of what was searched so far, joined from parts in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.pareto import nondominated
+from dse.core.values import Floats, Ints, Mask
+
+_SAMPLE = 128
+_CANDIDATES = 512
+_MOST_MEMBERS = 48
+
+
+def _nowhere() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a part of the enumeration holds: its front, and counts.
+
+    Of designs with equal losses the first of the enumeration is kept, so that parts may be joined
+    in any order. ``least`` is the design that breaks the limits least, where none keeps them.
+    """
+
+    losses: Floats  # (k, m)
+    places: Ints = field(default_factory=_nowhere)  # (k,), ascending
+    total: int = 0
+    feasible: int = 0
+    least: int = -1
+    violation: float = np.inf
+
+    @staticmethod
+    def nothing(objectives: int) -> Found:
+        """What no part at all holds."""
+        return Found(losses=np.zeros((0, objectives)))
+
+    def joined(self, other: Found) -> Found:
+        """What two parts hold that share no design."""
+        places = np.concatenate([self.places, other.places])
+        order = np.argsort(places, kind="stable")
+        losses = np.concatenate([self.losses, other.losses])[order]
+        best = nondominated(losses)
+        near = min(self, other, key=lambda one: (one.violation, one.least))
+        return Found(
+            losses=losses[best],
+            places=places[order][best],
+            total=self.total + other.total,
+            feasible=self.feasible + other.feasible,
+            least=near.least,
+            violation=near.violation,
+        )
+
+
+def found_in(
+    losses: Floats,  # (n, m)
+    violations: Floats,  # (n,)
+    possible: Mask,  # (n,), False where there are no metrics
+    *,
+    first: int,
+    beaters: Floats,  # (k, m)
+) -> Found:
+    """What n designs hold that stand one after the other in the enumeration.
+
+    Args:
+        losses: of the n designs.
+        violations: by how much each breaks the limits.
+        possible: which of them can exist.
+        first: the place of the first.
+        beaters: losses of designs before them, which they are compared with before they are
+            sorted in earnest.
+    """
+    kept = np.flatnonzero(possible & (violations == 0))
+    least, violation = -1, np.inf
+    if not len(kept) and possible.any():
+        near = int(np.argmin(np.where(possible, violations, np.inf)))
+        least, violation = first + near, float(violations[near])
+    left = kept[_unbeaten(losses[kept], beaters)]
+    left = left[nondominated(losses[left])]
+    return Found(
+        losses=losses[left],
+        places=first + left,
+        total=len(losses),
+        feasible=len(kept),
+        least=least,
+        violation=violation,
+    )
+
+
+def _unbeaten(
+    losses: Floats,  # (n, m)
+    beaters: Floats,  # (k, m)
+) -> Ints:
+    """The rows that a few of the beaters leave: far fewer than all, at the price of little.
+
+    Those that beat most of a sample of the rows go first, each on what the others left.
+    """
+    left = np.arange(len(losses))
+    if not len(losses) or not len(beaters):
+        return left
+    beaters = beaters[spread(len(beaters), _CANDIDATES)]
+    sample = losses[spread(len(losses), _SAMPLE)]
+    wins: Mask = np.asarray((beaters[:, None, :] <= sample[None, :, :]).all(axis=2))
+    columns = list(np.ascontiguousarray(losses.T))
+    for _ in range(_MOST_MEMBERS):
+        best = int(np.argmax(wins.sum(axis=1)))
+        if not wins[best].any():
+            break
+        stays = np.flatnonzero(~_beaten(columns, beaters[best]))
+        left, columns = left[stays], [column[stays] for column in columns]
+        wins = wins[:, ~wins[best]]
+    return left
+
+
+def _beaten(
+    columns: list[Floats],  # m times (n,)
+    member: Floats,  # (m,)
+) -> Mask:
+    beaten = columns[0] >= member[0]
+    for column, bound in zip(columns[1:], member[1:], strict=True):
+        beaten &= column >= bound
+    return beaten
+
+
+def spread(count: int, most: int) -> Ints:
+    """At most so many places, evenly spread."""
+    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.int64)

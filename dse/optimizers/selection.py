@@ -1,0 +1,44 @@
+"""The way into pymoo's survival classes and back: losses in, rows out, nothing left behind."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from pymoo.core.population import Population
+from pymoo.core.survival import Survival
+
+from dse.core.values import Floats, Ints
+
+
+def selected(
+    survival: Survival,
+    losses: Floats,  # (n, m), all within their limits
+    size: int,
+    rng: np.random.Generator,
+    **known: Any,
+) -> tuple[Ints, Any]:
+    """The rows that pymoo keeps, and its population of them with what it noted."""
+    rows = np.arange(len(losses))[:, None]
+    question = SimpleNamespace(has_constraints=lambda: False, n_obj=losses.shape[1])
+    with filters_restored():
+        kept = survival.do(
+            question,
+            Population.new("X", rows, "F", losses),
+            n_survive=size,
+            random_state=rng,
+            **known,
+        )
+    return kept.get("X")[:, 0], kept
+
+
+@contextmanager
+def filters_restored() -> Iterator[None]:
+    """Pymoo silences numpy's warnings where a plane is flat, and for good."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,99 @@
+"""The tree-structured Parzen estimator of Optuna, kept legal and replayable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.errors import PluginError
+from dse.optimizers.ax_space import axes, granted
+from dse.optimizers.pool import drawn
+from dse.optimizers.sequence import EvenSequence, first_designs
+from dse.optimizers.violations import known_admissible, trial_violations
+
+_CANDIDATES = 24
+"""Optuna's own number."""
+
+
+class Tpe:
+    """Optuna's TPE, a fresh sampler for each design; cheap at thousands of trials too.
+
+    What it wishes is taken to the nearest legal design that was not asked before and that breaks
+    no known limit. Objectives, limits, conditions and designs under way are Optuna's own.
+
+    Args:
+        initial: designs of the even sequence before Optuna is asked; by default as many as there
+            are parameters, but 8 at least and 20 at most.
+        candidates: drawn for each parameter, of which the best is taken.
+        multivariate: all parameters drawn together; by default only with a single objective.
+
+    Raises:
+        PluginError: Optuna is not installed.
+
+    Source:
+        Ozaki, Tanigaki, Watanabe, Nomura, Onishi: Multiobjective Tree-Structured Parzen
+        Estimator, Journal of Artificial Intelligence Research 73, 2022.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        initial: int | None = None,
+        candidates: int = _CANDIDATES,
+        multivariate: bool | None = None,
+    ) -> None:
+        try:
+            from dse.optimizers.tpe_study import TpeStudy
+        except ModuleNotFoundError as error:
+            raise PluginError(
+                f"the optimizer 'tpe' needs {error.name}, which is not installed",
+                hint='pip install "dse-engine[optuna]"',
+            ) from error
+        self._problem = problem
+        self._study = TpeStudy(problem, candidates=candidates, multivariate=multivariate)
+        self._initial = initial or first_designs(problem.space)
+        self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
+        self._taken: set[Design] = set()
+        self._told = self._done = 0
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        rng = self._problem.rng(self._told, len(pending))
+        taken = self._taken.union(pending)
+        if self._is_early(pending):
+            found = self._sequence.first(count, taken)
+        else:
+            found = self._granted(count, pending, rng)
+        if len(found) < count:
+            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+        return found
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._study.tell(finished)
+        self._taken.update(trial.design for trial in finished)
+        self._told += len(finished)
+        self._done += int(np.isfinite(trial_violations(self._problem, finished)).sum())
+
+    def events(self) -> list[Event]:
+        return []
+
+    def _is_early(self, pending: Sequence[Design]) -> bool:
+        """True while there is too little for a model, or nothing that could vary."""
+        asked = self._told + len(pending)
+        return asked < self._initial or self._done < 2 or not axes(self._problem.space)
+
+    def _granted(
+        self, count: int, pending: Sequence[Design], rng: np.random.Generator
+    ) -> list[Design]:
+        found: list[Design] = []
+        while len(found) < count:
+            wish = self._study.wish([*pending, *found], int(rng.integers(2**31)))
+            design = granted(self._problem, wish, self._taken.union(pending, found), rng)
+            if not design:
+                break
+            found += design
+        return found

@@ -1,0 +1,126 @@
+"""How a loss is learnt, and what is expected of it in its own units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from dse.core.values import Floats
+
+Kind = Literal["plain", "log", "logit"]
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_EDGE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warp:
+    """A growing map from losses to numbers around 0 of size 1.
+
+    ``plain``: shifted and scaled; ``log``: of ``sign * loss``, times ``sign``; ``logit``: of a
+    loss that, but for its sign, lies between 0 and 1.
+    """
+
+    kind: Kind
+    sign: int
+    centre: float
+    width: float
+
+    @staticmethod
+    def of(losses: Floats, kind: Kind) -> Warp:
+        """The map that gives these losses mean 0 and deviation 1."""
+        sign = -1 if kind != "plain" and losses.max() < 0 else 1
+        raw = _mapped(losses, kind, sign)
+        width = float(raw.std())
+        return Warp(kind=kind, sign=sign, centre=float(raw.mean()), width=width if width else 1.0)
+
+    def learnt(self, losses: Floats) -> Floats:
+        """The losses as numbers around 0."""
+        return (_mapped(losses, self.kind, self.sign) - self.centre) / self.width
+
+    def losses(self, learnt: Floats) -> Floats:
+        """The inverse of :meth:`learnt`."""
+        raw = learnt * self.width + self.centre
+        if self.kind == "plain":
+            return raw
+        inner = self.sign * raw
+        grown = np.exp(inner) if self.kind == "log" else 1.0 / (1.0 + np.exp(-inner))
+        return self.sign * grown
+
+    def slope(self, losses: Floats) -> Floats:
+        """d learnt / d loss, to turn a spread of losses into one of what is learnt."""
+        own = np.abs(losses)
+        if self.kind == "plain":
+            return np.full(len(losses), 1.0 / self.width)
+        if self.kind == "log":
+            return 1.0 / (self.width * np.maximum(own, _EDGE))
+        inside = np.clip(own, _EDGE, 1 - _EDGE)
+        return 1.0 / (self.width * inside * (1 - inside))
+
+    def gain(
+        self,
+        means: Floats,  # (k,), learnt
+        deviations: Floats,  # (k,)
+        thresholds: Floats,  # (t,), losses
+    ) -> Floats:
+        """The expected improvement of each loss on each threshold, (k, t): E[max(z - u, 0)].
+
+        Source:
+            plain: Jones, Schonlau, Welch: Efficient Global Optimization, 1998, eq. 15. log: the
+            partial expectation of the log-normal distribution, z F(z) - E[u; u <= z]. logit: by
+            Gauss-Hermite quadrature.
+        """
+        mean = (self.centre + self.width * means)[:, None]
+        deviation = np.maximum(self.width * deviations, 1e-12)[:, None]
+        if self.kind == "plain":
+            return _normal_gain(mean, deviation, thresholds[None, :])
+        if self.kind == "log":
+            return _lognormal_gain(mean, deviation, thresholds[None, :], self.sign)
+        inner = self.sign * (mean + deviation * _NODES)
+        losses = self.sign / (1.0 + np.exp(-inner))  # (k, nodes)
+        gains = np.maximum(thresholds[None, :, None] - losses[:, None, :], 0.0)
+        return np.asarray(gains @ _WEIGHTS)
+
+    def below(self, means: Floats, deviations: Floats, thresholds: Floats) -> Floats:
+        """The probability that each loss is at most each threshold, (k, t)."""
+        with np.errstate(all="ignore"):
+            mapped = self.learnt(thresholds)
+        if self.kind != "plain":
+            beyond = self.sign * thresholds <= 0
+            mapped = np.where(beyond, -np.inf if self.sign > 0 else np.inf, mapped)
+        return np.asarray(ndtr((mapped[None, :] - means[:, None]) / deviations[:, None]))
+
+
+def _mapped(losses: Floats, kind: Kind, sign: int) -> Floats:
+    if kind == "plain":
+        return np.asarray(losses, dtype=float)
+    inner = sign * losses
+    if kind == "log":
+        return np.asarray(sign * np.log(inner))
+    inside = np.clip(inner, _EDGE, 1 - _EDGE)
+    return np.asarray(sign * np.log(inside / (1 - inside)))
+
+
+def _normal_gain(mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        share = (threshold - mean) / deviation
+        gain = deviation * (share * ndtr(share) + np.exp(-0.5 * share**2) / np.sqrt(2 * np.pi))
+    return np.where(np.isneginf(threshold), 0.0, gain)
+
+
+def _lognormal_gain(mean: Floats, deviation: Floats, threshold: Floats, sign: int) -> Floats:
+    """Of u = sign * exp(sign * g), g normal."""
+    bound = np.log(np.maximum(sign * threshold, 1e-300))
+    share = (bound - sign * mean) / deviation
+    whole = np.exp(np.minimum(sign * mean + 0.5 * deviation**2, 700.0))
+    if sign > 0:
+        above = np.maximum(threshold, 0.0)
+        return np.maximum(above * ndtr(share) - whole * ndtr(share - deviation), 0.0)
+    # u = -exp(g): z - u = exp(g) - |z| where exp(g) > |z|; with z >= 0 all of it
+    size = np.maximum(-threshold, 0.0)
+    reached = ndtr(-share)
+    gain = whole * ndtr(deviation - share) - np.where(reached > 0, size, 0.0) * reached
+    return np.where(threshold >= 0, threshold + whole, np.maximum(gain, 0.0))

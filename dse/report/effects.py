@@ -1,0 +1,181 @@
+"""What each parameter does to a metric: as tables, as JSON, as columns and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape as plain
+
+from dse.analysis.effects import Effect, Effects, Level
+from dse.core.problem import Problem
+from dse.core.values import Value
+from dse.report.export import finite
+from dse.report.grid import Lane, table_of
+from dse.report.words import number_text, parameter_units, value_text
+
+SHOWN = 10
+"""So many interactions are printed; JSON and CSV have all."""
+
+_NOTE = (
+    "share: the part of the variance that goes with this and with nothing else; '-' where it cannot"
+    " be told from the rest"
+)
+
+
+def effects_table(problem: Problem, found: Effects, *, console: Console | None = None) -> None:
+    """Print the main effects and the largest interactions on one metric."""
+    console = console or Console()
+    console.print(plain(headline(found)), style="bold")
+    for headings, rows in (_main_rows(problem, found), _pair_rows(found)):
+        if rows:
+            columns = zip(*rows, strict=True)
+            lanes = [
+                Lane(heading=heading, cells=list(cells), right=place in (1, 2))
+                for place, (heading, cells) in enumerate(zip(headings, columns, strict=True))
+            ]
+            console.print(table_of(lanes))
+    console.print(_NOTE, style="dim")
+
+
+def headline(found: Effects) -> str:
+    """The mean and the spread of the metric, and how much of it adds up."""
+    told = number_text(found.mean, found.unit)
+    spread = number_text(found.deviation, found.unit)
+    return (
+        f"{found.name}: mean {told}, standard deviation {spread} over {found.trials} designs; "
+        f"main effects explain {100 * found.additive:.3g} % of the variance"
+    )
+
+
+def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> dict[str, Any]:
+    """All effects as one JSON object; ``null`` where a share cannot be told."""
+    return {
+        "study": study,
+        "parameters": parameter_units(problem),
+        "effects": [
+            {
+                "metric": one.name,
+                "unit": one.unit,
+                "trials": one.trials,
+                "mean": finite(one.mean),
+                "standard_deviation": finite(one.deviation),
+                "additive_share": finite(one.additive),
+                "main": [_main(effect) for effect in one.main],
+                "interactions": [
+                    {"parameters": list(pair.parameters), "share": finite(pair.share)}
+                    for pair in one.interactions
+                ],
+            }
+            for one in found
+        ],
+    }
+
+
+def effects_columns(found: Sequence[Effects]) -> Mapping[str, Sequence[Value | None]]:
+    """A row for each level of each parameter, and one for each interaction, by metric."""
+    rows = [row for one in found for row in _flat(one)]
+    names = ("metric", "unit", "parameter", "with", "share", "from", "to", "mean", "trials")
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def effects_html(problem: Problem, found: Sequence[Effects]) -> str:
+    """The tables for the page; empty without effects."""
+    parts = []
+    for one in found:
+        tables = "".join(
+            _table(headings, rows)
+            for headings, rows in (_main_rows(problem, one), _pair_rows(one))
+            if rows
+        )
+        parts.append(f"<p>{escape(headline(one))}</p>{tables}")
+    return "\n".join([*parts, f'<p class="soft">{escape(_NOTE)}</p>']) if parts else ""
+
+
+def level_text(level: Level, unit: str) -> str:
+    """A level as people read it: a value, or the range of a group of values."""
+    low, high = value_text(level.value, unit), value_text(level.to, unit)
+    return low if low == high else f"{low} .. {high}"
+
+
+def _main_rows(problem: Problem, found: Effects) -> tuple[list[str], list[list[str]]]:
+    units = parameter_units(problem)
+    rows = [
+        [
+            effect.parameter,
+            share_text(effect.share),
+            number_text(effect.span, found.unit),
+            ", ".join(
+                f"{level_text(one, units[effect.parameter])}: {number_text(one.mean, found.unit)}"
+                for one in effect.levels
+            ),
+        ]
+        for effect in found.main
+    ]
+    return ["main effect", "share", "span", "mean at each level"], rows
+
+
+def _pair_rows(found: Effects) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [" x ".join(pair.parameters), share_text(pair.share)]
+        for pair in found.interactions[:SHOWN]
+        if pair.share is None or pair.share >= 5e-4
+    ]
+    return ["interaction", "share"], rows
+
+
+def share_text(share: float | None) -> str:
+    """A share of the variance in percent."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _main(effect: Effect) -> dict[str, Any]:
+    return {
+        "parameter": effect.parameter,
+        "share": finite(effect.share),
+        "span": finite(effect.span),
+        "levels": [
+            {"from": one.value, "to": one.to, "mean": finite(one.mean), "trials": one.trials}
+            for one in effect.levels
+        ],
+    }
+
+
+def _flat(found: Effects) -> list[dict[str, Value | None]]:
+    shared: dict[str, Value | None] = {"metric": found.name, "unit": found.unit}
+    levels = [
+        {
+            **shared,
+            "parameter": effect.parameter,
+            "share": finite(effect.share),
+            "from": None if one.value is None else str(one.value),
+            "to": None if one.to is None else str(one.to),
+            "mean": finite(one.mean),
+            "trials": one.trials,
+        }
+        for effect in found.main
+        for one in effect.levels
+    ]
+    pairs = [
+        {
+            **shared,
+            "parameter": pair.parameters[0],
+            "with": pair.parameters[1],
+            "share": finite(pair.share),
+        }
+        for pair in found.interactions
+    ]
+    return [*levels, *pairs]
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(one)}</th>" for one in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return (
+        f'<div class="box scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )

@@ -1,0 +1,106 @@
+"""What a study has from earlier ones, as it stands in its record from its first day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Prior
+from dse.core.trial import Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What measured evaluators told of all designs that have these values."""
+
+    values: Design
+    metrics: Mapping[str, float]
+    spread: Mapping[str, float]
+
+    def trial(self) -> Trial:
+        """The reading as a trial, so that it is learnt like one."""
+        return Trial(number=-1, design=self.values, metrics=self.metrics, spread=self.spread)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """Readings that are known, designs that cost nothing thereby, and guesses.
+
+    ``studies`` tells from which studies, and how many finished trials each of them had: what they
+    find later makes no difference here.
+    """
+
+    studies: Mapping[str, int]
+    readings: tuple[Reading, ...] = ()
+    designs: tuple[Design, ...] = ()
+    priors: tuple[Prior, ...] = ()
+
+    @staticmethod
+    def of(told: Mapping[str, Any] | None) -> Inherited:
+        """What a study's record says; nothing where it says nothing."""
+        told = told or {}
+        return Inherited(
+            studies=told.get("studies", {}),
+            readings=tuple(
+                Reading(values=Design(values), metrics=metrics, spread=spread)
+                for values, metrics, spread in told.get("readings", [])
+            ),
+            designs=tuple(Design(values) for values in told.get("designs", [])),
+            priors=tuple(_prior(one) for one in told.get("priors", [])),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """The inverse of :meth:`of`, in words that JSON has."""
+        return {
+            "studies": dict(self.studies),
+            "readings": [[dict(r.values), r.metrics, r.spread] for r in self.readings],
+            "designs": [dict(design) for design in self.designs],
+            "priors": [
+                {
+                    "study": prior.study,
+                    "designs": [dict(design) for design in prior.designs],
+                    "metrics": {name: _plain(v) for name, v in prior.metrics.items()},
+                }
+                for prior in self.priors
+            ],
+        }
+
+    def joined(self, other: Inherited) -> Inherited:
+        """What this and another one hold; of equal designs one."""
+        return Inherited(
+            studies={**self.studies, **other.studies},
+            readings=self.readings + other.readings,
+            designs=tuple(dict.fromkeys(self.designs + other.designs)),
+            priors=self.priors + other.priors,
+        )
+
+    def words(self) -> str:
+        """What was taken over, for people."""
+        names = ", ".join(f"{name} ({count} trials)" for name, count in self.studies.items())
+        guessed = sorted({metric for prior in self.priors for metric in prior.metrics})
+        told = [
+            f"{len(self.readings)} readings known",
+            f"{len(self.designs)} designs to begin with",
+        ]
+        told += [f"a guess of {', '.join(guessed)}"] if guessed else []
+        return f"from {names}: {'; '.join(told)}"
+
+
+def _prior(told: Mapping[str, Any]) -> Prior:
+    return Prior(
+        study=told["study"],
+        designs=tuple(Design(values) for values in told["designs"]),
+        metrics={
+            name: np.array([math.nan if v is None else v for v in values], dtype=float)
+            for name, values in told["metrics"].items()
+        },
+    )
+
+
+def _plain(values: Sequence[float] | np.ndarray[Any, Any]) -> list[float | None]:
+    return [float(v) if math.isfinite(v) else None for v in values]

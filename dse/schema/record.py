@@ -1,0 +1,59 @@
+"""What a study was begun with, as its record keeps it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dse.schema.plan import Plan, plan_of
+
+_VERSIONS = ("dse-engine", "numpy", "torch", "botorch", "ax-platform", "pymoo", "moocore")
+
+
+def begun_with(plan: Plan) -> dict[str, Any]:
+    """What a study is begun with, for its record."""
+    return {
+        "path": str(plan.path),
+        "texts": dict(plan.texts),
+        "identity": plain(plan.identity),
+        "question": plan.question,
+        "provenance": _provenance(),
+    }
+
+
+def kept_plan(spec: Mapping[str, Any]) -> Plan:
+    """The plan of a stored study, from the texts that it was begun with."""
+    return plan_of(Path(spec["path"]), kept=spec["texts"], seed=spec["identity"]["seed"])
+
+
+def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a stored study was begun with; an older record told its space otherwise."""
+    identity: Mapping[str, Any] = spec["identity"]
+    if "rules" in identity["space"]:
+        return identity
+    now = plain(kept_plan(spec).identity)
+    return {**identity, **{part: now[part] for part in ("space", "order of parameters")}}
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON would give it back, so that stored and new identities compare equal."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _provenance() -> dict[str, str]:
+    found = {"python": platform.python_version(), "machine": platform.platform()}
+    for package in _VERSIONS:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

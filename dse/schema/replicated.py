@@ -1,0 +1,89 @@
+"""An evaluator that is run several times for a design, with the same chances for every design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats
+from dse.errors import SpecError
+from dse.protocols import Evaluator
+from dse.schema.given import reads_any
+from dse.schema.models import ReplicatesSpec
+
+
+class Replicated:
+    """Runs an evaluator with the replicate's number, from 0, as a reading; tells means.
+
+    The number does not depend on the design: an evaluator that takes its seed from it meets the
+    same chances with every design (common random numbers), and differences between designs are
+    told far more sharply than the designs themselves. Beside each metric's mean, with its standard
+    error as spread, there is each asked quantile: ``latency.p95``.
+
+    Source:
+        Law: Simulation Modeling and Analysis, ch. 11.2 (common random numbers).
+
+    Raises:
+        SpecError: the evaluator reads no such number.
+    """
+
+    def __init__(self, evaluator: Evaluator, spec: ReplicatesSpec) -> None:
+        if not reads_any(evaluator, spec.reading):
+            raise SpecError(
+                f"it reads no {spec.reading!r}, and every replicate would be the same",
+                hint="'as' names the reading that it takes its seed from",
+            )
+        self.reads = evaluator.reads - {spec.reading}
+        self.optional = evaluator.optional - {spec.reading}
+        self.units = evaluator.units
+        self.kind: Kind = evaluator.kind
+        self.version = evaluator.version
+        own = evaluator.provides
+        self.provides: Mapping[str, Metric] = {**own, **_quantiles(own, spec.quantiles)}
+        self._evaluator = evaluator
+        self._spec = spec
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        found = [self._replicate(batch, number) for number in range(self._spec.count)]
+        faults: dict[int, Fault] = {}
+        for one in reversed(found):
+            faults |= one.faults
+        columns: dict[str, Floats] = {}
+        spread: dict[str, Floats] = {}
+        for name in self._evaluator.provides:
+            values = np.array([_filled(one, name, len(batch)) for one in found])  # (count, n)
+            columns[name] = values.mean(axis=0)
+            spread[name] = values.std(axis=0, ddof=1) / np.sqrt(self._spec.count)
+            for share in self._spec.quantiles:
+                columns[_named(name, share)] = np.quantile(values, share, axis=0)
+        return Metrics(columns=columns, spread=spread, faults=faults)
+
+    def _replicate(self, batch: Batch, number: int) -> Metrics:
+        same = np.zeros(len(batch), dtype=np.int64)
+        view = batch.with_columns({self._spec.reading: Column.coded((number,), same)})
+        return self._evaluator.evaluate(view)
+
+
+def _filled(metrics: Metrics, name: str, size: int) -> Floats:
+    """The column of a metric, NaN where a row has a fault or the metric is missing."""
+    values = np.asarray(metrics.columns.get(name, np.nan), dtype=np.float64)
+    values = np.array(np.broadcast_to(values, (size,)))
+    values[list(metrics.faults)] = np.nan
+    return values
+
+
+def _quantiles(metrics: Mapping[str, Metric], shares: Sequence[float]) -> dict[str, Metric]:
+    return {
+        _named(name, share): Metric(name=_named(name, share), unit=metric.unit, goal=metric.goal)
+        for name, metric in metrics.items()
+        for share in shares
+    }
+
+
+def _named(name: str, share: float) -> str:
+    """``latency.p95``; a dot inside the number would begin another name."""
+    percent = f"{100 * share:g}".replace(".", "_")
+    return f"{name}.p{percent}"

@@ -1,0 +1,35 @@
+"""A plan whose objectives are told relative to what was measured of its baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dse.core.trial import State, Trial
+from dse.errors import StudyError
+from dse.schema.plan import Plan, plan_of
+
+
+def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
+    """The plan with the numbers of those awaited baselines that are measured by now."""
+    done = {trial.design: trial.metrics for trial in trials if trial.state is State.DONE}
+    told = {name: done[design] for name, design in plan.awaited.items() if design in done}
+    if len(told) < len(plan.awaited) or not told:
+        return plan
+    now = plan_of(plan.path, kept=plan.texts, seed=plan.problem.seed, measured=told)
+    return replace(now, problem=replace(now.problem, priors=plan.problem.priors))
+
+
+def check_settled(plan: Plan, trials: Sequence[Trial]) -> None:
+    """Nothing, if no baseline is awaited any more.
+
+    Raises:
+        StudyError: one could not be measured, or not within the budget.
+    """
+    for name, design in plan.awaited.items():
+        faults = [t.fault for t in trials if t.design == design and t.fault is not None]
+        why = faults[0].reason if faults else "the budget is used up"
+        raise StudyError(
+            f"the baseline {name!r} could not be measured: {why}",
+            hint="objectives are told relative to it: name another one, in a new study",
+        )
