@@ -47,7 +47,9 @@ class Case:
         space = self.problem.space
         for parameter in space.parameters:  # parents come before their children
             rule = space.conditions.get(parameter.name)
-            if parameter.name in values and (rule is None or rule.holds(space.batch([kept]).columns, 1, unknown=False)[0]):
+            if parameter.name in values and (
+                rule is None or rule.holds(space.batch([kept]).columns, 1, unknown=False)[0]
+            ):
                 kept[parameter.name] = values[parameter.name]
         return Design(kept)
 

@@ -128,7 +128,9 @@ def _train() -> Arrays:
             optimizer.step()
             schedule.step()
     names = [f"{place}.{what}" for place in range(len(LAYERS)) for what in ("weight", "bias")]
-    return {name: x.detach().numpy().astype(np.float32) for name, x in zip(names, tensors, strict=True)}
+    return {
+        name: x.detach().numpy().astype(np.float32) for name, x in zip(names, tensors, strict=True)
+    }
 
 
 def _patches(photographs: Tensor, chance: torch.Generator) -> Tensor:

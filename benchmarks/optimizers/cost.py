@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +109,10 @@ def _optuna_gp(case: Case, trials: Sequence[Trial]) -> tuple[Suggest, str]:
     for trial in trials:
         player.tell(trial)
     player.use(optuna.samplers.GPSampler(seed=SEED))
-    return _player(case, player), f"Optuna {optuna.__version__}"
+    return _player(case, player), f"Optuna {version('optuna')}"
 
 
 def _ax(case: Case, trials: Sequence[Trial]) -> tuple[Suggest, str]:
-    import ax
     import torch
     from peers.ax_client import AxClient
 
@@ -120,7 +120,7 @@ def _ax(case: Case, trials: Sequence[Trial]) -> tuple[Suggest, str]:
     player = AxClient(case, SEED, first=())
     for trial in trials:
         player.tell(trial)
-    return _player(case, player), f"Ax {ax.__version__}"
+    return _player(case, player), f"Ax {version('ax-platform')}"
 
 
 def _player(case: Case, player: Any) -> Suggest:

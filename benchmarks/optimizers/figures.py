@@ -18,7 +18,7 @@ from regret import Curve, Curves
 from dse.core.values import Floats
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#8C8C8C", "#000000")
-"""Okabe and Ito: Color Universal Design, 2008; one for each optimizer, in the order of the files."""
+"""Okabe and Ito: Color Universal Design, 2008; the optimizers take them in the files' order."""
 
 LEAST = 1e-4
 """The axis ends here: a regret below it is drawn on it."""
@@ -45,7 +45,11 @@ def page(curves: Curves) -> str:
         for problem in curves.problems
     ]
     head = f"<meta charset='utf-8'><title>Regret</title><script>{get_plotlyjs()}</script>"
-    return f"<!doctype html>\n<html><head>{head}</head><body>\n" + "\n".join(figures) + "</body></html>"
+    return (
+        f"<!doctype html>\n<html><head>{head}</head><body>\n"
+        + "\n".join(figures)
+        + "</body></html>"
+    )
 
 
 def over_trials(curves: Curves, problem: str) -> go.Figure:
@@ -54,7 +58,7 @@ def over_trials(curves: Curves, problem: str) -> go.Figure:
     for name, runs, colour in _runs(curves, problem):
         length = min(len(run.regrets) for run in runs)
         quartiles = _quartiles(np.array([run.regrets[:length] for run in runs]))
-        _draw(figure, name, np.arange(1, length + 1), quartiles, colour)
+        _draw(figure, name, np.arange(1.0, length + 1), quartiles, colour)
     return figure
 
 
@@ -62,7 +66,7 @@ def over_seconds(curves: Curves, problem: str) -> go.Figure:
     """The same over the processor seconds that the optimizer took."""
     figure = _blank("processor seconds of the optimizer", log=True)
     for name, runs, colour in _runs(curves, problem):
-        first = max(max(run.seconds[0] for run in runs), 1e-3)
+        first = max(1e-3, *(run.seconds[0] for run in runs))
         last = max(min(run.seconds[-1] for run in runs), first)
         grid = np.geomspace(first, last, _STEPS)
         _draw(figure, name, grid, _quartiles(np.array([_held(run, grid) for run in runs])), colour)

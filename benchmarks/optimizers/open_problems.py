@@ -77,9 +77,7 @@ def _problem(given: Any) -> Problem:
 def _parameter(given: Any) -> Parameter:
     match given.type:
         case "float":
-            return Real(
-                name=given.name, low=given.low, high=given.high, scale=_scale(given)
-            )
+            return Real(name=given.name, low=given.low, high=given.high, scale=_scale(given))
         case "int":
             return Integer(name=given.name, low=given.low, high=given.high, scale=_scale(given))
         case "ord":
@@ -124,4 +122,3 @@ def _outcome(given: Any, design: Design) -> Outcome:
 
 def _share(given: Any, trials: Sequence[Trial]) -> float:
     return float(given.hv_ratio([dict(t.metrics) for t in trials if t.state is State.DONE]))
-

@@ -99,6 +99,8 @@ def _stand_in(
 ) -> Design:
     """The unseen legal design nearest to the one that was wanted, or one at random."""
     problem = case.problem
-    if wanted is not None and (found := granted(problem, wish_of(problem.space, wanted), seen, rng)):
+    if wanted is not None and (
+        found := granted(problem, wish_of(problem.space, wanted), seen, rng)
+    ):
         return found[0]
     return problem.space.sample(1, rng).design(0)

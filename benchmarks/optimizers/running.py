@@ -83,7 +83,12 @@ def apart(run: Run, arguments: Sequence[str], limit_s: float, into: Path) -> dic
     alone = {**os.environ, **dict.fromkeys(_THREADS, "1"), "PYTHONHASHSEED": "0"}
     try:
         done = subprocess.run(
-            command, env=alone, timeout=limit_s + _GRACE_S, capture_output=True, text=True, check=False
+            command,
+            env=alone,
+            timeout=limit_s + _GRACE_S,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         print(f"  over {limit_s + _GRACE_S:g} s", flush=True)

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--problem", action="append", help="only this problem")
     chosen = parser.parse_args(arguments)
     curves = Curves.of(chosen.files).only(chosen.problem)
-    peers = [name for name in curves.optimizers if name in catalogue.PEERS]
+    peers = [n for n in curves.optimizers if n in catalogue.PEERS and n != chosen.of]
     for line in (*tables(curves), *against(curves, chosen.of, peers), *seconds(curves)):
         print(line)
 
@@ -44,6 +44,7 @@ def tables(curves: Curves) -> Iterator[str]:
 
 def against(curves: Curves, mine: str, peers: Sequence[str]) -> Iterator[str]:
     """The verdicts on one optimizer at every checkpoint, and its place among the best peers."""
+    cells: list[tuple[float, float]] = []
     for trials in CHECKPOINTS:
         found = verdicts(curves, mine, peers, trials)
         if not found:
@@ -54,7 +55,12 @@ def against(curves: Curves, mine: str, peers: Sequence[str]) -> Iterator[str]:
             map(_row, found),
         )
         yield ""
-        yield from _summed(curves, mine, peers, trials)
+        pairs = _with_best(curves, mine, peers, trials)
+        yield from _summed(mine, found, pairs)
+        cells += pairs
+    if cells:
+        first = sum(ours <= best + TIE for ours, best in cells)
+        yield f"\nno peer better: {first} of {len(cells)} cells ({first / len(cells):.0%})"
 
 
 def seconds(curves: Curves) -> Iterator[str]:
@@ -62,7 +68,10 @@ def seconds(curves: Curves) -> Iterator[str]:
     yield "\nprocessor seconds of the optimizer, median over all runs, up to so many trials\n"
     yield from _table(
         ["optimizer", *map(str, CHECKPOINTS)],
-        ([name, *(_seconds(curves, name, trials) for trials in CHECKPOINTS)] for name in curves.optimizers),
+        (
+            [name, *(_seconds(curves, name, trials) for trials in CHECKPOINTS)]
+            for name in curves.optimizers
+        ),
     )
 
 
@@ -88,20 +97,30 @@ def _row(verdict: Verdict) -> list[str]:
     ]
 
 
-def _summed(curves: Curves, mine: str, peers: Sequence[str], trials: int) -> Iterator[str]:
-    """On how many problems no peer is better, and the mean quotient with the best one of each."""
-    pairs = [
+def _summed(
+    mine: str, found: Sequence[Verdict], pairs: Sequence[tuple[float, float]]
+) -> Iterator[str]:
+    """On how many problems no peer is better, and the quotients with the best ones."""
+    first = sum(ours <= best + TIE for ours, best in pairs)
+    mean = float(np.mean([ratio(ours, best) for ours, best in pairs]))
+    whole = [v for v in found if v.wins + v.ties + v.losses == len(pairs)]
+    yield f"no peer better: {first} of {len(pairs)} problems"
+    yield f"mean of {mine} / best peer of each problem: {mean:.2f}"
+    if whole:
+        single = max(whole, key=lambda verdict: verdict.ratio)
+        yield f"best single peer: {single.peer}, mean of {mine} / {single.peer}: {single.ratio:.2f}"
+
+
+def _with_best(
+    curves: Curves, mine: str, peers: Sequence[str], trials: int
+) -> list[tuple[float, float]]:
+    """The median regret of mine and of the best peer, for each problem that both played."""
+    return [
         (ours, best[0])
         for problem in curves.problems
         if (ours := curves.median(problem, mine, trials)) is not None
         and (best := best_peer(curves, problem, peers, trials)) is not None
     ]
-    if pairs:
-        first = sum(ours <= best + TIE for ours, best in pairs)
-        mean = float(np.mean([ratio(ours, best) for ours, best in pairs]))
-        yield f"no peer better: {first} of {len(pairs)} problems; " + (
-            f"mean of {mine} / best peer of each problem: {mean:.2f}"
-        )
 
 
 def _seconds(curves: Curves, optimizer: str, trials: int) -> str:

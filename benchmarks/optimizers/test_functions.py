@@ -80,7 +80,9 @@ def _at(function: Function, shares: Floats) -> tuple[Floats, Floats]:
         if isinstance(parameter, Real):
             columns.append(parameter.at(column))
         else:
-            places = np.minimum((column * len(parameter.values)).astype(int), len(parameter.values) - 1)
+            places = np.minimum(
+                (column * len(parameter.values)).astype(int), len(parameter.values) - 1
+            )
             columns.append(np.array(parameter.values, dtype=float)[places])
     return function.values(np.column_stack(columns))
 

@@ -109,9 +109,7 @@ def _verdict(
     )
 
 
-def _differences(
-    curves: Curves, problem: str, two: tuple[str, str], trials: int
-) -> np.ndarray:
+def _differences(curves: Curves, problem: str, two: tuple[str, str], trials: int) -> np.ndarray:
     """Regret of the first less that of the second, for every seed that both have."""
     ours, theirs = (curves.regrets(problem, one, trials) for one in two)
     return np.array([ours[seed] - theirs[seed] for seed in ours if seed in theirs])

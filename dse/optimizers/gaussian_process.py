@@ -16,29 +16,45 @@ _JITTER = 1e-8
 _NOISE = (-6.0 * np.log(10.0), 0.0)
 """Bounds of the logarithm of the noise's share of the amplitude."""
 _LENGTH = (np.log(0.05), np.log(60.0))
-_LENGTH_SPREAD = 1.2
+_OWN_SPREAD = 0.35
+_SHARED_SPREAD = 1.0
 _NOISE_CENTRE, _NOISE_SPREAD = np.log(1e-3), 2.5
+_MAIN = (-4.0 * np.log(10.0), 2.0 * np.log(10.0))
+"""Bounds of the logarithm of the main effects' share of the amplitude."""
+_MAIN_CENTRE, _MAIN_SPREAD = 1.0, 1.5
+_MAIN_LENGTH = 0.5
 _STEPS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyper:
-    """What is fitted: the length of each block and the noise, as logarithms."""
+    """What is fitted: each block's length, the main effects' weight and the noise, as logarithms."""
 
     lengths: Floats  # (b,)
+    main: float
     noise: float
+
+    @property
+    def vector(self) -> Floats:
+        """All of it as one vector, (b + 2,)."""
+        return np.concatenate([self.lengths, [self.main, self.noise]])
 
     @staticmethod
     def start(blocks: int) -> Hyper:
         """The centre of the prior, from which every fit begins."""
-        return Hyper(lengths=np.full(blocks, _centre(blocks)), noise=_NOISE_CENTRE)
+        centre = np.full(blocks, _centre(blocks))
+        return Hyper(lengths=centre, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianProcess:
     """The posterior given n values, with a Matern 5/2 kernel and a constant mean.
 
+    To the kernel over all blocks together comes the mean of one for each alone: main effects,
+    which carry what was seen of one parameter to where the others were never seen.
+
     Source:
+        Duvenaud, Nickisch, Rasmussen: Additive Gaussian Processes, NeurIPS 2011 (first order);
         Rasmussen, Williams: Gaussian Processes for Machine Learning, 2006, eq. 2.25-2.26 and
         4.17; eq. 5.10-5.12 (leave one out). Mean and amplitude are profiled out of the likelihood
         (Jones, Schonlau, Welch: Efficient Global Optimization, 1998, eq. 5-6).
@@ -76,18 +92,22 @@ class GaussianProcess:
         gaps = _gaps(points, owners, count)
         begin = start or Hyper.start(count)
 
+        alone = _alone(gaps)
+
         def loss(theta: Floats) -> tuple[float, Floats]:
-            return _loss(theta, gaps, values, variances)
+            return _loss(theta, gaps, alone, values, variances)
 
         found = minimize(
             loss,
-            np.append(begin.lengths, begin.noise),
+            begin.vector,
             jac=True,
             method="L-BFGS-B",
-            bounds=[_LENGTH] * count + [_NOISE],
+            bounds=[_LENGTH] * count + [_MAIN, _NOISE],
             options={"maxiter": _STEPS},
         )
-        hyper = Hyper(lengths=found.x[:-1], noise=float(found.x[-1]))
+        hyper = Hyper(
+            lengths=found.x[:-2], main=float(found.x[-2]), noise=float(found.x[-1])
+        )
         return GaussianProcess.at(points, values, owners, hyper, variances=variances)
 
     @staticmethod
@@ -101,9 +121,9 @@ class GaussianProcess:
     ) -> GaussianProcess:
         """The posterior for given hyperparameters."""
         gaps = _gaps(points, owners, len(hyper.lengths))
-        theta = np.append(hyper.lengths, hyper.noise)
-        fit = _profiled(theta, gaps, values, variances)
-        score = -_loss(theta, gaps, values, variances)[0]
+        alone = _alone(gaps)
+        fit = _profiled(hyper.vector, gaps, alone, values, variances)
+        score = -_loss(hyper.vector, gaps, alone, values, variances)[0]
         return GaussianProcess(
             points=points,
             owners=owners,
@@ -123,7 +143,7 @@ class GaussianProcess:
         cross = self._correlation(points)
         mean = self.mean + cross @ self.weights
         part = solve_triangular(self.root, cross.T, lower=True, check_finite=False)
-        left = 1.0 - np.einsum("nk,nk->k", part, part)
+        left = 1.0 + np.exp(self.hyper.main) - np.einsum("nk,nk->k", part, part)
         return mean, np.sqrt(self.amplitude * np.maximum(left, 1e-10))
 
     def left_out(self, values: Floats) -> tuple[Floats, Floats]:
@@ -135,9 +155,16 @@ class GaussianProcess:
     def _correlation(self, points: Floats) -> Floats:
         """(k, n)"""
         scale = np.exp(-self.hyper.lengths)[self.owners]
-        own, other = self.points * scale, points * scale
-        square = (own**2).sum(axis=1) + (other**2).sum(axis=1)[:, None] - 2 * other @ own.T
-        return _matern(np.maximum(square, 0.0))
+        joint = _matern(_squares(points * scale, self.points * scale))
+        alone = np.zeros_like(joint)
+        for block in range(len(self.hyper.lengths)):
+            own = np.flatnonzero(self.owners == block)
+            # few distinct values: each pair of them is computed once
+            seen, place = np.unique(points[:, own], axis=0, return_inverse=True)
+            told, where = np.unique(self.points[:, own], axis=0, return_inverse=True)
+            table = _matern(_squares(seen, told) / _MAIN_LENGTH**2)
+            alone += table[np.ix_(place.reshape(-1), where.reshape(-1))]
+        return joint + np.exp(self.hyper.main) * alone / max(len(self.hyper.lengths), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +177,12 @@ class _Fit:
     residual: Floats
 
 
-def _profiled(theta: Floats, gaps: Array, values: Floats, variances: Floats | None) -> _Fit:
-    """The best mean and amplitude for these lengths and this noise."""
-    square = np.tensordot(np.exp(-2 * theta[:-1]), gaps, axes=1)
-    correlation = _matern(square)
+def _profiled(
+    theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
+) -> _Fit:
+    """The best mean and amplitude for these hyperparameters."""
+    square = np.tensordot(np.exp(-2 * theta[:-2]), gaps, axes=1)
+    correlation = _matern(square) + np.exp(theta[-2]) * alone
     noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)
     correlation[np.diag_indices(len(values))] += noise
     root = cholesky(correlation, lower=True, check_finite=False)
@@ -168,35 +197,40 @@ def _profiled(theta: Floats, gaps: Array, values: Floats, variances: Floats | No
 
 
 def _loss(
-    theta: Floats, gaps: Array, values: Floats, variances: Floats | None
+    theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> tuple[float, Floats]:
     """The negative logarithm of the posterior density of the hyperparameters, and its slope."""
     size = len(values)
-    fit = _profiled(theta, gaps, values, variances)
+    fit = _profiled(theta, gaps, alone, values, variances)
     likelihood = -0.5 * (size + 1) * np.log(fit.amplitude) - np.log(np.diag(fit.root)).sum()
     inverse = cho_solve((fit.root, True), np.eye(size), check_finite=False)
     inner = np.outer(fit.weights, fit.weights) / fit.amplitude - inverse
     distance = np.sqrt(fit.square)
     # d matern / d square = -5/6 (1 + sqrt5 r) exp(-sqrt5 r); d square / d log length = -2 square
     slope = (5.0 / 3.0) * (1.0 + _ROOT5 * distance) * np.exp(-_ROOT5 * distance)
-    pull = (gaps.reshape(len(gaps), -1) @ (inner * slope).ravel()) * np.exp(-2 * theta[:-1])
+    pull = (gaps.reshape(len(gaps), -1) @ (inner * slope).ravel()) * np.exp(-2 * theta[:-2])
+    main = np.exp(theta[-2]) * (inner * alone).sum()
     noise = np.exp(theta[-1]) * np.trace(inner)
     prior, prior_slope = _prior(theta)
-    return -(likelihood + prior), -(0.5 * np.append(pull, noise) + prior_slope)
+    return -(likelihood + prior), -(0.5 * np.append(pull, [main, noise]) + prior_slope)
 
 
 def _prior(theta: Floats) -> tuple[float, Floats]:
-    """Log-normal lengths that grow with the root of their number, and a small noise.
+    """Log-normal lengths, alike but not equal; their centre grows with the root of their number.
+
+    What they have in common is little known beforehand (``_SHARED_SPREAD``); how far one is from
+    the others is kept small while the values are few, for lengths of their own overfit.
 
     Source:
         Hvarfner, Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High
-        Dimensions, ICML 2024, section 5.
+        Dimensions, ICML 2024, section 5 (the centre).
     """
-    count = len(theta) - 1
-    centre = np.append(np.full(count, _centre(count)), _NOISE_CENTRE)
-    spread = np.append(np.full(count, _LENGTH_SPREAD), _NOISE_SPREAD)
-    away = (theta - centre) / spread
-    return float(-0.5 * (away**2).sum()), -away / spread
+    away = theta - Hyper.start(len(theta) - 2).vector
+    lengths = away[:-2]
+    own, shared = _OWN_SPREAD**2, _SHARED_SPREAD**2
+    pooled = shared * lengths.sum() / (own + len(lengths) * shared)
+    slope = np.append((lengths - pooled) / own, away[-2:] / np.array([_MAIN_SPREAD, _NOISE_SPREAD]) ** 2)
+    return float(-0.5 * away @ slope), -slope
 
 
 def _centre(count: int) -> float:
@@ -209,6 +243,19 @@ def _gaps(points: Floats, owners: Ints, count: int) -> Array:
     for place, owner in enumerate(owners.tolist()):
         gaps[owner] += (points[:, place, None] - points[None, :, place]) ** 2
     return gaps
+
+
+def _alone(gaps: Array) -> Array:
+    """The mean over blocks of the correlation by that block alone, (n, n)."""
+    if not len(gaps):
+        return np.zeros(gaps.shape[1:])
+    return np.asarray(np.mean([_matern(own / _MAIN_LENGTH**2) for own in gaps], axis=0))
+
+
+def _squares(points: Floats, others: Floats) -> Floats:
+    """Squared distances, (k, n)."""
+    square = (others**2).sum(axis=1) + (points**2).sum(axis=1)[:, None] - 2 * points @ others.T
+    return np.maximum(square, 0.0)
 
 
 def _matern(

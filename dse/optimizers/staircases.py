@@ -28,7 +28,7 @@ _MODELS = 12
 """Measured parts whose staircases are searched to tell what others may look like."""
 _SHELF = 384
 """Free parts that every other measured part is tried with."""
-_PROBES = 16
+_PROBES = 32
 _CHUNK = 200_000
 
 
@@ -106,30 +106,31 @@ class Staircases:
 
     def _begin(self, batch: Batch) -> None:
         rng = self._problem.rng(0, 1)
-        self._probes = self._problem.space.sample(_PROBES, rng)
+        drawn = self._problem.space.sample(_PROBES, rng)
         spread = np.unique(np.linspace(0, len(batch) - 1, _MODELS).round().astype(int))
         found = [self.whole(batch.take(np.array([row]))).designs for row in spread]
         found = [one for one in found if len(one)]
-        shelf = joined([*found, self._probes])
+        shelf = joined([*found, drawn])
         free = sorted(self._roles.free)
         tags = keys(shelf, free)
         rows = np.array(sorted({tag: row for row, tag in reversed(list(enumerate(tags)))}.values()))
         if len(rows) > _SHELF:
             rows = rows[np.linspace(0, len(rows) - 1, _SHELF).round().astype(int)]
         self._shelf = shelf.take(rows)
+        spread = np.linspace(0, len(rows) - 1, min(_PROBES, len(rows))).round().astype(int)
+        self._probes = self._shelf.take(np.unique(spread))
 
     def _tags(self, batch: Batch) -> list[bytes]:
-        """Equal for parts that agree on the probes; without known numbers all do that are legal."""
+        """Equal for parts whose known losses and limits agree on the probes, kept or not."""
         assert self._probes is not None
         step = max(1, _CHUNK // len(self._probes))
         tags: list[bytes] = []
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
-            losses, fine = self._judged(*paired(
-                self._problem.space, rows, self._probes, self._roles.part))
-            table = np.where(fine[:, None], losses, np.nan).reshape(len(rows), -1)
-            kept = fine.reshape(len(rows), -1)
-            tags += [a.tobytes() + b.tobytes() for a, b in zip(table, kept, strict=True)]
+            pairs = paired(self._problem.space, rows, self._probes, self._roles.part)
+            losses, slacks, _ = self._computed(*pairs)
+            table = np.hstack([losses, slacks]).reshape(len(rows), -1)
+            tags += [row.tobytes() for row in table]
         return tags
 
     def _guess(self, batch: Batch, tags: Sequence[bytes]) -> None:
@@ -192,26 +193,30 @@ class Staircases:
 
     def _judged(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask]:
         """The known losses of the designs, (n, k), and which are legal and keep known limits."""
+        losses, slacks, fine = self._computed(batch, legal)
+        return losses, fine & (slacks >= 0).all(axis=1)
+
+    def _computed(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask]:
+        """Known losses, (n, k), slacks of known limits, (n, l), and where there are any, (n,)."""
+        problem, roles = self._problem, self._roles
         rows = np.flatnonzero(legal)
         inside = batch.take(rows)
-        known = self._problem.known(inside)
+        known = problem.known(inside)
         columns = {
             **inside.columns,
             **{name: Column(values) for name, values in known.columns.items()},
         }
         size = len(inside)
-        found = [_loss(self._problem, place, columns, size) for place in self._roles.known]
-        fine = np.ones(size, dtype=bool)
-        for limit in self._roles.known_limits:
-            fine &= limit.slacks(columns, size) >= 0
-        fine[list(known.faults)] = False
+        found = [_loss(problem, place, columns, size) for place in roles.known]
+        found += [limit.slacks(columns, size) for limit in roles.known_limits]
         own = np.column_stack(found) if found else np.zeros((size, 0))
-        fine &= np.isfinite(own).all(axis=1)
-        losses = np.full((len(batch), own.shape[1]), np.nan)
-        losses[rows] = own
-        kept = np.zeros(len(batch), dtype=bool)
-        kept[rows] = fine
-        return losses, kept
+        own[list(known.faults)] = np.nan
+        table = np.full((len(batch), own.shape[1]), np.nan)
+        table[rows] = own
+        fine = legal & np.isfinite(table).all(axis=1)
+        fine[rows[list(known.faults)]] = False
+        cut = len(roles.known)
+        return table[:, :cut], table[:, cut:], fine
 
 
 def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -> Floats:

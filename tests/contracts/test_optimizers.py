@@ -9,9 +9,13 @@ from dse.testing.optimizer_contract import FiniteOptimizerContract, OptimizerCon
 from dse.testing.problems import mixed_reals
 
 SLOW = {"ax", "qlognehvi"}
+NEEDS_MODELS = {"decompose"}
+"""What refuses a problem with anything to be measured, as all are that contracts are put to."""
+
 NAMES = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
     for name in registry.names("optimizers")
+    if name not in NEEDS_MODELS
 ]
 COUNTS_NOTHING = [name for name in NAMES if name != "exhaustive"]
 

@@ -35,3 +35,9 @@ def test_one_objective_has_one_best(table):
 )
 def test_a_hypervolume_is_the_volume_of_the_union_of_boxes(rows, reference, volume):
     assert hypervolume(np.array(rows, float), np.array(reference, float)) == pytest.approx(volume)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_an_infinity_is_the_worst_or_the_best_of_numbers(columns):
+    rows = [[-np.inf] + [np.inf] * (columns - 1), [0.0] * columns, [0.0] * (columns - 1) + [np.inf]]
+    assert nondominated(np.array(rows * 20)).tolist() == [True, True, False] + [False] * 57

@@ -179,8 +179,8 @@ BAD = {
         ["study.yaml:10", "rows cannot be 9", "8, 16"],
     ),
     "unknown optimizer": (
-        STUDY + "optimizer: nsga3\n",
-        ["study.yaml:10", "no optimizer 'nsga3'", "did you mean 'nsga2'"],
+        STUDY + "optimizer: nsg2\n",
+        ["study.yaml:10", "no optimizer 'nsg2'", "did you mean 'nsga2'"],
     ),
     "unknown optimizer option": (
         STUDY + "optimizer: {use: nsga2, popsize: 3}\n",

@@ -189,7 +189,7 @@ def test_one_design_is_evaluated_without_a_study(folder):
         (["front", "toy", "--storage", "mysql://x"], "valid: memory, postgresql, sqlite"),
         (["evaluate", "study.yaml", "--set", "x=9"], "x cannot be 9"),
         (["evaluate", "study.yaml", "--set", "z=9"], "there is no 'z'"),
-        (["plugins", "show", "nsga3"], "did you mean 'nsga2'"),
+        (["plugins", "show", "nsg2"], "did you mean 'nsga2'"),
         (["check", "nothing.yaml"], "there is no file"),
         (["run", "study.yaml", "--executor", "cluster"], "no executor 'cluster'"),
         (["frnt"], "frnt"),

@@ -8,7 +8,7 @@ from dse.core.values import Value
 
 def rank(parameter: Finite, value: Value) -> int:
     """The place of the value among the parameter's."""
-    return parameter.values.index(value)  # type: ignore[arg-type]  # it is one of them
+    return parameter.values.index(value)
 
 
 def ranked(parameter: Finite, place: int) -> Value:

@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import optuna
 from case import Case
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 from peers.coding import rank, ranked
 
@@ -33,7 +35,7 @@ class OptunaStudy:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         self._problem = case.problem
-        directions = ["minimize"] * len(case.problem.objectives)
+        directions = [StudyDirection.MINIMIZE] * len(case.problem.objectives)
         self._study = optuna.create_study(sampler=sampler, directions=directions)
         self._asked: optuna.Trial | None = None
         for design in case.first() if first is None else first:
@@ -59,7 +61,7 @@ class OptunaStudy:
         asked, self._asked = self._asked, None
         assert asked is not None
         losses = self._problem.trial_losses([trial])[0]
-        if losses.size == 0 or not (losses == losses).all():
+        if not np.isfinite(losses).all():
             self._study.tell(asked, state=TrialState.FAIL)
             return
         slacks = self._problem.slacks(self._problem.columns([trial]), 1)[0]
@@ -94,7 +96,8 @@ def _value(asked: optuna.Trial, parameter: Parameter) -> Value:
         case Ordinal():
             return ranked(parameter, asked.suggest_int(name, 0, len(parameter.values) - 1))
         case Choice():
-            return asked.suggest_categorical(name, parameter.values)
+            chosen: Value = asked.suggest_categorical(name, parameter.values)  # type: ignore[assignment]
+            return chosen
 
 
 def _stated(parameter: Parameter, value: Value) -> Any:

@@ -39,7 +39,7 @@ def run(case: Case, seed: int, trials: int) -> Iterator[Step]:
         yield step._replace(refused=player.legal.refused)
 
 
-class _LegalOnly(MixedVariableDuplicateElimination):
+class _LegalOnly(MixedVariableDuplicateElimination):  # type: ignore[misc]  # pymoo is untyped
     """Drops illegal offspring as it drops duplicates: the mating is asked again, 100 times."""
 
     def __init__(self, case: Case) -> None:
@@ -63,7 +63,7 @@ class _Generations:
         rng = np.random.default_rng(np.random.SeedSequence([seed, 2]))
         first = case.first()
         first += case.problem.space.sample(POPULATION - len(first), rng).designs()
-        self._spare = np.random.default_rng(np.random.SeedSequence([seed, 3]))
+        self._rng = np.random.default_rng(np.random.SeedSequence([seed, 3]))
         self._algorithm = MixedVariableGA(
             pop_size=POPULATION,
             sampling=Population.new(X=[self._coded(design) for design in first]),
@@ -118,12 +118,9 @@ class _Generations:
         return {
             p.name: _code(p, design[p.name])
             if p.name in design
-            else _variable(p).sample(random_state=self._rng())
+            else _variable(p).sample(random_state=self._rng)
             for p in self._case.problem.space.parameters
         }
-
-    def _rng(self) -> np.random.Generator:
-        return self._spare
 
 
 def _variable(parameter: Parameter) -> Any:
