@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dse.core.problem import Problem
+from dse.optimizers.groups import cannot
 
-ENUMERABLE = 100_000_000
+ENUMERABLE = 1_000_000_000
 """Up to so many designs an all-modelled space is searched whole."""
 
 CHEAP_S = 0.05
@@ -14,6 +15,12 @@ CHEAP_S = 0.05
 
 MANY = 1_000
 """From so many measurements on, a Gaussian process costs more than it brings."""
+
+FEW_OBJECTIVES = 3
+"""Above, crowding says little about a front, and AGE-MOEA-II takes the place of NSGA-II."""
+
+EXACT_OBJECTIVES = 4
+"""Up to so many measured objectives the expected hypervolume is computed in closed form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,14 @@ class Choice:
 
 def needs_cost(problem: Problem) -> bool:
     """True if ``auto`` must see what one measurement costs before it can choose."""
-    return not _searchable(problem)
+    return bool(problem.measured)
+
+
+def whole(problem: Problem) -> bool:
+    """True if ``auto`` finds the exact front: no budget of trials can end it early."""
+    if problem.measured:
+        return False
+    return _searchable(problem) or (problem.space.count() is not None and not cannot(problem))
 
 
 def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | None) -> Choice:
@@ -34,9 +48,31 @@ def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | No
 
     Args:
         problem: the question.
-        measurements: the budget, if there is one.
+        measurements: the budget, if there is one. Who bounds measurements wants much from each,
+            whatever one costs.
         cost_s: seconds that the first trial took; ``None`` where there was none.
     """
+    if not problem.measured:
+        return _modelled(problem)
+    objectives = len(problem.objectives)
+    if measurements is not None and measurements > MANY:
+        return _evolution(objectives, f"{measurements:,} measurements")
+    if measurements is None and cost_s is not None and cost_s < CHEAP_S:
+        return _evolution(objectives, f"a measurement takes {cost_s:.2g} s")
+    told = "" if cost_s is None else f" (the first took {cost_s:.2g} s)"
+    learnt = sum(bool(o.expression.names & problem.measured) for o in problem.objectives)
+    if problem.asked - problem.measured:
+        why = f"measurements are dear{told} and models tell the rest: a surrogate learns no more"
+        return Choice("grey-box", why)
+    if learnt <= EXACT_OBJECTIVES:
+        return Choice("grey-box", f"measurements are dear{told}: each is chosen by a surrogate")
+    return Choice(
+        "qlognehvi",
+        f"measurements are dear{told}, and {learnt} objectives are too many for closed forms",
+    )
+
+
+def _modelled(problem: Problem) -> Choice:
     count = problem.space.count()
     if _searchable(problem):
         return Choice(
@@ -44,14 +80,19 @@ def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | No
             f"all metrics are modelled and the {count:,} legal designs can be enumerated: "
             "the front will be exact",
         )
-    if not problem.measured:
-        return Choice("nsga2", "all metrics are modelled, but the space is too large to enumerate")
-    many = measurements is not None and measurements > MANY
-    if many or (cost_s is not None and cost_s < CHEAP_S):
-        why = f"{measurements:,} measurements" if many else f"a measurement takes {cost_s:.2g} s"
-        return Choice("nsga2", f"{why}: evolution is faster than a surrogate here")
-    told = "" if cost_s is None else f" (the first took {cost_s:.2g} s)"
-    return Choice("qlognehvi", f"measurements are dear{told}: each is chosen by a surrogate")
+    if count is not None and not cannot(problem):
+        return Choice(
+            "decompose",
+            f"all metrics are modelled, and the {count:,} legal designs fall into groups that "
+            "can be searched one by one: the front will be exact",
+        )
+    use = "nsga2" if len(problem.objectives) <= FEW_OBJECTIVES else "age-moea2"
+    return Choice(use, "all metrics are modelled, but the space is too large to enumerate")
+
+
+def _evolution(objectives: int, why: str) -> Choice:
+    use = "nsga2" if objectives <= FEW_OBJECTIVES else "age-moea2"
+    return Choice(use, f"{why}: evolution is faster than a surrogate here")
 
 
 def executor_for(problem: Problem) -> Choice:

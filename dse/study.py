@@ -11,6 +11,7 @@ from typing import Any
 
 from dse.analysis.scenarios import Contrast, contrast
 from dse.choice import executor_for, needs_cost, optimizer_for
+from dse.choice import whole as searched_whole
 from dse.core.design import Design
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
@@ -34,6 +35,9 @@ from dse.schema.record import begun_with, identity_of, kept_plan, plain
 from dse.schema.settled import check_settled, settled
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
+
+COMPLETED = (AUTO, "grey-box")
+"""Optimizers whose studies end with the designs that share what was measured."""
 
 
 class Study:
@@ -201,7 +205,7 @@ class Study:
             text = "the optimizer does not tell what it expects to gain: 'gain' ends nothing"
             self._note(Event(kind="gain", text=text))
         reason = self._loop(optimizer, bounds, executor, on_finished)
-        if self.plan.optimizer.use == AUTO and worthwhile(self.problem):
+        if self.plan.optimizer.use in COMPLETED and worthwhile(self.problem):
             self._complete(on_finished)
         self._contrast(on_finished)
         return reason
@@ -245,8 +249,8 @@ class Study:
         told = budget or self.plan.budget
         measurements, trials = told.measurements, told.trials
         measured = bool(self.problem.measured)
-        whole = self.plan.optimizer.use in ("exhaustive", "factorial") or (
-            self.plan.optimizer.use == AUTO and not needs_cost(self.problem)
+        whole = self.plan.optimizer.use in ("exhaustive", "decompose", "factorial") or (
+            self.plan.optimizer.use == AUTO and searched_whole(self.problem)
         )
         free = (measurements, trials, told.time_s, told.cost) == (None, None, None, None)
         if free and not whole:

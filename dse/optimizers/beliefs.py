@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.expression import Expression
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
-from dse.core.values import Floats, Ints, Mask
+from dse.core.values import Floats, Mask
 from dse.optimizers.gains import Archive
-from dse.optimizers.merging import keys
-from dse.optimizers.predictor import Inputs, Prediction, Predictor, kinds_of
+from dse.optimizers.merging import firsts, keys
+from dse.optimizers.predictor import Inputs, Prediction, Predictor
 from dse.optimizers.roles import Roles
 from dse.optimizers.staircases import Staircases
+from dse.optimizers.teacher import Teacher
 
-_MOST = 300
-"""From so many values on a process learns only the best and a spread of the rest."""
 _LEAST = 2
 _MARGIN = 0.1
 _SURE = 1e-9
 _LIKELY = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pupil:
-    """One number that is learnt: where it is told, and from what it is predicted.
-
-    ``floor`` is set for a limit: the design keeps it where minus the loss is at least that.
-    """
-
-    inputs: Inputs
-    batch: Batch  # n designs
-    losses: Floats  # (n,)
-    spread: Floats | None
-    unit: str
-    limit: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,37 +84,38 @@ class Beliefs:
 
 
 def beliefs(
-    problem: Problem, roles: Roles, stairs: Staircases, trials: Sequence[Trial], probe: Batch
+    problem: Problem,
+    roles: Roles,
+    stairs: Staircases,
+    trials: Sequence[Trial],
+    teacher: Teacher,
+    *,
+    refit: bool = True,
 ) -> Beliefs | None:
-    """What the trials teach; ``None`` while some learnt objective has fewer than two values."""
-    done = [t for t in trials if t.state is State.DONE]
+    """What the trials teach; ``None`` while fewer than two are done.
+
+    Without ``refit`` the hyperparameters are those that the teacher fitted last.
+    """
+    done = [trial for trial in trials if trial.state is State.DONE]
     if len(done) < _LEAST:
         return None
     losses, slacks = _told(problem, roles, done)
-    signs = [problem.objectives[place] for place in roles.learnt]
+    chosen = [problem.objectives[place] for place in roles.learnt]
     objectives = [
-        _predictor(
-            problem,
-            objective.expression,
-            done,
-            losses[:, place],
-            probe,
-            unit=objective.unit,
-            spread=_spread(problem, objective.expression, objective.scale, done),
-        )
-        for place, objective in enumerate(signs)
+        teacher.objective(objective, done, losses[:, place], refit=refit)
+        for place, objective in enumerate(chosen)
     ]
     limits = [
-        _predictor(problem, limit.slack, done, -slacks[:, place], probe, unit="slack", spread=None)
+        teacher.limit(limit, done, -slacks[:, place], refit=refit)
         for place, limit in enumerate(roles.learnt_limits)
         if np.ptp(slacks[:, place]) > _SURE
     ]
-    success = _success(problem, roles, trials, probe)
-    fine = (slacks >= 0).all(axis=1)
+    success = teacher.success(roles.part, trials, refit=refit)
+    fine: Mask = np.asarray((slacks >= 0).all(axis=1))
     archive = _archive(problem, roles, stairs, done, losses, fine)
     return Beliefs(
         objectives=tuple(objectives),
-        limits=tuple([*limits, *success]),
+        limits=(*limits, *success),
         archive=archive.best,
         feasible=bool(len(archive.learnt)),
     )
@@ -145,70 +129,6 @@ def _told(problem: Problem, roles: Roles, done: Sequence[Trial]) -> tuple[Floats
     return losses, np.column_stack(slacks) if slacks else np.zeros((size, 0))
 
 
-def _spread(
-    problem: Problem, expression: Expression, scale: float, done: Sequence[Trial]
-) -> Floats | None:
-    """Standard errors, where the expression is one metric but for its unit and all tell it."""
-    names = expression.names
-    if len(names) != 1:
-        return None
-    name = next(iter(names))
-    if not all(name in trial.spread for trial in done):
-        return None
-    values = problem.columns(done)[name].values
-    factor = expression.values({name: problem.columns(done)[name]}, len(done)).values
-    with np.errstate(all="ignore"):
-        ratio = np.nan_to_num(np.abs(factor / values), nan=1.0)
-    return np.array([trial.spread[name] for trial in done]) * ratio / scale
-
-
-def _predictor(
-    problem: Problem,
-    expression: Expression,
-    done: Sequence[Trial],
-    losses: Floats,
-    probe: Batch,
-    *,
-    unit: str,
-    spread: Floats | None,
-) -> tuple[Inputs, Predictor]:
-    """Fitted to one value for each combination of what the expression depends on."""
-    roles = Roles(problem=problem)
-    names = roles.behind(expression)
-    batch = problem.space.batch([trial.design for trial in done])
-    rows = np.flatnonzero(np.isfinite(losses))
-    rows = rows[_firsts(keys(batch.take(rows), sorted(names)))]
-    rows = rows[_chosen(losses[rows])]
-    inputs = Inputs(problem, names, probe)
-    kinds = ("plain",) if unit == "slack" else kinds_of(losses[rows], unit)
-    predictor = Predictor.fitted(
-        inputs.points(batch.take(rows)),
-        losses[rows],
-        inputs.owners,
-        kinds,  # type: ignore[arg-type]
-        spread=None if spread is None else spread[rows],
-    )
-    return inputs, predictor
-
-
-def _success(
-    problem: Problem, roles: Roles, trials: Sequence[Trial], probe: Batch
-) -> list[tuple[Inputs, Predictor]]:
-    """Whether a measured part can be measured at all, once some could not: -1 where it could."""
-    done = np.array([trial.state is State.DONE for trial in trials])
-    if done.all():
-        return []
-    batch = problem.space.batch([trial.design for trial in trials])
-    rows = _firsts(keys(batch, sorted(roles.part)))
-    rows = rows[-_MOST:]
-    if done[rows].all():
-        return []
-    inputs = Inputs(problem, roles.part, probe)
-    values = np.where(done[rows], -1.0, 1.0)
-    fitted = Predictor.fitted(inputs.points(batch.take(rows)), values, inputs.owners, ("plain",))
-    return [(inputs, fitted)]
-
-
 def _archive(
     problem: Problem,
     roles: Roles,
@@ -220,7 +140,7 @@ def _archive(
     """Every feasible measured part with its whole staircase."""
     batch = problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
-    rows = rows[_firsts(keys(batch.take(rows), sorted(roles.part)))]
+    rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
     found = [stairs.whole(batch.take(np.array([row]))).losses for row in rows]
     counts = [len(part) for part in found]
     learnt = losses[np.repeat(rows, counts)]
@@ -256,21 +176,3 @@ def beyond(front: Floats, every: Floats) -> Floats:
     worst, best, span = front.max(axis=0), front.min(axis=0), np.ptp(every, axis=0)
     width = np.where(worst > best, worst - best, np.where(span > 0, span, np.abs(worst)))
     return np.asarray(worst + _MARGIN * np.maximum(width, 1e-12))
-
-
-def _firsts(tags: Sequence[bytes]) -> Ints:
-    """The first row of each distinct tag."""
-    places: Mapping[bytes, int] = {tag: row for row, tag in reversed(list(enumerate(tags)))}
-    return np.array(sorted(places.values()), dtype=np.int64)
-
-
-def _chosen(losses: Floats) -> Ints:
-    """All rows; of very many, the half with the lowest losses and an even spread of the rest."""
-    if len(losses) <= _MOST:
-        return np.arange(len(losses))
-    order = np.argsort(losses, kind="stable")
-    rest = order[_MOST // 2 :]
-    some = rest[np.linspace(0, len(rest) - 1, _MOST - _MOST // 2).round().astype(int)]
-    return np.sort(np.concatenate([order[: _MOST // 2], some]))
-
-

@@ -1,10 +1,11 @@
 """What was measured holds for every design that reads the same: the front completed for free.
 
 A measured metric depends on some parameters only. All designs that agree in them with a measured
-one have known metrics, exactly and without a measurement. This is Pareto local search among them
-(L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets in the Biobjective Traveling
-Salesman Problem, 2004): from the measured designs, legal neighbours of every member of the front
-are tried until none improves it. It finds a local optimum, and does not claim the exact front.
+one have known metrics, exactly and without a measurement. Of each measured part the staircase is
+taken: exact where its designs can be listed. Where objectives mix what is measured with what is
+not, it is Pareto local search (L. Paquete, M. Chiarandini, T. Stuetzle: Pareto Local Optimum Sets
+in the Biobjective Traveling Salesman Problem, 2004): legal neighbours of every member of the front
+are tried until none improves it; a local optimum, and not claimed to be more.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Mask
+from dse.optimizers.merging import keys
+from dse.optimizers.roles import Roles
+from dse.optimizers.staircases import Staircases
 
-MOST = 200
+MOST = 500
 """At most so many designs are added; of more, the evenly spaced ones along the first objective."""
 
 _AT_ONCE = 64
@@ -86,15 +90,52 @@ def worthwhile(problem: Problem) -> bool:
 
 
 def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
-    """The front over all designs found that share what these trials measured."""
+    """The front over all designs that share what these trials measured.
+
+    Each measured part's own best designs come from its staircase: all of them looked at where they
+    can be listed, else searched. Where an objective or a limit joins a measurement with what
+    depends on more, there is no such staircase, and local search takes its place.
+    """
     done = [trial for trial in trials if trial.state is State.DONE]
     if not done:
         return []
+    if Roles(problem=problem).part == _reads(problem):
+        return _from_staircases(problem, done)
     search = _Search(problem, done)
     for _ in range(_ROUNDS):
         if not search.step():
             break
     return search.designs()
+
+
+def _from_staircases(problem: Problem, done: Sequence[Trial]) -> list[Design]:
+    """The steps of the staircases of all measured parts that no other step beats."""
+    roles = Roles(problem=problem)
+    stairs = Staircases(problem, roles)
+    batch, columns = problem.space.batch([t.design for t in done]), problem.columns(done)
+    learnt = problem.losses(columns, len(done))[:, list(roles.learnt)]
+    kept = np.isfinite(learnt).all(axis=1)
+    for limit in roles.learnt_limits:
+        kept &= limit.slacks(columns, len(done)) >= 0
+    found: list[tuple[Batch, Floats]] = []
+    for row in np.flatnonzero(kept).tolist():
+        own = stairs.whole(batch.take(np.array([row])))
+        if len(own.losses):
+            told = np.repeat(learnt[row : row + 1], len(own.losses), axis=0)
+            found.append((own.designs, np.hstack([told, own.losses])))
+    if not found:
+        return []
+    losses = np.vstack([rows for _, rows in found])
+    best = np.flatnonzero(nondominated(losses))
+    return _thinned(joined([designs for designs, _ in found]).take(best), losses[best])
+
+
+def _thinned(batch: Batch, losses: Floats) -> list[Design]:
+    """The designs in the order of their losses; of very many, evenly spaced ones."""
+    order = np.lexsort(losses.T[::-1])
+    if len(order) > MOST:
+        order = order[np.linspace(0, len(order) - 1, MOST).round().astype(int)]
+    return [batch.design(int(place)) for place in order]
 
 
 class _Search:
@@ -104,8 +145,8 @@ class _Search:
         self._problem = problem
         self._reads = sorted(_reads(problem))
         start = problem.space.batch([trial.design for trial in done])
-        keys = _keys(start, self._reads)
-        self._measured = {key: trial.metrics for key, trial in zip(keys, done, strict=True)}
+        tags = keys(start, self._reads)
+        self._measured = {tag: trial.metrics for tag, trial in zip(tags, done, strict=True)}
         self._seen: set[bytes] = set()
         self._batch = start.take(np.arange(0))
         self._losses: Floats = np.zeros((0, len(problem.objectives)))
@@ -126,11 +167,8 @@ class _Search:
         return True
 
     def designs(self) -> list[Design]:
-        """The archive in the order of its losses, thinned to :data:`MOST`."""
-        order = np.lexsort(self._losses.T[::-1])
-        if len(order) > MOST:
-            order = order[np.linspace(0, len(order) - 1, MOST).round().astype(int)]
-        return [self._batch.design(int(place)) for place in order]
+        """The archive."""
+        return _thinned(self._batch, self._losses)
 
     def _enter(self, batch: Batch) -> None:
         """Take those of the designs into the archive that are measured, new and not beaten."""
@@ -149,9 +187,9 @@ class _Search:
 
     def _fresh(self, batch: Batch) -> Mask:
         """Where the reading was measured and the design was not seen before, (n,)."""
-        measured = [key in self._measured for key in _keys(batch, self._reads)]
+        measured = [key in self._measured for key in keys(batch, self._reads)]
         fresh = np.array(measured, dtype=bool)
-        for row, key in enumerate(_keys(batch, sorted(batch.names))):
+        for row, key in enumerate(keys(batch, sorted(batch.names))):
             if fresh[row]:
                 fresh[row] = key not in self._seen
                 self._seen.add(key)
@@ -161,7 +199,7 @@ class _Search:
         """The losses of the designs, (n, m), and which keep every limit."""
         problem, size = self._problem, len(batch)
         known = problem.known(batch)
-        told = [self._measured[key] for key in _keys(batch, self._reads)]
+        told = [self._measured[key] for key in keys(batch, self._reads)]
         columns = {
             **batch.columns,
             **{name: Column(values) for name, values in known.columns.items()},
@@ -182,12 +220,3 @@ def _reads(problem: Problem) -> frozenset[str]:
 
 def _told(metrics: Sequence[Mapping[str, float]], name: str) -> Column:
     return Column(np.array([one[name] for one in metrics]))
-
-
-def _keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
-    """The values of these parameters as bytes that are equal for equal values, one per row."""
-    if not names:
-        return [b""] * len(batch)
-    columns = [batch.columns[name] for name in names]
-    table = np.column_stack([c.values if c.codes is None else c.codes for c in columns])
-    return [row.tobytes() for row in np.ascontiguousarray(table, dtype=np.float64)]

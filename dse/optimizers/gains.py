@@ -81,8 +81,9 @@ def _boxed(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
     size = len(beliefs[0].means)
     step = max(1, _CHUNK // max(len(lower), 1))
     found = [
-        _over_boxes([one.take(np.arange(start, min(start + step, size))) for one in beliefs],
-                    lower, upper)
+        _over_boxes(
+            [one.take(np.arange(start, min(start + step, size))) for one in beliefs], lower, upper
+        )
         for start in range(0, size, step)
     ]
     return np.concatenate(found)
@@ -94,15 +95,15 @@ def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> 
         edges = np.unique(np.concatenate([lower[:, place], upper[:, place]]))
         edges = edges[np.isfinite(edges)]
         gain = np.hstack([np.zeros((len(volume), 1)), belief.gain(edges)])
-        first = np.where(np.isfinite(lower[:, place]), 1 + np.searchsorted(edges, lower[:, place]), 0)
+        first = np.where(
+            np.isfinite(lower[:, place]), 1 + np.searchsorted(edges, lower[:, place]), 0
+        )
         last = 1 + np.searchsorted(edges, upper[:, place])
         volume *= np.maximum(gain[:, last] - gain[:, first], 0.0)
     return volume.sum(axis=1)
 
 
-def _sliced(
-    archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints
-) -> Floats:
+def _sliced(archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints) -> Floats:
     """One learnt loss: slices between the archive's values of it, on each the area K(s) adds.
 
     EHVI(s) = sum over i of A_i(s) (psi(z_{i+1}) - psi(z_i)), psi(z) = E[max(z - u, 0)].

@@ -16,34 +16,46 @@ _JITTER = 1e-8
 _NOISE = (-6.0 * np.log(10.0), 0.0)
 """Bounds of the logarithm of the noise's share of the amplitude."""
 _LENGTH = (np.log(0.05), np.log(60.0))
-_OWN_SPREAD = 0.35
+_OWN_SPREAD = 0.3
 _SHARED_SPREAD = 1.0
 _NOISE_CENTRE, _NOISE_SPREAD = np.log(1e-3), 2.5
 _MAIN = (-4.0 * np.log(10.0), 2.0 * np.log(10.0))
 """Bounds of the logarithm of the main effects' share of the amplitude."""
 _MAIN_CENTRE, _MAIN_SPREAD = 1.0, 1.5
-_MAIN_LENGTH = 0.5
+_ALONE = (np.log(0.1), np.log(20.0))
+_ALONE_CENTRE, _ALONE_SPREAD = np.log(0.5), 0.4
 _STEPS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyper:
-    """What is fitted: each block's length, the main effects' weight and the noise, as logarithms."""
+    """What is fitted, as logarithms.
+
+    The length of each block in the joint kernel, that of all blocks in the main effects, the
+    weight of these, and the noise.
+    """
 
     lengths: Floats  # (b,)
+    alone: float
     main: float
     noise: float
 
     @property
     def vector(self) -> Floats:
-        """All of it as one vector, (b + 2,)."""
-        return np.concatenate([self.lengths, [self.main, self.noise]])
+        """All of it as one vector, (b + 3,)."""
+        return np.concatenate([self.lengths, [self.alone, self.main, self.noise]])
+
+    @staticmethod
+    def of(vector: Floats) -> Hyper:
+        """The inverse of :attr:`vector`."""
+        alone, main, noise = vector[-3:].tolist()
+        return Hyper(lengths=vector[:-3], alone=alone, main=main, noise=noise)
 
     @staticmethod
     def start(blocks: int) -> Hyper:
         """The centre of the prior, from which every fit begins."""
         centre = np.full(blocks, _centre(blocks))
-        return Hyper(lengths=centre, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
+        return Hyper(lengths=centre, alone=_ALONE_CENTRE, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +79,6 @@ class GaussianProcess:
     amplitude: float
     root: Floats  # (n, n), lower Cholesky factor of the correlation with noise
     weights: Floats  # (n,)
-    score: float
-    """The logarithm of the posterior density of the hyperparameters."""
 
     @staticmethod
     def fitted(
@@ -92,22 +102,18 @@ class GaussianProcess:
         gaps = _gaps(points, owners, count)
         begin = start or Hyper.start(count)
 
-        alone = _alone(gaps)
-
         def loss(theta: Floats) -> tuple[float, Floats]:
-            return _loss(theta, gaps, alone, values, variances)
+            return _loss(theta, gaps, values, variances)
 
         found = minimize(
             loss,
             begin.vector,
             jac=True,
             method="L-BFGS-B",
-            bounds=[_LENGTH] * count + [_MAIN, _NOISE],
+            bounds=[_LENGTH] * count + [_ALONE, _MAIN, _NOISE],
             options={"maxiter": _STEPS},
         )
-        hyper = Hyper(
-            lengths=found.x[:-2], main=float(found.x[-2]), noise=float(found.x[-1])
-        )
+        hyper = Hyper.of(found.x)
         return GaussianProcess.at(points, values, owners, hyper, variances=variances)
 
     @staticmethod
@@ -121,9 +127,7 @@ class GaussianProcess:
     ) -> GaussianProcess:
         """The posterior for given hyperparameters."""
         gaps = _gaps(points, owners, len(hyper.lengths))
-        alone = _alone(gaps)
-        fit = _profiled(hyper.vector, gaps, alone, values, variances)
-        score = -_loss(hyper.vector, gaps, alone, values, variances)[0]
+        fit = _profiled(hyper.vector, gaps, values, variances)
         return GaussianProcess(
             points=points,
             owners=owners,
@@ -132,7 +136,6 @@ class GaussianProcess:
             amplitude=fit.amplitude,
             root=fit.root,
             weights=fit.weights,
-            score=score,
         )
 
     def moments(
@@ -153,7 +156,7 @@ class GaussianProcess:
         return values - self.weights / diagonal, np.sqrt(self.amplitude / diagonal)
 
     def _correlation(self, points: Floats) -> Floats:
-        """(k, n)"""
+        """With each told point, (k, n)."""
         scale = np.exp(-self.hyper.lengths)[self.owners]
         joint = _matern(_squares(points * scale, self.points * scale))
         alone = np.zeros_like(joint)
@@ -162,7 +165,7 @@ class GaussianProcess:
             # few distinct values: each pair of them is computed once
             seen, place = np.unique(points[:, own], axis=0, return_inverse=True)
             told, where = np.unique(self.points[:, own], axis=0, return_inverse=True)
-            table = _matern(_squares(seen, told) / _MAIN_LENGTH**2)
+            table = _matern(_squares(seen, told) * np.exp(-2 * self.hyper.alone))
             alone += table[np.ix_(place.reshape(-1), where.reshape(-1))]
         return joint + np.exp(self.hyper.main) * alone / max(len(self.hyper.lengths), 1)
 
@@ -174,14 +177,14 @@ class _Fit:
     mean: float
     amplitude: float
     square: Floats
+    alone: Floats
     residual: Floats
 
 
-def _profiled(
-    theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
-) -> _Fit:
+def _profiled(theta: Floats, gaps: Array, values: Floats, variances: Floats | None) -> _Fit:
     """The best mean and amplitude for these hyperparameters."""
-    square = np.tensordot(np.exp(-2 * theta[:-2]), gaps, axes=1)
+    square = np.tensordot(np.exp(-2 * theta[:-3]), gaps, axes=1)
+    alone = _matern(gaps * np.exp(-2 * theta[-3])).mean(axis=0) if len(gaps) else 0.0 * square
     correlation = _matern(square) + np.exp(theta[-2]) * alone
     noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)
     correlation[np.diag_indices(len(values))] += noise
@@ -193,26 +196,27 @@ def _profiled(
     weights = solved - mean * ones
     # one pseudo-observation of size 1 keeps the amplitude of few or of equal values from zero
     amplitude = float((residual @ weights + 1.0) / (len(values) + 1.0))
-    return _Fit(root, weights, mean, amplitude, square, residual)
+    return _Fit(root, weights, mean, amplitude, square, alone, residual)
 
 
 def _loss(
-    theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
+    theta: Floats, gaps: Array, values: Floats, variances: Floats | None
 ) -> tuple[float, Floats]:
     """The negative logarithm of the posterior density of the hyperparameters, and its slope."""
     size = len(values)
-    fit = _profiled(theta, gaps, alone, values, variances)
+    fit = _profiled(theta, gaps, values, variances)
     likelihood = -0.5 * (size + 1) * np.log(fit.amplitude) - np.log(np.diag(fit.root)).sum()
     inverse = cho_solve((fit.root, True), np.eye(size), check_finite=False)
     inner = np.outer(fit.weights, fit.weights) / fit.amplitude - inverse
-    distance = np.sqrt(fit.square)
-    # d matern / d square = -5/6 (1 + sqrt5 r) exp(-sqrt5 r); d square / d log length = -2 square
-    slope = (5.0 / 3.0) * (1.0 + _ROOT5 * distance) * np.exp(-_ROOT5 * distance)
-    pull = (gaps.reshape(len(gaps), -1) @ (inner * slope).ravel()) * np.exp(-2 * theta[:-2])
-    main = np.exp(theta[-2]) * (inner * alone).sum()
+    pull = gaps.reshape(len(gaps), -1) @ (inner * _matern_slope(fit.square)).ravel()
+    weight = np.exp(theta[-2])
+    near = gaps * np.exp(-2 * theta[-3])
+    alone = weight * (inner * (near * _matern_slope(near)).mean(axis=0)).sum() if len(gaps) else 0.0
+    main = weight * (inner * fit.alone).sum()
     noise = np.exp(theta[-1]) * np.trace(inner)
+    slope = np.append(pull * np.exp(-2 * theta[:-3]), [alone, main, noise])
     prior, prior_slope = _prior(theta)
-    return -(likelihood + prior), -(0.5 * np.append(pull, [main, noise]) + prior_slope)
+    return -(likelihood + prior), -(0.5 * slope + prior_slope)
 
 
 def _prior(theta: Floats) -> tuple[float, Floats]:
@@ -225,11 +229,12 @@ def _prior(theta: Floats) -> tuple[float, Floats]:
         Hvarfner, Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High
         Dimensions, ICML 2024, section 5 (the centre).
     """
-    away = theta - Hyper.start(len(theta) - 2).vector
-    lengths = away[:-2]
+    away = theta - Hyper.start(len(theta) - 3).vector
+    lengths = away[:-3]
     own, shared = _OWN_SPREAD**2, _SHARED_SPREAD**2
     pooled = shared * lengths.sum() / (own + len(lengths) * shared)
-    slope = np.append((lengths - pooled) / own, away[-2:] / np.array([_MAIN_SPREAD, _NOISE_SPREAD]) ** 2)
+    spread = np.array([_ALONE_SPREAD, _MAIN_SPREAD, _NOISE_SPREAD])
+    slope = np.append((lengths - pooled) / own, away[-3:] / spread**2)
     return float(-0.5 * away @ slope), -slope
 
 
@@ -245,13 +250,6 @@ def _gaps(points: Floats, owners: Ints, count: int) -> Array:
     return gaps
 
 
-def _alone(gaps: Array) -> Array:
-    """The mean over blocks of the correlation by that block alone, (n, n)."""
-    if not len(gaps):
-        return np.zeros(gaps.shape[1:])
-    return np.asarray(np.mean([_matern(own / _MAIN_LENGTH**2) for own in gaps], axis=0))
-
-
 def _squares(points: Floats, others: Floats) -> Floats:
     """Squared distances, (k, n)."""
     square = (others**2).sum(axis=1) + (points**2).sum(axis=1)[:, None] - 2 * points @ others.T
@@ -263,6 +261,14 @@ def _matern(
 ) -> Floats:
     distance = _ROOT5 * np.sqrt(square)
     return np.asarray((1.0 + distance + distance**2 / 3.0) * np.exp(-distance))
+
+
+def _matern_slope(
+    square: Floats,  # squared scaled distances
+) -> Floats:
+    """Minus twice the kernel's derivative by the squared distance: 5/3 (1 + a) exp(-a)."""
+    distance = _ROOT5 * np.sqrt(square)
+    return np.asarray((5.0 / 3.0) * (1.0 + distance) * np.exp(-distance))
 
 
 def owners_of(widths: Sequence[int]) -> Ints:

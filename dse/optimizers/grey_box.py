@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 
 from dse.core.batch import Batch, joined
 from dse.core.design import Design
-from dse.core.pareto import hypervolume
+from dse.core.pareto import hypervolume, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
@@ -20,12 +20,14 @@ from dse.optimizers.pool import drawn
 from dse.optimizers.roles import Roles
 from dse.optimizers.sequence import EvenSequence
 from dse.optimizers.staircases import Staircase, Staircases
+from dse.optimizers.teacher import Teacher
 from dse.optimizers.violations import known_admissible
 
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Widths of the steps from the best candidates, in shares of a real parameter's range."""
 _CLIMBERS = 8
 _EACH = 24
+_FINALISTS = 40
 _DULL = 1e-6
 """A gain below this share of the hypervolume says nothing: the deviations are widened."""
 
@@ -47,6 +49,8 @@ class GreyBox:
         Astudillo, Frazier: Thinking Inside the Box, 2021 (grey-box optimisation).
     """
 
+    expected_gain: float | None = None
+
     def __init__(self, problem: Problem, *, initial: int = 6) -> None:
         self._problem = problem
         self._initial = initial
@@ -55,11 +59,14 @@ class GreyBox:
         self._stairs = Staircases(problem, self._roles)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
+        self._teacher: Teacher | None = None
+        self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
         self._events: list[Event] = []
-        self.expected_gain: float | None = None
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        if self._problem.space.count() == 0:
+            return []
         rng = self._problem.rng(len(self._told), len(pending))
         self.expected_gain = None
         taken = {*(trial.design for trial in self._told), *pending}
@@ -81,10 +88,9 @@ class GreyBox:
         return drained
 
     def _attempted(self, pending: Sequence[Design]) -> set[bytes]:
-        """The measured parts that were or are being measured; a model's refusal is none."""
-        space = self._problem.space
-        tried = [t.design for t in self._told if t.measured or t.state is not State.INFEASIBLE]
-        return set(self._parts.keys(space.batch([*tried, *pending])))
+        """The measured parts that were or are being measured."""
+        told = [trial.design for trial in self._told]
+        return set(self._parts.keys(self._problem.space.batch([*told, *pending])))
 
     def _first(self, count: int, gone: set[bytes]) -> list[Design]:
         """Evenly spaced measured parts, each in the design of its staircase nearest to the knee."""
@@ -121,11 +127,23 @@ class GreyBox:
         return found
 
     def _beliefs(self) -> Beliefs | None:
-        if self._learnt[0] != len(self._told):
-            probe = self._problem.space.sample(256, self._problem.rng(0, 3))
-            learnt = beliefs(self._problem, self._roles, self._stairs, self._told, probe)
-            self._learnt = len(self._told), learnt
+        """Learnt from what was told; hyperparameters at steps that depend on its length alone."""
+        told = len(self._told)
+        if self._learnt[0] != told:
+            last = told - told % _stride(told)
+            if last not in (told, self._fitted_at):
+                self._taught(last, refit=True)
+            self._learnt = told, self._taught(told, refit=last == told)
         return self._learnt[1]
+
+    def _taught(self, count: int, *, refit: bool) -> Beliefs | None:
+        if self._teacher is None:
+            probe = self._problem.space.sample(256, self._problem.rng(0, 3))
+            self._teacher = Teacher(self._problem, self._roles, probe)
+        if refit:
+            self._fitted_at = count
+        first = self._told[:count]
+        return beliefs(self._problem, self._roles, self._stairs, first, self._teacher, refit=refit)
 
     def _awaiting(self, known: Beliefs, pending: Sequence[Design]) -> Beliefs:
         if not pending:
@@ -136,9 +154,7 @@ class GreyBox:
         ]
         return known.awaiting(batch, losses)
 
-    def _best(
-        self, known: Beliefs, gone: set[bytes], rng: np.random.Generator
-    ) -> Design | None:
+    def _best(self, known: Beliefs, gone: set[bytes], rng: np.random.Generator) -> Design | None:
         """The measured part of largest gain, in the design of its staircase that gains most."""
         pool = self._parts.pool(self._elite(), gone, rng)
         if not len(pool):
@@ -148,6 +164,7 @@ class GreyBox:
         worth = self._worth(known, pool, rng)
         if self._parts.all is None:
             pool, worth = self._climbed(known, pool, worth, gone, rng)
+        pool, worth = self._looked_at(known, pool, worth, rng)
         size = _volume(known)
         self.expected_gain = float(worth.max()) / size if size > 0 and known.feasible else None
         for factor in (3.0, 10.0):
@@ -176,6 +193,20 @@ class GreyBox:
                 more = self._worth(known, near, rng)
                 pool, worth = joined([pool, near]), np.append(worth, more)
         return pool, worth
+
+    def _looked_at(
+        self, known: Beliefs, pool: Batch, worth: Floats, rng: np.random.Generator
+    ) -> tuple[Batch, Floats]:
+        """The few that are guessed to be best, valued by their own whole staircases."""
+        if not (self._roles.free and self._roles.known and known.feasible):
+            return pool, worth
+        top = np.argsort(-worth, kind="stable")[:_FINALISTS]
+        few = pool.take(top)
+        whole = [self._stairs.whole(few.take(np.array([row]))).losses for row in range(len(few))]
+        groups = np.array([row if len(own) else -1 for row, own in enumerate(whole)])
+        stairs = [own if len(own) else known.archive.known_reference[None, :] for own in whole]
+        gains = expected_gains(known.archive, known.predictions(few), stairs, groups, rng)
+        return few, np.asarray(gains * known.chances(few))
 
     def _worth(
         self, known: Beliefs, batch: Batch, rng: np.random.Generator, factor: float = 1.0
@@ -207,6 +238,11 @@ class GreyBox:
         return [case.designs.design(int(row)) for row in _order(case, known)[:1]]
 
 
+def _stride(told: int) -> int:
+    """Up to 40 trials every one is a reason to fit anew, then every second, third, ..."""
+    return 1 + max(0, told - 20) // 20
+
+
 def _order(case: Staircase, known: Beliefs | None) -> list[int]:
     """The steps of a staircase, those first that open most below the reference point."""
     losses = case.losses
@@ -228,8 +264,6 @@ def _volume(known: Beliefs) -> float:
 
 
 def _front(losses: Floats, feasible: np.ndarray) -> list[int]:
-    from dse.core.pareto import nondominated
-
     rows = np.flatnonzero(feasible)
     if not len(rows):
         return list(range(len(losses)))[-16:]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.space import Space
-from dse.core.values import Mask
+from dse.core.values import Ints, Mask
 
 
 def merged(
@@ -30,9 +30,7 @@ def merged(
     return batch, _legal(space, batch, part)
 
 
-def paired(
-    space: Space, measured: Batch, free: Batch, part: frozenset[str]
-) -> tuple[Batch, Mask]:
+def paired(space: Space, measured: Batch, free: Batch, part: frozenset[str]) -> tuple[Batch, Mask]:
     """Every measured part with every free part, the free ones running fastest."""
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
@@ -51,6 +49,12 @@ def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
         ]
     )
     return [row.tobytes() for row in np.ascontiguousarray(table, dtype=np.float64)]
+
+
+def firsts(tags: Sequence[bytes]) -> Ints:
+    """The first row of each distinct tag."""
+    places = {tag: row for row, tag in reversed(list(enumerate(tags)))}
+    return np.array(sorted(places.values()), dtype=np.int64)
 
 
 def _legal(space: Space, batch: Batch, part: frozenset[str]) -> Mask:

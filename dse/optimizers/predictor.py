@@ -11,7 +11,8 @@ from dse.core.batch import Batch
 from dse.core.encoding import blocks, encoded
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
-from dse.optimizers.gaussian_process import GaussianProcess, owners_of
+from dse.optimizers.gaussian_process import GaussianProcess, Hyper, owners_of
+from dse.optimizers.prior import PriorMean
 from dse.optimizers.warp import Kind, Warp
 
 _FEATURES = 6
@@ -40,35 +41,53 @@ class Prediction:
 
     def take(self, rows: Ints) -> Prediction:
         """What is believed of these designs."""
-        return Prediction(
-            means=self.means[rows], deviations=self.deviations[rows], warp=self.warp
-        )
+        return Prediction(means=self.means[rows], deviations=self.deviations[rows], warp=self.warp)
 
     def widened(self, factor: float) -> Prediction:
         """The same means, with deviations multiplied: a bolder guess."""
-        return Prediction(
-            means=self.means, deviations=factor * self.deviations, warp=self.warp
-        )
+        return Prediction(means=self.means, deviations=factor * self.deviations, warp=self.warp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """What another study would guess of a metric, and how far that is to be trusted, 0 to 1."""
+
+    mean: PriorMean
+    metric: str
+    trust: float
+
+    def of(self, batch: Batch) -> Floats:
+        """The guess as one coordinate, (n,): of size 1, and the smaller the less it is trusted."""
+        _, centre, width = self.mean.learnt[self.metric]
+        return self.trust * (self.mean(batch)[self.metric] - centre) / (4 * width or 1.0)
 
 
 class Inputs:
-    """What a number may be predicted from: its parameters, and models of them alone."""
+    """What a number may be predicted from: its parameters, models of them alone, and guesses."""
 
-    def __init__(self, problem: Problem, names: frozenset[str], probe: Batch) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        names: frozenset[str],
+        probe: Batch,
+        guesses: Sequence[Guess] = (),
+    ) -> None:
         self._problem = problem
         self.names = names
+        self._guesses = tuple(guesses)
         self._features = _features(problem, names, probe)
         widths = [block.stop - block.start for block in blocks(problem.space, names)]
-        self.owners = owners_of([*widths, *([1] * len(self._features))])
+        self.owners = owners_of([*widths, *([1] * (len(self._features) + len(guesses)))])
 
     def points(self, batch: Batch) -> Floats:
         """The designs as coordinates, (n, c)."""
         points = encoded(self._problem.space, batch, self.names)
-        if not self._features:
-            return points
-        known = self._problem.known(batch).columns
-        extra = [_scaled(known[name], *span) for name, span in self._features.items()]
-        return np.column_stack([points, *extra])
+        extra = [guess.of(batch) for guess in self._guesses]
+        if self._features:
+            known = self._problem.known(batch).columns
+            spans = self._features.items()
+            extra = [*(_scaled(known[name], *span) for name, span in spans), *extra]
+        return np.column_stack([points, *extra]) if extra else points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +112,11 @@ class Predictor:
         found = [_fit(points, losses, owners, kind, spread) for kind in kinds]
         return max(found, key=lambda one: one.score)
 
+    def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
+        """The same kind of warp and the same hyperparameters for other values."""
+        hyper = self.process.hyper
+        return _fit(points, losses, self.process.owners, self.warp.kind, spread, hyper=hyper)
+
     def told(self, points: Floats, losses: Floats) -> Predictor:
         """The same process with more values, its hyperparameters as they are."""
         process = self.process
@@ -105,9 +129,7 @@ class Predictor:
         """What is believed of the measured value, its own noise included, (k,)."""
         means, deviations = self.process.moments(points)
         noise = self.process.amplitude * np.exp(self.process.hyper.noise)
-        return Prediction(
-            means=means, deviations=np.sqrt(deviations**2 + noise), warp=self.warp
-        )
+        return Prediction(means=means, deviations=np.sqrt(deviations**2 + noise), warp=self.warp)
 
     def _values(self) -> Floats:
         process = self.process
@@ -126,13 +148,23 @@ def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
 
 
 def _fit(
-    points: Floats, losses: Floats, owners: Ints, kind: Kind, spread: Floats | None
+    points: Floats,
+    losses: Floats,
+    owners: Ints,
+    kind: Kind,
+    spread: Floats | None,
+    *,
+    hyper: Hyper | None = None,
 ) -> Predictor:
+    """The process of these losses under a warp; its hyperparameters are fitted if not given."""
     warp = Warp.of(losses, kind)
     values = warp.learnt(losses)
     slope = warp.slope(losses)
     variances = None if spread is None else (spread * slope) ** 2
-    process = GaussianProcess.fitted(points, values, owners, variances=variances)
+    if hyper is None:
+        process = GaussianProcess.fitted(points, values, owners, variances=variances)
+    else:
+        process = GaussianProcess.at(points, values, owners, hyper, variances=variances)
     means, deviations = process.left_out(values)
     misses = (values - means) / deviations
     score = float((-0.5 * misses**2 - np.log(deviations) + np.log(slope)).sum())

@@ -24,9 +24,9 @@ LISTED = 65_536
 
 _BROOD = 256
 _GENERATIONS = 16
-_MODELS = 12
+_MODELS = 32
 """Measured parts whose staircases are searched to tell what others may look like."""
-_SHELF = 384
+_SHELF = 1_024
 """Free parts that every other measured part is tried with."""
 _PROBES = 32
 _CHUNK = 200_000
@@ -73,8 +73,11 @@ class Staircases:
         tags = self._tags(batch)
         stairs: list[Staircase] = []
         places: dict[bytes, int] = {}
-        fresh = [row for tag, row in dict(zip(tags[::-1], range(len(batch))[::-1], strict=True)).items()
-                 if tag not in self._guessed]
+        fresh = [
+            row
+            for tag, row in dict(zip(tags[::-1], range(len(batch))[::-1], strict=True)).items()
+            if tag not in self._guessed
+        ]
         self._guess(batch.take(np.array(fresh, dtype=np.int64)), [tags[row] for row in fresh])
         groups = np.empty(len(batch), dtype=np.int64)
         for row, tag in enumerate(tags):

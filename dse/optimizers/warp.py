@@ -35,7 +35,7 @@ class Warp:
         sign = -1 if kind != "plain" and losses.max() < 0 else 1
         raw = _mapped(losses, kind, sign)
         width = float(raw.std())
-        return Warp(kind=kind, sign=sign, centre=float(raw.mean()), width=width if width else 1.0)
+        return Warp(kind=kind, sign=sign, centre=float(raw.mean()), width=width or 1.0)
 
     def learnt(self, losses: Floats) -> Floats:
         """The losses as numbers around 0."""
@@ -51,7 +51,7 @@ class Warp:
         return self.sign * grown
 
     def slope(self, losses: Floats) -> Floats:
-        """d learnt / d loss, to turn a spread of losses into one of what is learnt."""
+        """The derivative of :meth:`learnt`: what a spread of losses is multiplied with."""
         own = np.abs(losses)
         if self.kind == "plain":
             return np.full(len(losses), 1.0 / self.width)
