@@ -22,40 +22,34 @@ _NOISE_CENTRE, _NOISE_SPREAD = np.log(1e-3), 2.5
 _MAIN = (-4.0 * np.log(10.0), 2.0 * np.log(10.0))
 """Bounds of the logarithm of the main effects' share of the amplitude."""
 _MAIN_CENTRE, _MAIN_SPREAD = 1.0, 1.5
-_ALONE = (np.log(0.1), np.log(20.0))
-_ALONE_CENTRE, _ALONE_SPREAD = np.log(0.5), 0.4
+_ALONE_LENGTH = 0.5
+"""Of the main effects, in shares of a range; fitting it brought little and cost much."""
 _STEPS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyper:
-    """What is fitted, as logarithms.
-
-    The length of each block in the joint kernel, that of all blocks in the main effects, the
-    weight of these, and the noise.
-    """
+    """What is fitted, as logarithms: each block's length, the main effects' weight, the noise."""
 
     lengths: Floats  # (b,)
-    alone: float
     main: float
     noise: float
 
     @property
     def vector(self) -> Floats:
-        """All of it as one vector, (b + 3,)."""
-        return np.concatenate([self.lengths, [self.alone, self.main, self.noise]])
+        """All of it as one vector, (b + 2,)."""
+        return np.concatenate([self.lengths, [self.main, self.noise]])
 
     @staticmethod
     def of(vector: Floats) -> Hyper:
         """The inverse of :attr:`vector`."""
-        alone, main, noise = vector[-3:].tolist()
-        return Hyper(lengths=vector[:-3], alone=alone, main=main, noise=noise)
+        return Hyper(lengths=vector[:-2], main=float(vector[-2]), noise=float(vector[-1]))
 
     @staticmethod
     def start(blocks: int) -> Hyper:
         """The centre of the prior, from which every fit begins."""
         centre = np.full(blocks, _centre(blocks))
-        return Hyper(lengths=centre, alone=_ALONE_CENTRE, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
+        return Hyper(lengths=centre, main=_MAIN_CENTRE, noise=_NOISE_CENTRE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +96,17 @@ class GaussianProcess:
         gaps = _gaps(points, owners, count)
         begin = start or Hyper.start(count)
 
+        alone = _alone(gaps)
+
         def loss(theta: Floats) -> tuple[float, Floats]:
-            return _loss(theta, gaps, values, variances)
+            return _loss(theta, gaps, alone, values, variances)
 
         found = minimize(
             loss,
             begin.vector,
             jac=True,
             method="L-BFGS-B",
-            bounds=[_LENGTH] * count + [_ALONE, _MAIN, _NOISE],
+            bounds=[_LENGTH] * count + [_MAIN, _NOISE],
             options={"maxiter": _STEPS},
         )
         hyper = Hyper.of(found.x)
@@ -127,7 +123,7 @@ class GaussianProcess:
     ) -> GaussianProcess:
         """The posterior for given hyperparameters."""
         gaps = _gaps(points, owners, len(hyper.lengths))
-        fit = _profiled(hyper.vector, gaps, values, variances)
+        fit = _profiled(hyper.vector, gaps, _alone(gaps), values, variances)
         return GaussianProcess(
             points=points,
             owners=owners,
@@ -165,7 +161,7 @@ class GaussianProcess:
             # few distinct values: each pair of them is computed once
             seen, place = np.unique(points[:, own], axis=0, return_inverse=True)
             told, where = np.unique(self.points[:, own], axis=0, return_inverse=True)
-            table = _matern(_squares(seen, told) * np.exp(-2 * self.hyper.alone))
+            table = _matern(_squares(seen, told) / _ALONE_LENGTH**2)
             alone += table[np.ix_(place.reshape(-1), where.reshape(-1))]
         return joint + np.exp(self.hyper.main) * alone / max(len(self.hyper.lengths), 1)
 
@@ -177,14 +173,14 @@ class _Fit:
     mean: float
     amplitude: float
     square: Floats
-    alone: Floats
     residual: Floats
 
 
-def _profiled(theta: Floats, gaps: Array, values: Floats, variances: Floats | None) -> _Fit:
+def _profiled(
+    theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
+) -> _Fit:
     """The best mean and amplitude for these hyperparameters."""
-    square = np.tensordot(np.exp(-2 * theta[:-3]), gaps, axes=1)
-    alone = _matern(gaps * np.exp(-2 * theta[-3])).mean(axis=0) if len(gaps) else 0.0 * square
+    square = np.tensordot(np.exp(-2 * theta[:-2]), gaps, axes=1)
     correlation = _matern(square) + np.exp(theta[-2]) * alone
     noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)
     correlation[np.diag_indices(len(values))] += noise
@@ -196,25 +192,22 @@ def _profiled(theta: Floats, gaps: Array, values: Floats, variances: Floats | No
     weights = solved - mean * ones
     # one pseudo-observation of size 1 keeps the amplitude of few or of equal values from zero
     amplitude = float((residual @ weights + 1.0) / (len(values) + 1.0))
-    return _Fit(root, weights, mean, amplitude, square, alone, residual)
+    return _Fit(root, weights, mean, amplitude, square, residual)
 
 
 def _loss(
-    theta: Floats, gaps: Array, values: Floats, variances: Floats | None
+    theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> tuple[float, Floats]:
     """The negative logarithm of the posterior density of the hyperparameters, and its slope."""
     size = len(values)
-    fit = _profiled(theta, gaps, values, variances)
+    fit = _profiled(theta, gaps, alone, values, variances)
     likelihood = -0.5 * (size + 1) * np.log(fit.amplitude) - np.log(np.diag(fit.root)).sum()
     inverse = cho_solve((fit.root, True), np.eye(size), check_finite=False)
     inner = np.outer(fit.weights, fit.weights) / fit.amplitude - inverse
     pull = gaps.reshape(len(gaps), -1) @ (inner * _matern_slope(fit.square)).ravel()
-    weight = np.exp(theta[-2])
-    near = gaps * np.exp(-2 * theta[-3])
-    alone = weight * (inner * (near * _matern_slope(near)).mean(axis=0)).sum() if len(gaps) else 0.0
-    main = weight * (inner * fit.alone).sum()
+    main = np.exp(theta[-2]) * (inner * alone).sum()
     noise = np.exp(theta[-1]) * np.trace(inner)
-    slope = np.append(pull * np.exp(-2 * theta[:-3]), [alone, main, noise])
+    slope = np.append(pull * np.exp(-2 * theta[:-2]), [main, noise])
     prior, prior_slope = _prior(theta)
     return -(likelihood + prior), -(0.5 * slope + prior_slope)
 
@@ -229,12 +222,12 @@ def _prior(theta: Floats) -> tuple[float, Floats]:
         Hvarfner, Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High
         Dimensions, ICML 2024, section 5 (the centre).
     """
-    away = theta - Hyper.start(len(theta) - 3).vector
-    lengths = away[:-3]
+    away = theta - Hyper.start(len(theta) - 2).vector
+    lengths = away[:-2]
     own, shared = _OWN_SPREAD**2, _SHARED_SPREAD**2
     pooled = shared * lengths.sum() / (own + len(lengths) * shared)
-    spread = np.array([_ALONE_SPREAD, _MAIN_SPREAD, _NOISE_SPREAD])
-    slope = np.append((lengths - pooled) / own, away[-3:] / spread**2)
+    spread = np.array([_MAIN_SPREAD, _NOISE_SPREAD])
+    slope = np.append((lengths - pooled) / own, away[-2:] / spread**2)
     return float(-0.5 * away @ slope), -slope
 
 
@@ -248,6 +241,13 @@ def _gaps(points: Floats, owners: Ints, count: int) -> Array:
     for place, owner in enumerate(owners.tolist()):
         gaps[owner] += (points[:, place, None] - points[None, :, place]) ** 2
     return gaps
+
+
+def _alone(gaps: Array) -> Array:
+    """The mean over blocks of the correlation by that block alone, (n, n)."""
+    if not len(gaps):
+        return np.zeros(gaps.shape[1:])
+    return np.asarray(np.mean([_matern(own / _ALONE_LENGTH**2) for own in gaps], axis=0))
 
 
 def _squares(points: Floats, others: Floats) -> Floats:
