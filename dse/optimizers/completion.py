@@ -20,7 +20,7 @@ from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Mask
-from dse.optimizers.merging import keys
+from dse.optimizers.merging import firsts, keys
 from dse.optimizers.roles import Roles
 from dse.optimizers.staircases import Staircases
 
@@ -100,7 +100,8 @@ def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
     if not done:
         return []
     if Roles(problem=problem).part == _reads(problem):
-        return _from_staircases(problem, done)
+        stairs = Staircases(problem, Roles(problem=problem))
+        return _thinned(*completed_front(problem, done, stairs))
     search = _Search(problem, done)
     for _ in range(_ROUNDS):
         if not search.step():
@@ -108,31 +109,38 @@ def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
     return search.designs()
 
 
-def _from_staircases(problem: Problem, done: Sequence[Trial]) -> list[Design]:
-    """The steps of the staircases of all measured parts that no other step beats."""
+def completed_front(
+    problem: Problem, trials: Sequence[Trial], stairs: Staircases
+) -> tuple[Batch, Floats]:
+    """The designs that share what was measured and that no other of them beats; their losses.
+
+    Args:
+        problem: one whose objectives and limits are each measured or modelled, and not both.
+        trials: those that are not done teach nothing.
+        stairs: keeps what it looked up, so that asking again after a measurement is cheap.
+    """
     roles = Roles(problem=problem)
-    stairs = Staircases(problem, roles)
+    done = [trial for trial in trials if trial.state is State.DONE]
     batch, columns = problem.space.batch([t.design for t in done]), problem.columns(done)
     learnt = problem.losses(columns, len(done))[:, list(roles.learnt)]
     kept = np.isfinite(learnt).all(axis=1)
     for limit in roles.learnt_limits:
         kept &= limit.slacks(columns, len(done)) >= 0
-    found: list[tuple[Batch, Floats]] = []
-    for row in np.flatnonzero(kept).tolist():
-        own = stairs.whole(batch.take(np.array([row])))
-        if len(own.losses):
-            told = np.repeat(learnt[row : row + 1], len(own.losses), axis=0)
-            found.append((own.designs, np.hstack([told, own.losses])))
-    if not found:
-        return []
-    losses = np.vstack([rows for _, rows in found])
+    rows = np.flatnonzero(kept)
+    rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
+    found = [stairs.whole(batch.take(np.array([row]))) for row in rows]
+    losses = np.zeros((sum(len(own.losses) for own in found), len(problem.objectives)))
+    if not len(losses):
+        return batch.take(np.arange(0)), losses
+    losses[:, list(roles.learnt)] = learnt[np.repeat(rows, [len(own.losses) for own in found])]
+    losses[:, list(roles.known)] = np.vstack([own.losses for own in found])
     best = np.flatnonzero(nondominated(losses))
-    return _thinned(joined([designs for designs, _ in found]).take(best), losses[best])
+    return joined([own.designs for own in found]).take(best), losses[best]
 
 
 def _thinned(batch: Batch, losses: Floats) -> list[Design]:
     """The designs in the order of their losses; of very many, evenly spaced ones."""
-    order = np.lexsort(losses.T[::-1])
+    order = np.lexsort(losses.T[::-1]) if len(losses) else np.zeros(0, dtype=int)
     if len(order) > MOST:
         order = order[np.linspace(0, len(order) - 1, MOST).round().astype(int)]
     return [batch.design(int(place)) for place in order]

@@ -25,6 +25,9 @@ _MAIN_CENTRE, _MAIN_SPREAD = 1.0, 1.5
 _ALONE_LENGTH = 0.5
 """Of the main effects, in shares of a range; fitting it brought little and cost much."""
 _STEPS = 60
+_NEGLIGIBLE = 1e-6
+_FEW = 64
+_CHUNK = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +142,20 @@ class GaussianProcess:
         points: Floats,  # (k, c)
     ) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the function, without noise, at the points, each (k,)."""
+        parts = [
+            self._some(points[start : start + _CHUNK])
+            for start in range(0, max(len(points), 1), _CHUNK)
+        ]
+        means, variances = (np.concatenate(found) for found in zip(*parts, strict=True))
+        return means, np.sqrt(variances)
+
+    def _some(self, points: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance at few points: what is in between fits into a processor's cache."""
         cross = self._correlation(points)
         mean = self.mean + cross @ self.weights
         part = solve_triangular(self.root, cross.T, lower=True, check_finite=False)
         left = 1.0 + np.exp(self.hyper.main) - np.einsum("nk,nk->k", part, part)
-        return mean, np.sqrt(self.amplitude * np.maximum(left, 1e-10))
+        return mean, self.amplitude * np.maximum(left, 1e-10)
 
     def left_out(self, values: Floats) -> tuple[Floats, Floats]:
         """Mean and deviation of each value predicted from all others, each (n,)."""
@@ -155,15 +167,10 @@ class GaussianProcess:
         """With each told point, (k, n)."""
         scale = np.exp(-self.hyper.lengths)[self.owners]
         joint = _matern(_squares(points * scale, self.points * scale))
-        alone = np.zeros_like(joint)
-        for block in range(len(self.hyper.lengths)):
-            own = np.flatnonzero(self.owners == block)
-            # few distinct values: each pair of them is computed once
-            seen, place = np.unique(points[:, own], axis=0, return_inverse=True)
-            told, where = np.unique(self.points[:, own], axis=0, return_inverse=True)
-            table = _matern(_squares(seen, told) / _ALONE_LENGTH**2)
-            alone += table[np.ix_(place.reshape(-1), where.reshape(-1))]
-        return joint + np.exp(self.hyper.main) * alone / max(len(self.hyper.lengths), 1)
+        weight = np.exp(self.hyper.main) / max(len(self.hyper.lengths), 1)
+        if weight > _NEGLIGIBLE:
+            joint += weight * _alone_with(points, self.points, self.owners)
+        return joint
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,17 +257,45 @@ def _alone(gaps: Array) -> Array:
     return np.asarray(np.mean([_matern(own / _ALONE_LENGTH**2) for own in gaps], axis=0))
 
 
+def _alone_with(points: Floats, others: Floats, owners: Ints) -> Floats:
+    """The sum over blocks of the correlation by that block alone, (k, n).
+
+    A block with few distinct values is worked out once for each, and spread by one product of
+    matrices for all such blocks together.
+    """
+    total = np.zeros((len(points), len(others)))
+    picks, tables = [], []
+    for block in range(int(owners.max(initial=-1)) + 1):
+        own = owners == block
+        seen, place = np.unique(points[:, own], axis=0, return_inverse=True)
+        table = _matern(_squares(seen, others[:, own]) / _ALONE_LENGTH**2)
+        if len(seen) > _FEW:
+            total += table[place.reshape(-1)]
+            continue
+        pick = np.zeros((len(points), len(seen)))
+        pick[np.arange(len(points)), place.reshape(-1)] = 1.0
+        picks.append(pick)
+        tables.append(table)
+    return total + np.hstack(picks) @ np.vstack(tables) if picks else total
+
+
 def _squares(points: Floats, others: Floats) -> Floats:
     """Squared distances, (k, n)."""
-    square = (others**2).sum(axis=1) + (points**2).sum(axis=1)[:, None] - 2 * points @ others.T
-    return np.maximum(square, 0.0)
+    square = points @ (-2.0 * others.T)
+    square += (others**2).sum(axis=1)
+    square += (points**2).sum(axis=1)[:, None]
+    return np.maximum(square, 0.0, out=square)
 
 
 def _matern(
     square: Floats,  # squared scaled distances
 ) -> Floats:
-    distance = _ROOT5 * np.sqrt(square)
-    return np.asarray((1.0 + distance + distance**2 / 3.0) * np.exp(-distance))
+    distance = np.sqrt(square)
+    distance *= _ROOT5
+    faded = np.exp(-distance)
+    distance *= 1.0 + distance / 3.0
+    distance += 1.0
+    return np.asarray(distance * faded)
 
 
 def _matern_slope(

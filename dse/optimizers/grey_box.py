@@ -28,8 +28,9 @@ _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 _CLIMBERS = 8
 _EACH = 24
 _FINALISTS = 40
-_DULL = 1e-6
-"""A gain below this share of the hypervolume says nothing: the deviations are widened."""
+_SMALL, _DULL = 2e-3, 1e-6
+"""Shares of the hypervolume: below the first a gain is doubted, below the second it is none."""
+_BOLD = 4.0
 
 
 class GreyBox:
@@ -164,18 +165,28 @@ class GreyBox:
         worth = self._worth(known, pool, rng)
         if self._parts.all is None:
             pool, worth = self._climbed(known, pool, worth, gone, rng)
+        wide = pool
         pool, worth = self._looked_at(known, pool, worth, rng)
         size = _volume(known)
         self.expected_gain = float(worth.max()) / size if size > 0 and known.feasible else None
-        for factor in (3.0, 10.0):
-            if worth.max() > _DULL * size:
-                break
-            worth = self._worth(known, pool, rng, factor)
+        bold = self._boldness(float(worth.max()), size)
+        if bold > 1:
+            pool, worth = wide, self._worth(known, wide, rng, bold)
         for row in np.argsort(-worth, kind="stable")[:_CLIMBERS]:
             found = self._completed(pool.take(np.array([row])), known)
             if found:
                 return found[0]
         return None
+
+    def _boldness(self, gain: float, size: float) -> float:
+        """What deviations are multiplied with where the model says that little is to be gained.
+
+        A process that is wrong somewhere is often sure of it too. So every other measurement then
+        goes where the model would have to be wrong for the gain to be large.
+        """
+        if gain <= _DULL * size:
+            return _BOLD**2
+        return _BOLD if gain <= _SMALL * size and len(self._told) % 2 else 1.0
 
     def _climbed(
         self,

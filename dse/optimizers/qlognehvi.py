@@ -15,6 +15,7 @@ from dse.optimizers.pool import drawn
 from dse.optimizers.scope import seeded
 from dse.optimizers.search import Search
 from dse.optimizers.sequence import EvenSequence, first_designs
+from dse.optimizers.studied import studied
 from dse.optimizers.targets import MANY_OBJECTIVES, Lesson, lesson
 from dse.optimizers.violations import known_admissible
 
@@ -76,7 +77,13 @@ class QLogNehvi:
                 if learnt is None:
                     return []
                 search = Search(
-                    self._problem, self._told, learnt, surrogate=surrogate, pending=pending, rng=rng
+                    self._problem,
+                    studied(self._problem, self._told),
+                    learnt,
+                    surrogate=surrogate,
+                    taken={trial.design for trial in self._told},
+                    pending=pending,
+                    rng=rng,
                 )
                 first = search.next()
                 self.expected_gain = _share(learnt, search.worth) if first else None
@@ -93,7 +100,7 @@ class QLogNehvi:
 
         told = len(self._told)
         if self._memory[0] != told:
-            learnt = lesson(self._problem, self._told)
+            learnt = lesson(self._problem, studied(self._problem, self._told))
             with seeded(int(self._problem.rng(told).integers(2**31))):
                 self._memory = told, learnt, learnt and Surrogate(learnt)
         return self._memory[1:]

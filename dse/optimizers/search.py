@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,13 +38,14 @@ class Search:
         lesson: Lesson,
         *,
         surrogate: Any,  # a gaussian.Surrogate, whose type would import torch
+        taken: Collection[Design],
         pending: Sequence[Design],
         rng: np.random.Generator,
     ) -> None:
         self._problem = problem
         self._rng = rng
         self._pending = list(pending)
-        self._taken = {*(trial.design for trial in trials), *pending}
+        self._taken = {*taken, *pending}
         self._acquisition = surrogate.acquisition(rng)
         best = [trials[place].design for place in lesson.elite]
         pool = candidates(problem, best, self._taken, rng)

@@ -6,6 +6,7 @@ beats can ever matter: the *staircase* of the measured part.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from dse.core.moves import crossed, mutated
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints, Mask
-from dse.optimizers.merging import keys, merged, paired
+from dse.optimizers.merging import firsts, keys, merged, paired
 from dse.optimizers.roles import Roles
 
 LISTED = 65_536
@@ -24,9 +25,10 @@ LISTED = 65_536
 
 _BROOD = 256
 _GENERATIONS = 16
-_MODELS = 32
-"""Measured parts whose staircases are searched to tell what others may look like."""
-_SHELF = 1_024
+_MODELS, _LOOKS = (32, 512), 10_000_000
+"""So many measured parts tell what the staircases of others may look like: at least the first,
+at most the second, and as many as so many designs looked at allow."""
+_SHELF = 1_536
 """Free parts that every other measured part is tried with."""
 _PROBES = 32
 _CHUNK = 200_000
@@ -55,6 +57,7 @@ class Staircases:
         self._guessed: dict[bytes, Staircase] = {}
         self._shelf: Batch | None = None
         self._probes: Batch | None = None
+        self._cost = 0
 
     def whole(self, one: Batch) -> Staircase:
         """The staircase of a single design's measured part, by listing or by searching."""
@@ -68,7 +71,7 @@ class Staircases:
         if not self._roles.free:
             return self._single(batch)
         if self._shelf is None:
-            self._begin(batch)
+            self._begin()
         assert self._probes is not None
         tags = self._tags(batch)
         stairs: list[Staircase] = []
@@ -107,18 +110,26 @@ class Staircases:
         ]
         return found, places
 
-    def _begin(self, batch: Batch) -> None:
+    def _begin(self) -> None:
+        """Fill the shelf from the staircases of measured parts drawn at random."""
         rng = self._problem.rng(0, 1)
         drawn = self._problem.space.sample(_PROBES, rng)
-        spread = np.unique(np.linspace(0, len(batch) - 1, _MODELS).round().astype(int))
-        found = [self.whole(batch.take(np.array([row]))).designs for row in spread]
-        found = [one for one in found if len(one)]
-        shelf = joined([*found, drawn])
-        free = sorted(self._roles.free)
-        tags = keys(shelf, free)
-        rows = np.array(sorted({tag: row for row, tag in reversed(list(enumerate(tags)))}.values()))
-        if len(rows) > _SHELF:
-            rows = rows[np.linspace(0, len(rows) - 1, _SHELF).round().astype(int)]
+        batch = self._problem.space.sample(2 * _MODELS[1], rng)
+        order = firsts(keys(batch, self._names))
+        found: list[Batch] = []
+        looked_at = 0
+        for number, row in enumerate(order.tolist()):
+            enough = number >= _MODELS[0] and looked_at >= _LOOKS
+            if enough or number >= _MODELS[1]:
+                break
+            found.append(self.whole(batch.take(np.array([row]))).designs)
+            looked_at += self._cost
+        shelf = joined([*(one for one in found if len(one)), drawn])
+        tags = keys(shelf, sorted(self._roles.free))
+        counts = Counter(tags)
+        rows = firsts(tags)
+        served = np.array([counts[tags[row]] for row in rows])
+        rows = rows[np.argsort(-served, kind="stable")[:_SHELF]]
         self._shelf = shelf.take(rows)
         spread = np.linspace(0, len(rows) - 1, min(_PROBES, len(rows))).round().astype(int)
         self._probes = self._shelf.take(np.unique(spread))
@@ -160,6 +171,7 @@ class Staircases:
         inner = space.fixed(values)
         total = inner.count()
         if total is not None and total <= LISTED:
+            self._cost = total
             if not total:
                 return self._staircase(one, np.ones(1, dtype=bool))
             parts = [
@@ -167,6 +179,7 @@ class Staircases:
                 for batch in inner.enumerate()
             ]
             return _best(parts)
+        self._cost = (_GENERATIONS + 1) * _BROOD
         return self._searched(one)
 
     def _searched(self, one: Batch) -> Staircase:

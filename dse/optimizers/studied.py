@@ -1,0 +1,38 @@
+"""The trials that a surrogate learns from, where all would cost more than they bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import moocore
+import numpy as np
+
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+
+MOST = 300
+"""From so many trials on a Gaussian process is a local one: its price grows with the cube."""
+
+_FIRST = 32
+_BEST = 200
+
+
+def studied(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
+    """All trials; of more than :data:`MOST` the first, the best fronts, and some of the rest.
+
+    The first ones hold the reference point. The best fronts are a region of trust: the process is
+    asked where the next design would join them, and need not know what is far behind. Trials
+    outside their limits, or without metrics, count as the rest, which is evenly thinned.
+    """
+    if len(trials) <= MOST:
+        return list(trials)
+    losses = problem.trial_losses(trials)
+    rows = np.flatnonzero(problem.feasible(trials))
+    ranks = np.full(len(trials), len(trials))
+    if len(rows):
+        ranks[rows] = moocore.pareto_rank(losses[rows])
+    ranks[:_FIRST] = -1
+    order = np.argsort(ranks, kind="stable")
+    rest = np.sort(order[_FIRST + _BEST :])
+    some = rest[np.linspace(0, len(rest) - 1, MOST - _FIRST - _BEST).round().astype(int)]
+    return [trials[row] for row in np.sort(np.concatenate([order[: _FIRST + _BEST], some]))]
