@@ -27,7 +27,8 @@ _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Widths of the steps from the best candidates, in shares of a real parameter's range."""
 _CLIMBERS = 8
 _EACH = 24
-_FINALISTS = 40
+_FINALISTS, _LOOKS = (8, 40), 500_000
+"""So many candidates are valued by their whole staircases, as many designs as that costs."""
 _SMALL, _DULL = 2e-3, 1e-6
 """Shares of the hypervolume: below the first a gain is doubted, below the second it is none."""
 _BOLD = 4.0
@@ -211,7 +212,8 @@ class GreyBox:
         """The few that are guessed to be best, valued by their own whole staircases."""
         if not (self._roles.free and self._roles.known and known.feasible):
             return pool, worth
-        top = np.argsort(-worth, kind="stable")[:_FINALISTS]
+        count = np.clip(_LOOKS // max(self._stairs.looks, 1), _FINALISTS[0], _FINALISTS[1])
+        top = np.argsort(-worth, kind="stable")[: int(count)]
         few = pool.take(top)
         whole = [self._stairs.whole(few.take(np.array([row]))).losses for row in range(len(few))]
         groups = np.array([row if len(own) else -1 for row, own in enumerate(whole)])

@@ -25,7 +25,7 @@ LISTED = 65_536
 
 _BROOD = 256
 _GENERATIONS = 16
-_MODELS, _LOOKS = (32, 512), 10_000_000
+_MODELS, _LOOKS = (32, 512), 4_000_000
 """So many measured parts tell what the staircases of others may look like: at least the first,
 at most the second, and as many as so many designs looked at allow."""
 _SHELF = 1_536
@@ -53,14 +53,19 @@ class Staircases:
         self._problem = problem
         self._roles = roles
         self._names = sorted(roles.part)
-        self._whole: dict[bytes, Staircase] = {}
+        self._whole: dict[bytes, tuple[Staircase, int]] = {}
         self._guessed: dict[bytes, Staircase] = {}
         self._shelf: Batch | None = None
         self._probes: Batch | None = None
-        self._cost = 0
+        self.looks = 0
+        """Designs that a part's staircase takes to be found, in the mean of those on the shelf."""
 
     def whole(self, one: Batch) -> Staircase:
         """The staircase of a single design's measured part, by listing or by searching."""
+        return self._known(one)[0]
+
+    def _known(self, one: Batch) -> tuple[Staircase, int]:
+        """The same, and how many designs were looked at for it, now or earlier."""
         key = keys(one, self._names)[0]
         if key not in self._whole:
             self._whole[key] = self._found(one)
@@ -122,8 +127,10 @@ class Staircases:
             enough = number >= _MODELS[0] and looked_at >= _LOOKS
             if enough or number >= _MODELS[1]:
                 break
-            found.append(self.whole(batch.take(np.array([row]))).designs)
-            looked_at += self._cost
+            own, looks = self._known(batch.take(np.array([row])))
+            found.append(own.designs)
+            looked_at += looks
+        self.looks = looked_at // max(len(found), 1)
         shelf = joined([*(one for one in found if len(one)), drawn])
         tags = keys(shelf, sorted(self._roles.free))
         counts = Counter(tags)
@@ -162,25 +169,22 @@ class Staircases:
                     designs=pairs.take(own), losses=losses[own]
                 )
 
-    def _found(self, one: Batch) -> Staircase:
+    def _found(self, one: Batch) -> tuple[Staircase, int]:
         space = self._problem.space
         if not self._roles.free:
-            return self._staircase(one, np.ones(1, dtype=bool))
+            return self._staircase(one, np.ones(1, dtype=bool)), 1
         here = one.row(0)
         values = {name: here[name] for name in self._names if name in here}
         inner = space.fixed(values)
         total = inner.count()
-        if total is not None and total <= LISTED:
-            self._cost = total
-            if not total:
-                return self._staircase(one, np.ones(1, dtype=bool))
-            parts = [
-                self._staircase(batch, np.ones(len(batch), dtype=bool))
-                for batch in inner.enumerate()
-            ]
-            return _best(parts)
-        self._cost = (_GENERATIONS + 1) * _BROOD
-        return self._searched(one)
+        if total is None or total > LISTED:
+            return self._searched(one), (_GENERATIONS + 1) * _BROOD
+        if not total:
+            return self._staircase(one, np.ones(1, dtype=bool)), 1
+        parts = [
+            self._staircase(batch, np.ones(len(batch), dtype=bool)) for batch in inner.enumerate()
+        ]
+        return _best(parts), total
 
     def _searched(self, one: Batch) -> Staircase:
         """By evolution of the free parts alone; the models cost nothing."""

@@ -188,7 +188,7 @@ BAD = {
     ),
     "budget in the wrong unit": (
         STUDY + "budget: {time: 3 kg}\n",
-        ["study.yaml:10", "no quantity in s"],
+        ["study.yaml:10", "is no time"],
     ),
     "negative budget": (STUDY + "budget: {measurements: 0}\n", ["study.yaml:10", "measurements"]),
     "binding to nothing": (
