@@ -22,8 +22,8 @@ _NOISE_CENTRE, _NOISE_SPREAD = np.log(1e-3), 2.5
 _MAIN = (-4.0 * np.log(10.0), 2.0 * np.log(10.0))
 """Bounds of the logarithm of the main effects' share of the amplitude."""
 _MAIN_CENTRE, _MAIN_SPREAD = 1.0, 1.5
-_ALONE_LENGTH = 0.5
-"""Of the main effects, in shares of a range; fitting it brought little and cost much."""
+ALONE = 0.5
+"""Length of the main effects, in shares of a range; fitting it brought little and cost much."""
 _STEPS = 60
 _NEGLIGIBLE = 1e-6
 _FEW = 64
@@ -71,6 +71,7 @@ class GaussianProcess:
 
     points: Floats  # (n, c)
     owners: Ints  # (c,), the block of each coordinate
+    alone: Floats  # (b,), the length of each block's main effect
     hyper: Hyper
     mean: float
     amplitude: float
@@ -83,6 +84,7 @@ class GaussianProcess:
         values: Floats,
         owners: Ints,
         *,
+        alone: Floats | None = None,
         variances: Floats | None = None,
         start: Hyper | None = None,
     ) -> GaussianProcess:
@@ -92,6 +94,7 @@ class GaussianProcess:
             points: (n, c).
             values: (n,), around 0 and of size 1.
             owners: (c,), the block of each coordinate.
+            alone: (b,), the lengths of the blocks' main effects; :data:`ALONE` without it.
             variances: (n,), of the values where they were observed; the noise comes on top.
             start: where the search begins; the prior's centre without it.
         """
@@ -99,10 +102,11 @@ class GaussianProcess:
         gaps = _gaps(points, owners, count)
         begin = start or Hyper.start(count)
 
-        alone = _alone(gaps)
+        lengths = np.full(count, ALONE) if alone is None else alone
+        main = _alone(gaps, lengths)
 
         def loss(theta: Floats) -> tuple[float, Floats]:
-            return _loss(theta, gaps, alone, values, variances)
+            return _loss(theta, gaps, main, values, variances)
 
         found = minimize(
             loss,
@@ -113,7 +117,7 @@ class GaussianProcess:
             options={"maxiter": _STEPS},
         )
         hyper = Hyper.of(found.x)
-        return GaussianProcess.at(points, values, owners, hyper, variances=variances)
+        return GaussianProcess.at(points, values, owners, hyper, alone=lengths, variances=variances)
 
     @staticmethod
     def at(
@@ -122,14 +126,17 @@ class GaussianProcess:
         owners: Ints,
         hyper: Hyper,
         *,
+        alone: Floats | None = None,
         variances: Floats | None = None,
     ) -> GaussianProcess:
         """The posterior for given hyperparameters."""
         gaps = _gaps(points, owners, len(hyper.lengths))
-        fit = _profiled(hyper.vector, gaps, _alone(gaps), values, variances)
+        lengths = np.full(len(hyper.lengths), ALONE) if alone is None else alone
+        fit = _profiled(hyper.vector, gaps, _alone(gaps, lengths), values, variances)
         return GaussianProcess(
             points=points,
             owners=owners,
+            alone=lengths,
             hyper=hyper,
             mean=fit.mean,
             amplitude=fit.amplitude,
@@ -169,7 +176,7 @@ class GaussianProcess:
         joint = _matern(_squares(points * scale, self.points * scale))
         weight = np.exp(self.hyper.main) / max(len(self.hyper.lengths), 1)
         if weight > _NEGLIGIBLE:
-            joint += weight * _alone_with(points, self.points, self.owners)
+            joint += weight * _alone_with(points, self.points, self.owners, self.alone)
         return joint
 
 
@@ -250,14 +257,16 @@ def _gaps(points: Floats, owners: Ints, count: int) -> Array:
     return gaps
 
 
-def _alone(gaps: Array) -> Array:
+def _alone(gaps: Array, lengths: Floats) -> Array:
     """The mean over blocks of the correlation by that block alone, (n, n)."""
     if not len(gaps):
         return np.zeros(gaps.shape[1:])
-    return np.asarray(np.mean([_matern(own / _ALONE_LENGTH**2) for own in gaps], axis=0))
+    return np.asarray(
+        np.mean([_matern(own / x**2) for own, x in zip(gaps, lengths, strict=True)], axis=0)
+    )
 
 
-def _alone_with(points: Floats, others: Floats, owners: Ints) -> Floats:
+def _alone_with(points: Floats, others: Floats, owners: Ints, lengths: Floats) -> Floats:
     """The sum over blocks of the correlation by that block alone, (k, n).
 
     A block with few distinct values is worked out once for each, and spread by one product of
@@ -265,10 +274,10 @@ def _alone_with(points: Floats, others: Floats, owners: Ints) -> Floats:
     """
     total = np.zeros((len(points), len(others)))
     picks, tables = [], []
-    for block in range(int(owners.max(initial=-1)) + 1):
+    for block, length in enumerate(lengths.tolist()):
         own = owners == block
         seen, place = np.unique(points[:, own], axis=0, return_inverse=True)
-        table = _matern(_squares(seen, others[:, own]) / _ALONE_LENGTH**2)
+        table = _matern(_squares(seen, others[:, own]) / length**2)
         if len(seen) > _FEW:
             total += table[place.reshape(-1)]
             continue

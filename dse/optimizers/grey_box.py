@@ -27,7 +27,7 @@ _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Widths of the steps from the best candidates, in shares of a real parameter's range."""
 _CLIMBERS = 8
 _EACH = 24
-_FINALISTS, _LOOKS = (8, 40), 500_000
+_FINALISTS, _LOOKS = (5, 40), 500_000
 """So many candidates are valued by their whole staircases, as many designs as that costs."""
 _SMALL, _DULL = 2e-3, 1e-6
 """Shares of the hypervolume: below the first a gain is doubted, below the second it is none."""

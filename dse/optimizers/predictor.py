@@ -9,12 +9,14 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.encoding import blocks, encoded
+from dse.core.parameter import Real
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
-from dse.optimizers.gaussian_process import GaussianProcess, Hyper, owners_of
+from dse.optimizers.gaussian_process import ALONE, GaussianProcess, Hyper, owners_of
 from dse.optimizers.prior import PriorMean
 from dse.optimizers.warp import Kind, Warp
 
+_SMOOTH = 2.0
 _FEATURES = 6
 """At most so many modelled metrics help to predict."""
 
@@ -76,8 +78,12 @@ class Inputs:
         self.names = names
         self._guesses = tuple(guesses)
         self._features = _features(problem, names, probe)
-        widths = [block.stop - block.start for block in blocks(problem.space, names)]
-        self.owners = owners_of([*widths, *([1] * (len(self._features) + len(guesses)))])
+        layout = blocks(problem.space, names)
+        more = len(self._features) + len(guesses)
+        self.owners = owners_of([*(block.stop - block.start for block in layout), *([1] * more)])
+        smooth = [isinstance(block.parameter, Real) for block in layout] + [True] * more
+        self.alone = np.where(smooth, _SMOOTH, ALONE)
+        """Lengths of main effects: what is continuous is smoother than steps may be."""
 
     def points(self, batch: Batch) -> Floats:
         """The designs as coordinates, (n, c)."""
@@ -106,23 +112,26 @@ class Predictor:
         owners: Ints,
         kinds: Sequence[Kind],
         *,
+        alone: Floats | None = None,  # (b,), lengths of main effects
         spread: Floats | None = None,  # (n,), standard errors of the losses
     ) -> Predictor:
         """The best of the kinds of warp, by leave-one-out density."""
-        found = [_fit(points, losses, owners, kind, spread) for kind in kinds]
+        found = [_fit(points, losses, owners, kind, spread, alone=alone) for kind in kinds]
         return max(found, key=lambda one: one.score)
 
     def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
         """The same kind of warp and the same hyperparameters for other values."""
-        hyper = self.process.hyper
-        return _fit(points, losses, self.process.owners, self.warp.kind, spread, hyper=hyper)
+        old = self.process
+        return _fit(
+            points, losses, old.owners, self.warp.kind, spread, alone=old.alone, hyper=old.hyper
+        )
 
     def told(self, points: Floats, losses: Floats) -> Predictor:
         """The same process with more values, its hyperparameters as they are."""
         process = self.process
         every = np.vstack([process.points, points])
         values = np.append(self._values(), self.warp.learnt(losses))
-        more = GaussianProcess.at(every, values, process.owners, process.hyper)
+        more = GaussianProcess.at(every, values, process.owners, process.hyper, alone=process.alone)
         return Predictor(process=more, warp=self.warp, score=self.score)
 
     def at(self, points: Floats) -> Prediction:
@@ -154,6 +163,7 @@ def _fit(
     kind: Kind,
     spread: Floats | None,
     *,
+    alone: Floats | None = None,
     hyper: Hyper | None = None,
 ) -> Predictor:
     """The process of these losses under a warp; its hyperparameters are fitted if not given."""
@@ -162,9 +172,11 @@ def _fit(
     slope = warp.slope(losses)
     variances = None if spread is None else (spread * slope) ** 2
     if hyper is None:
-        process = GaussianProcess.fitted(points, values, owners, variances=variances)
+        process = GaussianProcess.fitted(points, values, owners, alone=alone, variances=variances)
     else:
-        process = GaussianProcess.at(points, values, owners, hyper, variances=variances)
+        process = GaussianProcess.at(
+            points, values, owners, hyper, alone=alone, variances=variances
+        )
     means, deviations = process.left_out(values)
     misses = (values - means) / deviations
     score = float((-0.5 * misses**2 - np.log(deviations) + np.log(slope)).sum())

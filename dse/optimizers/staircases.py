@@ -24,8 +24,10 @@ LISTED = 65_536
 """Up to so many designs that share a measured part are all looked at."""
 
 _BROOD = 256
-_GENERATIONS = 16
-_MODELS, _LOOKS = (32, 512), 4_000_000
+_GENERATIONS = 12
+_SEARCH = 100_000
+"""So many designs could be listed in the time of a search, whose moves cost more than models."""
+_MODELS, _LOOKS = (24, 512), 4_000_000
 """So many measured parts tell what the staircases of others may look like: at least the first,
 at most the second, and as many as so many designs looked at allow."""
 _SHELF = 1_536
@@ -178,7 +180,7 @@ class Staircases:
         inner = space.fixed(values)
         total = inner.count()
         if total is None or total > LISTED:
-            return self._searched(one), (_GENERATIONS + 1) * _BROOD
+            return self._searched(one), _SEARCH
         if not total:
             return self._staircase(one, np.ones(1, dtype=bool)), 1
         parts = [

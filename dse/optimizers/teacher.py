@@ -107,7 +107,9 @@ class Teacher:
         last = self._last.get(name)
         if not refit and last is not None and last.warp.kind in kinds:
             return last.taught(points, losses, spread=spread)
-        found = Predictor.fitted(points, losses, inputs.owners, kinds, spread=spread)
+        found = Predictor.fitted(
+            points, losses, inputs.owners, kinds, alone=inputs.alone, spread=spread
+        )
         if refit:  # what is fitted in between is not kept: a resumed study would not have it
             self._last[name] = found
         return found
