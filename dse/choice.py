@@ -62,7 +62,7 @@ def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | No
     told = "" if cost_s is None else f" (the first took {cost_s:.2g} s)"
     learnt = sum(bool(o.expression.names & problem.measured) for o in problem.objectives)
     if problem.asked - problem.measured:
-        why = f"measurements are dear{told} and models tell the rest: a surrogate learns no more"
+        why = f"measurements are dear{told}: only what has to be measured is learnt"
         return Choice("grey-box", why)
     if learnt <= EXACT_OBJECTIVES:
         return Choice("grey-box", f"measurements are dear{told}: each is chosen by a surrogate")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dse.choice import optimizer_for
+from dse.core.metric import Metrics
+from dse.core.parameter import Real
+from dse.core.problem import Problem
+from dse.core.space import Space
+from dse.testing.known import problem_of
+from dse.testing.problems import tiny_codesign, zdt1
+
+SPACE = Space(parameters=(Real(name="x", low=0.0, high=1.0),))
+
+
+def asking(objectives: int, kind: str = "measured") -> Problem:
+    names = [f"f{place}" for place in range(objectives)]
+
+    def truth(batch) -> Metrics:
+        return Metrics(columns={name: np.asarray(batch["x"]) for name in names})
+
+    return problem_of(SPACE, dict.fromkeys(names, kind), dict.fromkeys(names, "minimize"), truth)
+
+
+@pytest.mark.parametrize(
+    ("problem", "measurements", "cost_s", "use"),
+    [
+        (tiny_codesign().problem, 50, 60.0, "grey-box"),
+        (zdt1().problem, 200, 60.0, "grey-box"),
+        (zdt1().problem, 200, 1e-4, "grey-box"),  # who bounds measurements wants much from each
+        (zdt1().problem, None, 1e-4, "nsga2"),
+        (zdt1().problem, 5_000, 60.0, "nsga2"),
+        (asking(5), 100, 60.0, "qlognehvi"),
+        (asking(5), 5_000, 60.0, "age-moea2"),
+        (asking(2, "modelled"), None, None, "nsga2"),
+        (asking(5, "modelled"), None, None, "age-moea2"),
+        (tiny_codesign("modelled").problem, None, None, "exhaustive"),
+    ],
+)
+def test_auto_chooses_by_what_is_known(problem, measurements, cost_s, use) -> None:
+    choice = optimizer_for(problem, measurements, cost_s)
+    assert choice.use == use
+    assert choice.reason
