@@ -117,7 +117,7 @@ def test_a_killed_study_ends_where_an_undisturbed_one_does(tmp_path, optimizer):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("optimizer", ["random", "sobol", "nsga2", "qlognehvi", "ax"])
+@pytest.mark.parametrize("optimizer", ["random", "sobol", "nsga2", "grey-box", "qlognehvi", "ax"])
 def test_twenty_kills_at_random_instants_change_nothing(tmp_path, optimizer):
     torn, whole, struck = killed_and_undisturbed(tmp_path, optimizer, 24, kills=20)
     assert struck == 20
