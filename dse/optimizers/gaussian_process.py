@@ -86,9 +86,8 @@ class GaussianProcess:
         *,
         alone: Floats | None = None,
         variances: Floats | None = None,
-        start: Hyper | None = None,
     ) -> GaussianProcess:
-        """The process of largest posterior density, found by L-BFGS from ``start``.
+        """The process of largest posterior density, found by L-BFGS from the prior's centre.
 
         Args:
             points: (n, c).
@@ -96,12 +95,9 @@ class GaussianProcess:
             owners: (c,), the block of each coordinate.
             alone: (b,), the lengths of the blocks' main effects; :data:`ALONE` without it.
             variances: (n,), of the values where they were observed; the noise comes on top.
-            start: where the search begins; the prior's centre without it.
         """
         count = int(owners.max(initial=-1)) + 1
         gaps = _gaps(points, owners, count)
-        begin = start or Hyper.start(count)
-
         lengths = np.full(count, ALONE) if alone is None else alone
         main = _alone(gaps, lengths)
 
@@ -110,7 +106,7 @@ class GaussianProcess:
 
         found = minimize(
             loss,
-            begin.vector,
+            Hyper.start(count).vector,
             jac=True,
             method="L-BFGS-B",
             bounds=[_LENGTH] * count + [_MAIN, _NOISE],
@@ -187,7 +183,6 @@ class _Fit:
     mean: float
     amplitude: float
     square: Floats
-    residual: Floats
 
 
 def _profiled(
@@ -206,7 +201,7 @@ def _profiled(
     weights = solved - mean * ones
     # one pseudo-observation of size 1 keeps the amplitude of few or of equal values from zero
     amplitude = float((residual @ weights + 1.0) / (len(values) + 1.0))
-    return _Fit(root, weights, mean, amplitude, square, residual)
+    return _Fit(root, weights, mean, amplitude, square)
 
 
 def _loss(

@@ -18,7 +18,6 @@ LISTED = 50_000
 
 _DRAWN = 1_024
 _BRED = 512
-_PARENTS = 48
 
 
 class Parts:

@@ -90,7 +90,7 @@ class Teacher:
         inputs = Inputs(self._problem, names, self._probe, guesses)
         points = inputs.points(there)
         own = None if spread is None else spread[rows]
-        name = expression.text
+        name = repr(expression.node)  # both halves of a chained limit have one text
         return inputs, self._fitted(name, inputs, points, losses[rows], kinds, own, refit=refit)
 
     def _fitted(
