@@ -38,19 +38,25 @@ class Beliefs:
         """What is believed of each learnt objective at the designs."""
         return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
 
-    def reaching(self, batch: Batch) -> Beliefs:
+    def reaching(self, batch: Batch, hope: float) -> Beliefs:
         """The same with the reference point beyond the front that is believed in.
 
         The present front may be a corner of the true one. Where everything is learnt, the front of
-        the predicted means of these designs tells how far the true one reaches.
+        the predicted means of these designs tells how far the true one reaches; that of values
+        ``hope`` standard deviations better, how far it may.
         """
         archive = self.archive
         if archive.known.shape[1] or not self.feasible:
             return self
-        means = np.column_stack([one.at(0.0) for one in self.predictions(batch)])
-        means = means[self.chances(batch) > _LIKELY]
-        means = np.vstack([means[nondominated(means)], archive.learnt])
-        reference = beyond(means[nondominated(means)], means)
+        likely = self.chances(batch) > _LIKELY
+        predictions = self.predictions(batch)
+        means = np.column_stack([one.at(0.0) for one in predictions])[likely]
+        every = np.vstack([means[nondominated(means)], archive.learnt])
+        reference = beyond(every[nondominated(every)], every)
+        if hope and len(means):
+            hoped = np.column_stack([one.at(-hope) for one in predictions])[likely]
+            far = means[nondominated(hoped)]
+            reference = np.maximum(reference, beyond(far, np.vstack([far, archive.learnt])))
         return replace(self, archive=replace(archive, learnt_reference=reference))
 
     def chances(self, batch: Batch) -> Floats:

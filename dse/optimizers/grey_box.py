@@ -32,6 +32,9 @@ _FINALISTS, _LOOKS = (5, 40), 500_000
 _SMALL, _DULL = 2e-3, 1e-6
 """Shares of the hypervolume: below the first a gain is doubted, below the second it is none."""
 _BOLD = 4.0
+_TWO = 2
+_HOPE = 2.0
+"""Standard deviations by which the front may reach farther than it is believed to."""
 
 
 class GreyBox:
@@ -162,7 +165,7 @@ class GreyBox:
         if not len(pool):
             return None
         if self._problem.fixed_reference is None:
-            known = known.reaching(pool)
+            known = known.reaching(pool, self._hope())
         worth = self._worth(known, pool, rng)
         if self._parts.all is None:
             pool, worth = self._climbed(known, pool, worth, gone, rng)
@@ -178,6 +181,14 @@ class GreyBox:
             if found:
                 return found[0]
         return None
+
+    def _hope(self) -> float:
+        """How much farther than believed the front is taken to reach: every other time, some.
+
+        The border of a front of two objectives is two points, which are found in passing; with
+        more it is wide, and what lies beyond the reference point is never looked for.
+        """
+        return _HOPE if len(self._problem.objectives) > _TWO and len(self._told) % 2 else 0.0
 
     def _boldness(self, gain: float, size: float) -> float:
         """What deviations are multiplied with where the model says that little is to be gained.
