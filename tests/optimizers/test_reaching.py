@@ -23,7 +23,7 @@ def references(hope: float) -> np.ndarray:
     problem = enumerated(SPACE, names, dict.fromkeys("fgh", "minimize"), three)
     optimizer = GreyBox(problem.problem)
     played(problem, optimizer, 8)
-    known = optimizer._beliefs()  # noqa: SLF001 - what it believes is not for the outside
+    known = optimizer._beliefs()
     assert known is not None
     return known.reaching(SPACE.sample(64, np.random.default_rng(1)), hope).archive.learnt_reference
 
