@@ -12,7 +12,8 @@ from dse_evaluators.compression.narrow import Pruned, narrowed, sparse
 from dse_evaluators.compression.quantize import Quantised, quantised
 from dse_evaluators.compression.reference import Reference
 from dse_evaluators.compression.size import SCALE_BYTES, size_bytes
-from dse_evaluators.formats.casting import Single, is_scaled, rounded, scales
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.casting import is_scaled, rounded, scales
 from dse_evaluators.formats.words import FORMATS, NumberFormat
 from dse_evaluators.workloads.network import Affine, Affines, Stage, applied, passed_on
 

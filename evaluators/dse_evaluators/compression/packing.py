@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dse_evaluators.compression.quantize import Quantised
 from dse_evaluators.compression.size import BIAS_BYTES, HEADER_BYTES, SCALE_BYTES, Layout, Shape
-from dse_evaluators.formats.casting import Single, Words
+from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.words import FORMATS
 
 # Layout, format, count of scales (0, 1, or 2 for one per filter), rank; four sides of the tensor.

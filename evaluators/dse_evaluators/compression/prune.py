@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dse.core.values import Ints
-from dse_evaluators.formats.casting import Single
+from dse_evaluators.formats.arrays import Single
 
 
 def thinned(weights: Sequence[Single], sparsity: float) -> list[Single]:

@@ -6,15 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse_evaluators.formats.casting import (
-    Single,
-    Words,
-    check_values,
-    is_scaled,
-    scales,
-    values_of,
-    words_of,
-)
+from dse_evaluators.formats.arrays import Single, Words
+from dse_evaluators.formats.casting import check_values, is_scaled, scales, values_of, words_of
 from dse_evaluators.formats.words import NumberFormat
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import ml_dtypes
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single, Words, check_finite
+from dse_evaluators.formats.grid import Grid
+from dse_evaluators.formats.integers import symmetric
+from dse_evaluators.formats.names import format_of
 from dse_evaluators.formats.words import NumberFormat
-
-Single = NDArray[np.float32]
-Words = NDArray[np.uint32]
-
-_PATTERN = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 
 
 def largest(word: NumberFormat) -> float:
     """The largest finite number of the format; an integer's range is symmetric about zero."""
-    if word.kind == "int":
-        return float(2 ** (word.bits - 1) - 1)
-    return float(ml_dtypes.finfo(_dtype(word)).max)  # type: ignore[no-untyped-call]
+    return _grid(word).top
 
 
 def is_scaled(word: NumberFormat) -> bool:
@@ -62,11 +60,7 @@ def words_of(
     word: NumberFormat,
 ) -> Words:
     """The bit pattern of each value's nearest word; zero is all zeros, of either sign."""
-    quotients = _nearest(values, scale, word)
-    if word.kind == "int":
-        return quotients.astype(np.int32).view(np.uint32) & _mask(word)
-    cast = quotients.astype(_dtype(word))
-    return cast.view(_PATTERN[cast.itemsize * 8]).astype(np.uint32) & _mask(word)
+    return _grid(word).codes(_nearest(values, scale, word))
 
 
 def values_of(
@@ -75,11 +69,7 @@ def values_of(
     word: NumberFormat,
 ) -> Single:
     """The numbers that the bit patterns stand for."""
-    if word.kind == "int":
-        sign = np.uint32(1 << (word.bits - 1))
-        return _restored(((words ^ sign).astype(np.int64) - int(sign)).astype(np.float32), scale)
-    dtype = _dtype(word)
-    return _restored(words.astype(_PATTERN[dtype.itemsize * 8]).view(dtype), scale)
+    return _restored(_grid(word).values(words), scale)
 
 
 def check_values(values: Single) -> None:
@@ -90,19 +80,16 @@ def check_values(values: Single) -> None:
     """
     if values.size == 0:
         raise EvaluationError("an empty tensor has no scale")
-    if not np.isfinite(values).all():
-        count = int((~np.isfinite(values)).sum())
-        raise EvaluationError(f"{count} of {values.size} values are infinite or not a number")
+    check_finite(values)
 
 
 def _nearest(values: Single, scale: Single, word: NumberFormat) -> Single:
     """Values over scale, at the format's nearest numbers; no zero has a sign."""
     check_values(values)
-    top = np.float32(largest(word))
-    quotients = np.clip(values / scale, -top, top)
-    if word.kind == "int":
-        return np.rint(quotients) + np.float32(0)
-    return quotients.astype(_dtype(word)).astype(np.float32) + np.float32(0)
+    quotients = (values / scale).astype(np.float32)
+    _grid(word).snap(quotients, None)
+    quotients += np.float32(0)
+    return quotients
 
 
 def _restored(quotients: NDArray[np.generic], scale: Single) -> Single:
@@ -112,11 +99,9 @@ def _restored(quotients: NDArray[np.generic], scale: Single) -> Single:
     return np.clip(wide, -top, top).astype(np.float32)
 
 
-def _dtype(word: NumberFormat) -> np.dtype[np.generic]:
-    if hasattr(ml_dtypes, word.dtype):
-        return np.dtype(getattr(ml_dtypes, word.dtype))
-    return np.dtype(word.dtype)
-
-
-def _mask(word: NumberFormat) -> np.uint32:
-    return np.uint32(2**word.bits - 1)
+@cache
+def _grid(word: NumberFormat) -> Grid:
+    """The numbers of a word."""
+    if word.kind == "int":
+        return symmetric(word.bits)
+    return format_of(f"fp:e{word.exponent}m{word.mantissa}").grid

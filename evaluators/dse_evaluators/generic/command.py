@@ -13,6 +13,7 @@ from dse.core.batch import Batch
 from dse.core.design import base, nested
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
+from dse.early import report
 from dse.errors import PluginError
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.answer import Answer, Reading, columns_of, invalid, readings, shown
@@ -36,8 +37,10 @@ class Command:
 
     The program gets the design as one JSON object on stdin. Its last line of stdout is one JSON
     object: ``{"power": 3.1}``, or ``{"power": {"value": 3.1, "spread": 0.2}}`` with the standard
-    error, or ``{"infeasible": "why"}``. Another exit status than 0 is a failure. What it started
-    and left running is killed when it ends, so that nothing disturbs the next measurement.
+    error, or ``{"infeasible": "why"}``. A line before it that is an object with a ``step``,
+    ``{"step": 3, "power": 3.4}``, is a report: a study may end the program there. Another exit
+    status than 0 is a failure. What it started and left running is killed when it ends, so that
+    nothing disturbs the next measurement.
 
     Args:
         run: the program and its arguments; no shell reads them.
@@ -101,12 +104,32 @@ class Command:
 
     def _run(self, given: bytes, warden: Warden) -> Answer:
         try:
-            ended = run(self._program, given, timeout_s=self._timeout_s, warden=warden)
+            ended = run(
+                self._program, given, timeout_s=self._timeout_s, warden=warden, on_line=_heard
+            )
         except OSError as error:
             reason = f"{self._program.run[0]!r} cannot be run: {error}"
             return Fault(kind="raised", reason=reason)
         fault = _failure(ended, self._timeout_s)
         return _answer(ended.stdout, tuple(self.provides)) if fault is None else fault
+
+
+def _heard(line: bytes) -> None:
+    """Report a line that is a report; whatever else a program prints is its own affair."""
+    if b'"step"' not in line:
+        return
+    try:
+        said = json.loads(line, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return
+    step = said.pop("step", None) if isinstance(said, dict) else None
+    if isinstance(step, int) and not isinstance(step, bool):
+        told = {name: value for name, value in said.items() if _is_number(value)}
+        report(step, told)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _failure(ended: Ended, timeout_s: float) -> Fault | None:

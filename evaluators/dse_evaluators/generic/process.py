@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dse_evaluators.generic.warden import Warden
@@ -44,8 +44,17 @@ class Ended:
     stderr: str
 
 
-def run(program: Program, given: bytes, *, timeout_s: float, warden: Warden) -> Ended:
+def run(
+    program: Program,
+    given: bytes,
+    *,
+    timeout_s: float,
+    warden: Warden,
+    on_line: Callable[[bytes], None] = lambda _: None,
+) -> Ended:
     """The end of a run with ``given`` on its stdin, of which the last output is kept.
+
+    ``on_line`` is told each line of stdout when it is whole; what it raises ends the program.
 
     The program leads a session of its own. When this function returns or raises, no process of
     that session's group is left; when this process is killed, the warden sees to it.
@@ -54,7 +63,8 @@ def run(program: Program, given: bytes, *, timeout_s: float, warden: Warden) -> 
         OSError: the program cannot be started.
     """
     process = _started(program, given)
-    tails = {name: bytearray() for name in _TAIL}
+    tails = {name: Tail(most) for name, most in _TAIL.items()}
+    tails["stdout"] = Tail(_TAIL["stdout"], on_line)
     try:
         warden.watch(process.pid)
         in_time = _followed(process, tails, time.monotonic() + timeout_s)
@@ -64,9 +74,30 @@ def run(program: Program, given: bytes, *, timeout_s: float, warden: Warden) -> 
     return Ended(
         status=process.returncode,
         timed_out=not in_time,
-        stdout=tails["stdout"].decode(errors="replace"),
-        stderr=tails["stderr"].decode(errors="replace"),
+        stdout=tails["stdout"].kept.decode(errors="replace"),
+        stderr=tails["stderr"].kept.decode(errors="replace"),
     )
+
+
+class Tail:
+    """The last bytes of a pipe; each line is told when it is whole, until that raises."""
+
+    def __init__(self, most: int, on_line: Callable[[bytes], None] = lambda _: None) -> None:
+        self.kept = bytearray()
+        self._most = most
+        self._on_line = on_line
+        self._open = b""
+
+    def take(self, chunk: bytes) -> None:
+        """Keep what came."""
+        self.kept += chunk
+        del self.kept[: max(0, len(self.kept) - self._most)]
+        *whole, begun = (self._open + chunk).split(b"\n")
+        self._open = begun[-self._most :]
+        for line in whole:
+            tell, self._on_line = self._on_line, lambda _: None
+            tell(line)
+            self._on_line = tell
 
 
 def _started(program: Program, given: bytes) -> subprocess.Popen[bytes]:
@@ -85,9 +116,7 @@ def _started(program: Program, given: bytes) -> subprocess.Popen[bytes]:
         )
 
 
-def _followed(
-    process: subprocess.Popen[bytes], tails: Mapping[str, bytearray], deadline: float
-) -> bool:
+def _followed(process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadline: float) -> bool:
     """True when the program has ended, False when the deadline has passed before."""
     with selectors.DefaultSelector() as selector:
         for name, pipe in _pipes(process):
@@ -107,12 +136,10 @@ def _followed(
     return process.returncode is not None
 
 
-def _read(pipe: int, name: str, tails: Mapping[str, bytearray]) -> bool:
+def _read(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
     """Takes what is in a pipe that is ready; False at its end."""
     chunk = os.read(pipe, _CHUNK)
-    tail = tails[name]
-    tail += chunk
-    del tail[: max(0, len(tail) - _TAIL[name])]
+    tails[name].take(chunk)
     return bool(chunk)
 
 
@@ -128,16 +155,18 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _drain(process: subprocess.Popen[bytes], tails: Mapping[str, bytearray]) -> None:
+def _drain(process: subprocess.Popen[bytes], tails: Mapping[str, Tail]) -> None:
     """Takes the last words from the pipes, which a stranger may hold open, and closes them."""
-    for name, pipe in _pipes(process):
-        with contextlib.suppress(BlockingIOError):
-            for _ in range(_TAIL[name] // _CHUNK + 1):
-                if not _read(pipe, name, tails):
-                    break
-    for end in (process.stdout, process.stderr):
-        if end is not None:
-            end.close()
+    try:
+        for name, pipe in _pipes(process):
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(_TAIL[name] // _CHUNK + 1):
+                    if not _read(pipe, name, tails):
+                        break
+    finally:
+        for end in (process.stdout, process.stderr):
+            if end is not None:
+                end.close()
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, int]]:

@@ -1,0 +1,160 @@
+"""A number format: which numbers there are, and how they are laid over a tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse_evaluators.formats.arrays import Single, Words, chunks
+from dse_evaluators.formats.encoded import Encoded
+from dse_evaluators.formats.grid import Grid
+from dse_evaluators.formats.lattice import Lattice
+from dse_evaluators.formats.layout import Axis, Layout
+from dse_evaluators.formats.rounding import dither
+from dse_evaluators.formats.scaling import Scaling
+from dse_evaluators.formats.size import Size
+
+_HUGE = 2.0**64  # no grid that is scaled has numbers that this takes beyond a float32
+Loose = NDArray[np.uint8]  # one bit in each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """What a text such as ``int4:group=32`` names; two of the same name are equal.
+
+    Scales run along ``axis``: one axis, several that count as one (``(1, 2, 3)`` for the inputs of
+    a convolution's filters), or ``None`` for the tensor as one row.
+
+    Laws: what is encoded and decoded is what is quantised, bit for bit; what was quantised without
+    chance stays when it is quantised again by a format without scale.
+    """
+
+    name: str
+    grid: Grid = field(compare=False)
+    scaling: Scaling = field(compare=False)
+    short: bool = field(default=False, compare=False)
+    seed: int | None = field(default=None, compare=False)  # of stochastic rounding
+
+    def quantize(self, values: Single, axis: Axis = -1) -> Single:
+        """The values at the numbers that the format can hold, float32 in the same shape.
+
+        Raises:
+            EvaluationError: there are none, one is none, or blocks do not fit the axis.
+        """
+        layout = self._layout(np.shape(values), axis)
+        blocks = layout.table(values)
+        _, lattice = self.scaling.fitted(blocks, self.grid)
+        out = np.empty_like(blocks)
+        for rows, columns in chunks(blocks.shape):
+            part = self._snapped(blocks, lattice, (rows, columns))
+            _restore(part, lattice, rows, out[rows, columns])
+        return layout.restored(out)
+
+    def encode(self, values: Single, axis: Axis = -1) -> Encoded:
+        """The values as codes, with the scales and the like that are stored beside them.
+
+        Raises:
+            EvaluationError: as :meth:`quantize`.
+        """
+        layout = self._layout(np.shape(values), axis)
+        blocks = layout.table(values)
+        sides, lattice = self.scaling.fitted(blocks, self.grid)
+        codes = np.empty(blocks.shape, dtype=np.uint32)
+        for rows, columns in chunks(blocks.shape):
+            part = self._snapped(blocks, lattice, (rows, columns))
+            codes[rows, columns] = lattice.codes(part, rows)
+        return Encoded(shape=layout.shape, axis=axis, codes=layout.cut(codes).ravel(), sides=sides)
+
+    def decode(self, encoded: Encoded) -> Single:
+        """The values that the codes stand for."""
+        layout = self._layout(encoded.shape, encoded.axis)
+        table = layout.filled(encoded.codes.reshape(layout.rows, layout.length))
+        lattice = self.scaling.read(encoded.sides, self.grid)
+        out = np.empty(table.shape, dtype=np.float32)
+        for rows, columns in chunks(out.shape):
+            part = lattice.values(table[rows, columns].astype(np.uint32), rows)
+            _restore(part, lattice, rows, out[rows, columns])
+        return layout.restored(out)
+
+    def bits(self, shape: tuple[int, ...], axis: Axis = -1) -> Size:
+        """The size of a tensor of this shape; what fills up a short block is not stored.
+
+        Raises:
+            EvaluationError: the shape is empty, or blocks do not fit the axis.
+        """
+        layout = self._layout(shape, axis)
+        parts = {"scale": 0, "zero_point": 0, "codebook": 0}
+        for side in self.scaling.fields(layout.blocks, self.grid):
+            parts[side.part] += side.bits * side.count
+        return Size(numbers=layout.size, payload=layout.size * self.grid.bits, **parts)
+
+    def packed(self, encoded: Encoded) -> bytes:
+        """The codes and what is beside them as bytes: all bits in a row, filled up to a byte."""
+        fields = self._fields(encoded.shape, encoded.axis)
+        bits = [_loose(encoded.sides[name], width) for name, width, _ in fields[1:]]
+        bits.insert(0, _loose(encoded.codes, self.grid.bits))
+        return np.packbits(np.concatenate(bits), bitorder="little").tobytes()
+
+    def unpacked(self, data: bytes, shape: tuple[int, ...], axis: Axis = -1) -> Encoded:
+        """What :meth:`packed` made bytes of."""
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
+        found = {}
+        start = 0
+        for name, width, count in self._fields(shape, axis):
+            found[name] = _words(bits[start : start + width * count], width)
+            start += width * count
+        codes = found.pop("")
+        return Encoded(shape=tuple(shape), axis=axis, codes=codes, sides=found)
+
+    def _layout(self, shape: tuple[int, ...], axis: Axis) -> Layout:
+        return Layout.of(tuple(shape), axis, self.scaling.span, short=self.short)
+
+    def _snapped(self, blocks: Single, lattice: Lattice, part: tuple[slice, slice]) -> Single:
+        """A part of the blocks at the numbers of their grid, not yet multiplied back."""
+        rows, columns = part
+        values = blocks[part]
+        scaled = values.copy() if lattice.into is None else values * lattice.into[rows]
+        chance = None
+        if self.seed is not None:
+            starts = np.arange(len(blocks), dtype=np.uint32)[rows] * np.uint32(blocks.shape[1])
+            places = np.arange(blocks.shape[1], dtype=np.uint32)[columns]
+            chance = dither(self.seed, starts[:, None] + places)
+        lattice.snap(scaled, rows, chance)
+        return scaled
+
+    def _fields(self, shape: tuple[int, ...], axis: Axis) -> list[tuple[str, int, int]]:
+        """Name, bits and count of all that is stored; the codes have no name."""
+        layout = self._layout(shape, axis)
+        sides = self.scaling.fields(layout.blocks, self.grid)
+        return [
+            ("", self.grid.bits, layout.size),
+            *((side.name, side.bits, side.count) for side in sides),
+        ]
+
+
+def _restore(part: Single, lattice: Lattice, rows: slice, out: Single) -> None:
+    """Writes what the grid's numbers stand for; no finite number becomes infinite by its scale."""
+    if lattice.back is None:
+        out[...] = part
+        return
+    back = lattice.back[rows]
+    if back.max() < _HUGE:
+        np.multiply(part, back, out=out)
+        return
+    top = np.finfo(np.float32).max
+    out[...] = np.clip(part.astype(np.float64) * back, -top, top)
+
+
+def _loose(words: Words, width: int) -> Loose:
+    """The low bits of each word, one a byte."""
+    table = np.unpackbits(words.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+    return table[:, :width].ravel()
+
+
+def _words(bits: Loose, width: int) -> Words:
+    """The words whose low bits these are."""
+    table = np.zeros((len(bits) // width, 32), dtype=np.uint8)
+    table[:, :width] = bits.reshape(-1, width)
+    return np.packbits(table, axis=1, bitorder="little").view(np.uint32).ravel()

@@ -1,0 +1,126 @@
+"""A grid laid over the blocks of one tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse_evaluators.formats.arrays import Single, Words
+from dse_evaluators.formats.grid import Grid
+from dse_evaluators.formats.rounding import climb
+
+
+class Lattice(Protocol):
+    """The numbers that each block can hold: a grid's, and what takes values there and back."""
+
+    @property
+    def into(self) -> Single | None:
+        """What values are multiplied with, (b, 1); without it they stay."""
+
+    @property
+    def back(self) -> Single | None:
+        """What the grid's numbers are multiplied with, (b, 1)."""
+
+    def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
+        """Moves values, already multiplied, to numbers of the grid; ``rows`` are their blocks."""
+
+    def codes(self, snapped: Single, rows: slice) -> Words:
+        """The codes of what was snapped."""
+
+    def values(self, codes: Words, rows: slice) -> Single:
+        """What the codes stand for, not yet multiplied back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """The same grid for every block."""
+
+    grid: Grid
+    into: Single | None = None
+    back: Single | None = None
+
+    def snap(self, values: Single, rows: slice, chance: Single | None) -> None:  # noqa: ARG002
+        self.grid.snap(values, chance)
+
+    def codes(self, snapped: Single, rows: slice) -> Words:  # noqa: ARG002
+        return self.grid.codes(snapped)
+
+    def values(self, codes: Words, rows: slice) -> Single:  # noqa: ARG002
+        return self.grid.values(codes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shifted:
+    """Whole numbers counted from each block's own zero point."""
+
+    bits: int
+    zeros: Single  # (b, 1), the code of zero
+    into: Single
+    back: Single
+
+    def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
+        if chance is None:
+            np.rint(values, out=values)
+        else:
+            climb(values, chance)
+        values += self.zeros[rows]
+        np.clip(values, np.float32(0), np.float32(2**self.bits - 1), out=values)
+        values -= self.zeros[rows]
+
+    def codes(self, snapped: Single, rows: slice) -> Words:
+        return (snapped + self.zeros[rows]).astype(np.uint32)
+
+    def values(self, codes: Words, rows: slice) -> Single:
+        return codes.astype(np.float32) - self.zeros[rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Either:
+    """One of two grids for each block."""
+
+    grids: tuple[Grid, Grid]
+    second: NDArray[np.bool_]  # (b, 1), where a block is on the second grid
+    into: Single | None
+    back: Single | None
+
+    def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
+        chosen = self.second[rows, 0]
+        for grid, of in zip(self.grids, (~chosen, chosen), strict=True):
+            places = np.flatnonzero(of)
+            part = values[places]
+            grid.snap(part, None if chance is None else chance[places])
+            values[places] = part
+
+    def codes(self, snapped: Single, rows: slice) -> Words:
+        chosen = self.second[rows]
+        first = self.grids[0].codes(np.where(chosen, np.float32(0), snapped))
+        return np.where(chosen, self.grids[1].codes(np.where(chosen, snapped, 0)), first)
+
+    def values(self, codes: Words, rows: slice) -> Single:
+        chosen = self.second[rows]
+        return np.where(chosen, self.grids[1].values(codes), self.grids[0].values(codes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thirds:
+    """Minus one, zero and one: zero is all that is not beyond the block's threshold."""
+
+    grid: Grid
+    thresholds: Single  # (b, 1)
+    back: Single
+    into: None = None
+
+    def snap(self, values: Single, rows: slice, chance: Single | None) -> None:  # noqa: ARG002
+        beyond = self.thresholds[rows]
+        above = values > beyond
+        below = values < -beyond
+        np.subtract(above, below, out=values, dtype=np.float32)
+
+    def codes(self, snapped: Single, rows: slice) -> Words:  # noqa: ARG002
+        return self.grid.codes(snapped)
+
+    def values(self, codes: Words, rows: slice) -> Single:  # noqa: ARG002
+        return self.grid.values(codes)

@@ -1,0 +1,109 @@
+"""A tensor as a table of blocks: which numbers share a scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+
+Number = TypeVar("Number", bound=np.generic)
+Axis = int | tuple[int, ...] | None
+Span = int | Literal["channel", "tensor"]
+"""What shares a scale: so many numbers in a row, one row, or all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Rows along the axes that scales run along, each cut into blocks.
+
+    With ``short``, the last block of a row may be shorter than the others; it is filled up with
+    zeros, which are never stored.
+    """
+
+    shape: tuple[int, ...]
+    order: tuple[int, ...]  # the axes, those along which a row runs last
+    rows: int
+    length: int  # numbers in a row
+    block: int
+
+    @staticmethod
+    def of(shape: tuple[int, ...], axis: Axis, span: Span, *, short: bool) -> Layout:
+        """The layout of a tensor of this shape.
+
+        Raises:
+            EvaluationError: it is empty, has no such axis, or a row is no multiple of the block.
+        """
+        if 0 in shape:
+            raise EvaluationError(f"an empty tensor, of shape {shape}, has no numbers to store")
+        along = _along(shape, axis)
+        order = (*(a for a in range(len(shape)) if a not in along), *along)
+        length = math.prod(shape[a] for a in along)
+        rows = math.prod(shape) // length
+        if span == "tensor":
+            rows, length = 1, rows * length
+        block = span if isinstance(span, int) else length
+        if length % block and not short:
+            raise EvaluationError(
+                f"{length} numbers along axis {axis} are no multiple of a block of {block}",
+                hint="add tail=short for a shorter last block",
+            )
+        return Layout(shape=shape, order=order, rows=rows, length=length, block=block)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return self.rows * -(-self.length // self.block)
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are, without filling."""
+        return self.rows * self.length
+
+    def table(self, values: Single) -> Single:
+        """The numbers as blocks, (blocks, block)."""
+        plain = np.asarray(values, dtype=np.float32).transpose(self.order)
+        return self.filled(np.ascontiguousarray(plain).reshape(self.rows, self.length))
+
+    def filled(
+        self,
+        numbers: NDArray[Number],  # (rows, length)
+    ) -> NDArray[Number]:
+        """Each row with zeros up to a whole number of blocks, (blocks, block)."""
+        missing = -self.length % self.block
+        if missing:
+            numbers = np.pad(numbers, ((0, 0), (0, missing)))
+        return numbers.reshape(self.blocks, self.block)
+
+    def cut(
+        self,
+        table: NDArray[Number],  # (blocks, block)
+    ) -> NDArray[Number]:
+        """The rows without the filling, (rows, length)."""
+        return table.reshape(self.rows, -1)[:, : self.length]
+
+    def restored(
+        self,
+        table: Single,  # (blocks, block)
+    ) -> Single:
+        """The tensor that the blocks came from."""
+        sides = tuple(self.shape[a] for a in self.order)
+        return np.ascontiguousarray(
+            self.cut(table).reshape(sides).transpose(np.argsort(self.order))
+        )
+
+
+def _along(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+    """The axes that a row runs along, counted from the first."""
+    if axis is None:
+        return tuple(range(len(shape)))
+    wanted = (axis,) if isinstance(axis, int) else axis
+    rank = len(shape)
+    if not all(-rank <= a < rank for a in wanted) or len({a % rank for a in wanted}) < len(wanted):
+        raise EvaluationError(f"a tensor of shape {shape} has no axes {axis}")
+    return tuple(a % rank for a in wanted)

@@ -1,0 +1,119 @@
+"""One stored scale for the numbers of a block, about zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dse_evaluators.formats.arrays import MAGNITUDE, Single, chunks, peaks
+from dse_evaluators.formats.error import least_error
+from dse_evaluators.formats.grid import Grid
+from dse_evaluators.formats.lattice import Lattice, Plain
+from dse_evaluators.formats.layout import Span
+from dse_evaluators.formats.scaling import Field, Sides
+from dse_evaluators.formats.stored import STORED, inverse
+
+Measure = Literal["max", "percentile", "mse", "rms"]
+
+SHRUNK = tuple(1 - 0.1 * step for step in range(6))
+"""Shares of the largest magnitude that ``mse`` tries."""
+
+_LONG = 1 << 14  # numbers from which counting is faster than partitioning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """A scale with which the grid's largest number is what is measured of the block.
+
+    That is the largest magnitude, the magnitude that ``percentile`` of the numbers do not exceed,
+    or the share of the largest with the least squared error. By ``rms`` the scale itself is the
+    root of the mean square. The scale is rounded to what it is stored as before it is used.
+
+    Source:
+        Krishnamoorthi, Quantizing Deep Convolutional Networks for Efficient Inference, 2018,
+        section 2; Banner et al., Post Training 4-bit Quantization, 2019 (``mse``).
+    """
+
+    span: Span
+    measure: Measure = "max"
+    percentile: float = 100.0
+    stored: str = "fp16"
+
+    def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:  # noqa: ARG002
+        return (Field(name="scale", part="scale", bits=STORED[self.stored].bits, count=blocks),)
+
+    def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
+        if self.measure == "rms":
+            return self._at(root_mean_squares(blocks), grid)
+        return self._at(self._ends(blocks, grid) / np.float32(grid.top), grid)
+
+    def read(self, sides: Sides, grid: Grid) -> Lattice:
+        scale = STORED[self.stored].scales(sides["scale"])[:, None]
+        return Plain(grid=grid, into=inverse(scale), back=scale)
+
+    def _ends(self, blocks: Single, grid: Grid) -> Single:
+        """What the grid's largest number is to be, (b,)."""
+        match self.measure:
+            case "max":
+                return peaks(blocks)
+            case "percentile":
+                return percentiles(blocks, self.percentile)
+            case _:
+                return self._least(blocks, grid)
+
+    def _at(
+        self,
+        scale: Single,  # (b,)
+        grid: Grid,
+    ) -> tuple[Sides, Lattice]:
+        # Rounded up at the end of float32's range, the largest number would be infinite.
+        limit = np.float32(np.finfo(np.float32).max / max(grid.top, 1))
+        sides = {"scale": STORED[self.stored].words(np.minimum(scale, np.nextafter(limit, 0)))}
+        return sides, self.read(sides, grid)
+
+    def _least(self, blocks: Single, grid: Grid) -> Single:
+        largest = peaks(blocks)
+        shares = np.array(SHRUNK, dtype=np.float32)
+        tried = [self._at(largest / np.float32(grid.top) * share, grid)[1] for share in shares]
+        return largest * shares[least_error(blocks, tried)]
+
+
+def percentiles(
+    blocks: Single,  # (b, g)
+    percent: float,
+) -> Single:
+    """The magnitude of each block that so many percent do not exceed, (b,); it is one of them."""
+    largest = peaks(blocks)
+    width = blocks.shape[1]
+    place = max(int(np.ceil(width * percent / 100)), 1) - 1
+    if place == width - 1:
+        return largest
+    if width > _LONG:
+        return np.array([_ordered(row, place) for row in blocks], dtype=np.float32)
+    return np.partition(np.abs(blocks), place, axis=1)[:, place]
+
+
+def root_mean_squares(
+    blocks: Single,  # (b, g)
+) -> Single:
+    """The root of each block's mean square, (b,)."""
+    peaks(blocks)
+    squares = np.zeros(len(blocks), dtype=np.float64)
+    for rows, columns in chunks(blocks.shape):
+        squares[rows] += np.square(blocks[rows, columns], dtype=np.float64).sum(axis=1)
+    return np.sqrt(squares / blocks.shape[1]).astype(np.float32)
+
+
+def _ordered(
+    row: Single,  # (g,)
+    place: int,
+) -> np.float32:
+    """The magnitude with so many before it; first the upper half of its bits, then the rest."""
+    bits = row.view(np.int32) & MAGNITUDE
+    upper = np.bincount(bits >> np.int32(16), minlength=1).cumsum()
+    bucket = int(np.searchsorted(upper, place, side="right"))
+    before = int(upper[bucket - 1]) if bucket else 0
+    inside = bits[(bits >> np.int32(16)) == bucket]
+    return np.partition(inside, place - before)[place - before].view(np.float32)

@@ -1,0 +1,112 @@
+"""A format from its text, such as ``int4:group=32,asym``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.formats.families import FAMILIES, INTEGER_BITS, Family
+from dse_evaluators.formats.format import Format
+from dse_evaluators.formats.request import Request
+
+ALIASES: Mapping[str, str] = {
+    "fp32": "fp:e8m23",
+    "fp16": "fp:e5m10",
+    "bf16": "fp:e8m7",
+    "tf32": "fp:e8m10",
+    "fp8_e5m2": "fp:e5m2",
+    "fp8_e4m3": "fp:e4m3",
+    "fp8_e3m4": "fp:e3m4",
+    "fp6_e3m2": "fp:e3m2",
+    "fp6_e2m3": "fp:e2m3",
+    "fp4_e2m1": "fp:e2m1",
+    "mxfp8": "mx:e4m3",
+    "mxfp6": "mx:e2m3",
+    "mxfp4": "mx:e2m1",
+    "mxint8": "mx:int8",
+    "msfp12": "bfp:m3,b16",
+    "msfp16": "bfp:m7,b16",
+}
+"""Names in common use, and the texts that they stand for; options may follow a colon."""
+
+_COMMON = ("tail", "rounding", "seed")
+_SEEDS = (0, 2**31 - 1)
+
+
+@lru_cache(maxsize=1024)
+def format_of(text: str) -> Format:
+    """The format that a text names.
+
+    Raises:
+        SpecError: there is no such family, or it cannot be of these parts; the hint is the nearest
+            that can.
+    """
+    name = re.sub(r"\s", "", text).lower()
+    family = _family(name)
+    full = _spelled(name)
+    request = Request.of(full, firsts=family.firsts, known=(*family.options, *_COMMON))
+    grid, scaling = family.made(request)
+    return Format(
+        name=name,
+        grid=grid,
+        scaling=scaling,
+        short=_is_short(request),
+        seed=_seed(request, family),
+    )
+
+
+def _spelled(name: str) -> str:
+    """The text that an alias stands for, with the options that follow it."""
+    head, _, rest = name.partition(":")
+    if head not in ALIASES:
+        return name
+    return f"{ALIASES[head]},{rest}" if rest else ALIASES[head]
+
+
+def _family(name: str) -> Family:
+    """The row of the family that a text begins with."""
+    head = _spelled(name).partition(":")[0]
+    bits = re.fullmatch(r"int(\d{1,9})", head)
+    if bits is None and head in FAMILIES and head != "int":
+        return FAMILIES[head]
+    low, high = INTEGER_BITS
+    if bits is None:
+        widths = [f"int{width}" for width in range(low, high + 1)]
+        valid = [*(row.example for row in FAMILIES.values()), *ALIASES, *widths]
+        heads = {text.partition(":")[0]: text for text in reversed(valid)}
+        hint = nearest(head, heads)
+        close = re.search("'(.*)'", hint)
+        if close:
+            hint = f"did you mean {heads[close[1]]!r}?"
+        raise SpecError(f"there is no number format {name!r}", hint=hint)
+    if not low <= int(bits[1]) <= high:
+        width = min(max(int(bits[1]), low), high)
+        raise SpecError(
+            f"there is no number format {name!r}",
+            hint=f"integers have {low} to {high} bits; did you mean 'int{width}'?",
+        )
+    return FAMILIES["int"]
+
+
+def _is_short(request: Request) -> bool:
+    """True if the last block of a row may be shorter."""
+    return request.word("tail", ("error", "short"), "error") == "short"
+
+
+def _seed(request: Request, family: Family) -> int | None:
+    """The seed of stochastic rounding, or nothing where it is to the nearest."""
+    if request.word("rounding", ("nearest", "stochastic"), "nearest") == "nearest":
+        if "seed" in request.options:
+            raise SpecError(
+                f"the format {request.text!r} has a seed but no chance",
+                hint="add rounding=stochastic",
+            )
+        return None
+    if not family.has_chance:
+        raise SpecError(
+            f"the format {request.text!r} has no neighbours to choose from by chance",
+            hint="leave rounding=stochastic out",
+        )
+    return request.number("seed", _SEEDS, 0)

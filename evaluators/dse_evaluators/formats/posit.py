@@ -1,0 +1,160 @@
+"""Posits: numbers whose exponent is as long as it must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from dse_evaluators.formats.arrays import MAGNITUDE, SIGN, Single, Words
+from dse_evaluators.formats.tables import Table
+
+_SHORT = 8  # bits up to which all numbers fit one table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posit:
+    """Posits of ``bits`` bits, at most ``scale_bits`` of them exponent.
+
+    Rounding is on the string of bits: the boundary of two codes is the posit between them that is
+    one bit longer, and a value on it takes the even code. No number rounds to zero or to NaR, the
+    code for what is infinite or no number.
+
+    Source:
+        Gustafson and Yonemoto, Beating Floating Point at its Own Game, 2017, section 2;
+        Standard for Posit Arithmetic, 2022, section 4.1.
+    """
+
+    bits: int
+    scale_bits: int
+    has_nan: bool = True
+
+    @property
+    def top(self) -> float:
+        return float(posit_values(self.bits, self.scale_bits)[-1])
+
+    def snap(self, values: Single, chance: Single | None) -> None:
+        unknown = ~np.isfinite(values)
+        if unknown.any():
+            values[unknown] = 0
+            self.snap(values, chance)
+            values[unknown] = np.nan
+        elif chance is not None or self.bits <= _SHORT:
+            _all(self.bits, self.scale_bits).snap(values, chance)
+        else:
+            self._taper(values.ravel(order="K"))
+
+    def codes(self, snapped: Single) -> Words:
+        magnitudes = posit_values(self.bits, self.scale_bits)
+        place = np.searchsorted(magnitudes, np.abs(snapped)).astype(np.int64)
+        signed = np.where(snapped < 0, 2**self.bits - place, place)
+        return np.where(np.isnan(snapped), 2 ** (self.bits - 1), signed).astype(np.uint32)
+
+    def values(self, codes: Words) -> Single:
+        magnitudes = posit_values(self.bits, self.scale_bits)
+        half = 2 ** (self.bits - 1)
+        place = codes.astype(np.int64)
+        found = magnitudes[np.where(place > half, 2 * half - place, place) % half]
+        signed = np.where(place > half, -found, found)
+        return np.where(place == half, np.nan, signed).astype(np.float32)
+
+    def _taper(
+        self,
+        values: Single,  # (n,)
+    ) -> None:
+        """Where a posit has fraction bits it rounds as a float of that mantissa does."""
+        taper = _tapered(self.bits, self.scale_bits)
+        bits = values.view(np.int32)
+        magnitude = bits & MAGNITUDE
+        sign = bits & SIGN
+        # Of unsigned words, zero less one is the largest: it counts as inside at the lower end.
+        low, high = (np.float32(end).view(np.uint32) for end in taper.inside)
+        word = magnitude.view(np.uint32)
+        outside = np.flatnonzero((word - np.uint32(1) < low - np.uint32(1)) | (word >= high))
+        edges = values[outside]
+        shift = np.take(taper.shifts, magnitude >> np.int32(23), mode="clip")
+        values += shift
+        values -= shift
+        bits |= sign
+        values += np.float32(0)
+        if len(outside):
+            taper.edges.snap(edges, None)
+            values[outside] = edges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taper:
+    """What is added to round to the fraction bits of an exponent, and the numbers without any."""
+
+    shifts: Single  # (256,), by the exponent of a float
+    inside: tuple[float, float]  # where there are fraction bits
+    edges: Table
+
+
+@cache
+def posit_values(
+    bits: int,
+    scale_bits: int,
+) -> Single:  # (2^(bits - 1),)
+    """The posits of the codes from zero up to the largest."""
+    codes = np.arange(1, 2 ** (bits - 1), dtype=np.int64)
+    width = bits - 1
+    ones = codes >> (width - 1) == 1
+    flipped = np.where(ones, ~codes & (2**width - 1), codes)
+    run = width - np.frexp(flipped.astype(np.float64))[1]  # equal bits that a code starts with
+    regime = np.where(ones, run - 1, -run)
+    rest = np.maximum(width - run - 1, 0)  # bits behind the regime and its end
+    tail = codes & ((np.int64(1) << rest) - 1)
+    missing = np.maximum(scale_bits - rest, 0)
+    fraction_bits = np.maximum(rest - scale_bits, 0)
+    exponent = (tail >> fraction_bits) << missing
+    fraction = tail & ((np.int64(1) << fraction_bits) - 1)
+    power = regime * 2**scale_bits + exponent
+    magnitudes = np.ldexp(1 + fraction / 2.0**fraction_bits, power)
+    return np.append(0, magnitudes).astype(np.float32)
+
+
+@cache
+def _all(bits: int, scale_bits: int) -> Table:
+    """All posits of both signs."""
+    magnitudes = posit_values(bits, scale_bits)
+    return _mirrored(magnitudes, _boundaries(bits, scale_bits), bits)
+
+
+def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
+    """What a magnitude and a negative magnitude must exceed to be past each code."""
+    between = posit_values(bits + 1, scale_bits)[1::2]  # of code p and p + 1
+    odd = np.arange(len(between) - 1) % 2 == 1
+    up = np.where(odd, np.nextafter(between[:-1], np.float32(0)), between[:-1])
+    down = np.where(odd, between[:-1], np.nextafter(between[:-1], np.float32(np.inf)))
+    up[0], down[0] = 0, np.nextafter(np.float32(0), np.float32(1), dtype=np.float32)
+    return up.astype(np.float32), down.astype(np.float32)
+
+
+def _mirrored(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> Table:
+    """The table of the magnitudes and their negatives."""
+    up, down = bounds
+    numbers = np.concatenate([-magnitudes[:0:-1], magnitudes])
+    return Table.of(numbers, bits, thresholds=np.concatenate([-down[::-1], up]))
+
+
+@cache
+def _tapered(bits: int, scale_bits: int) -> _Taper:
+    """The fraction bits of every exponent of a float32."""
+    exponent = np.arange(256) - 127
+    regime = exponent >> scale_bits
+    length = np.where(regime >= 0, regime + 2, 1 - regime)
+    fraction_bits = bits - 1 - length - scale_bits
+    inside = exponent[fraction_bits >= 1]
+    ends = float(2.0 ** inside[0]), float(2.0 ** (inside[-1] + 1))
+    shifts = np.where(fraction_bits >= 1, 1.5 * 2.0 ** (23 + exponent - fraction_bits), 0)
+    magnitudes = posit_values(bits, scale_bits)
+    up, down = _boundaries(bits, scale_bits)
+    few = (magnitudes <= ends[0]) | (magnitudes >= ends[1])
+    few_up, few_down = up[few[1:]], down[few[1:]]
+    return _Taper(
+        shifts=shifts.astype(np.float32),
+        inside=ends,
+        edges=_mirrored(magnitudes[few], (few_up, few_down), bits),
+    )

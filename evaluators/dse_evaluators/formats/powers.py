@@ -1,0 +1,77 @@
+"""Zero and powers of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dse_evaluators.formats.arrays import EXPONENT, MAGNITUDE, SIGN, Single, Words
+
+Nearest = Literal["log", "value"]
+NEAREST: tuple[Nearest, ...] = ("log", "value")
+
+_ONE = np.float32(1).view(np.int32)
+# What is added to a float's bits so that its exponent goes up from the square root of two, which
+# is no float, or from one and a half.
+_CARRY = {"log": np.int32(0x800000 - 0x3504F4), "value": np.int32(0x800000 - 0x400000)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Powers:
+    """Zero and 1, 1/2, 1/4 ... of both signs; what is nearest is told by logarithm or by value.
+
+    By logarithm, what would round to less than the smallest power is zero; by value, what is
+    less than half of it. A value in the middle goes up.
+
+    Source:
+        Miyashita et al., Convolutional Neural Networks using Logarithmic Data Representation,
+        2016, section 3; Zhou et al., Incremental Network Quantization, 2017, eq. 1-4 (by value).
+    """
+
+    bits: int
+    nearest: Nearest = "log"
+    has_nan: bool = False
+    top: float = 1.0
+
+    @property
+    def lowest(self) -> int:
+        """The exponent of the smallest power."""
+        return 2 - 2 ** (self.bits - 1)
+
+    def snap(self, values: Single, chance: Single | None) -> None:
+        bits = values.view(np.int32)
+        sign = bits & SIGN
+        bits &= MAGNITUDE
+        np.clip(bits, np.int32(0), _ONE, out=bits)
+        least = np.float32(2.0**self.lowest).view(np.int32)
+        if chance is None:
+            keeps = bits >= self._threshold(least)
+            bits += _CARRY[self.nearest]
+        else:
+            keeps = values >= chance * np.float32(2.0**self.lowest)
+            keeps &= bits > 0
+            bits += (chance * np.float32(2.0**23)).astype(np.int32)
+        bits &= EXPONENT
+        np.clip(bits, least, _ONE, out=bits)
+        bits *= keeps
+        bits |= sign * keeps
+
+    def codes(self, snapped: Single) -> Words:
+        bits = snapped.view(np.int32)
+        place = 1 + 127 - ((bits & EXPONENT) >> np.int32(23))
+        negative = (bits < 0).astype(np.int32) << np.int32(self.bits - 1)
+        return np.where(snapped == 0, 0, place | negative).astype(np.uint32)
+
+    def values(self, codes: Words) -> Single:
+        sign = np.uint32(1 << (self.bits - 1))
+        place = (codes & (sign - np.uint32(1))).astype(np.int32)
+        powers = np.ldexp(np.float32(1), 1 - place)
+        signed = np.where(codes & sign, -powers, powers)
+        return np.where(place == 0, 0, signed).astype(np.float32)
+
+    def _threshold(self, least: np.int32) -> np.int32:
+        """The bits of the smallest value that does not become zero."""
+        one_less = least - np.int32(0x800000)
+        return one_less + np.int32(0x3504F4) if self.nearest == "log" else one_less

@@ -1,0 +1,72 @@
+"""The options that many families share: how far a scale reaches, and how it is found."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dse.errors import SpecError
+from dse_evaluators.formats.affine import Affine
+from dse_evaluators.formats.layout import Span
+from dse_evaluators.formats.linear import Linear, Measure
+from dse_evaluators.formats.request import Request
+from dse_evaluators.formats.scaling import Scaling
+from dse_evaluators.formats.stored import STORED
+
+SPANS: tuple[Literal["tensor", "channel", "group"], ...] = ("tensor", "channel", "group")
+MEASURES: tuple[Measure, ...] = ("max", "percentile", "mse", "rms")
+SCALED = (*SPANS, *MEASURES, "scale")
+
+LONGEST = 1 << 20
+
+
+def span(request: Request, default: Span) -> Span:
+    """How many numbers share a scale."""
+    match request.one_of(SPANS):
+        case "group":
+            return request.number("group", (1, LONGEST), 32)
+        case "tensor":
+            return "tensor"
+        case "channel":
+            return "channel"
+        case None:
+            return default
+
+
+def block(request: Request, default: int) -> int:
+    """How many numbers are in a block."""
+    return request.number("block", (1, LONGEST), default)
+
+
+def linear(request: Request, default: Span = "tensor") -> Scaling:
+    """A stored scale for each span, with a zero point if the text says ``asym``.
+
+    Raises:
+        SpecError: options contradict one another, or a value is none.
+    """
+    reach = span(request, default)
+    stored = request.word("scale", tuple(STORED), "fp16")
+    measure = request.one_of(MEASURES) or "max"
+    if "asym" not in request.options:
+        percent = _percent(request) if measure == "percentile" else 100.0
+        return Linear(span=reach, measure=measure, percentile=percent, stored=stored)
+    if measure in ("percentile", "rms"):
+        raise SpecError(
+            f"the format {request.text!r} has a zero point, which {measure} does not give",
+            hint="asym goes with max or mse",
+        )
+    return Affine(span=reach, measure="mse" if measure == "mse" else "max", stored=stored)
+
+
+def _percent(request: Request) -> float:
+    """The share of numbers within the scale."""
+    written = request.options["percentile"]
+    try:
+        value = float(written)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 100:
+        raise SpecError(
+            f"in the format {request.text!r}, percentile is {written!r}",
+            hint="a number above 0 and up to 100, as in percentile=99.9",
+        )
+    return value

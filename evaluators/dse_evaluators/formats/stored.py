@@ -1,0 +1,48 @@
+"""The floats that scales are stored as, read back as they will be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse_evaluators.formats.arrays import Single, Words
+from dse_evaluators.formats.minifloat import Minifloat
+
+# A scale below this has no float32 for its inverse.
+_LEAST = np.float32(1e-38)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A float of ``bits`` bits; without a ``grid`` it is a float32."""
+
+    bits: int
+    grid: Minifloat | None = None
+
+    def words(self, scales: Single) -> Words:
+        """The nearest words; no scale but zero rounds to zero, nor any to infinity."""
+        if self.grid is None:
+            return scales.view(np.uint32)
+        near = scales.copy()
+        self.grid.snap(near, None)
+        least = self.grid.values(np.ones(1, dtype=np.uint32))[0]
+        near[(near == 0) & (scales > 0)] = least
+        return self.grid.codes(near)
+
+    def scales(self, words: Words) -> Single:
+        """The scales that the words stand for."""
+        return words.view(np.float32) if self.grid is None else self.grid.values(words)
+
+
+STORED: Mapping[str, Stored] = {
+    "fp16": Stored(bits=16, grid=Minifloat(exponent=5, mantissa=10, bias=15, specials="ieee")),
+    "bf16": Stored(bits=16, grid=Minifloat(exponent=8, mantissa=7, bias=127, specials="ieee")),
+    "fp32": Stored(bits=32),
+}
+
+
+def inverse(scales: Single) -> Single:
+    """One over each scale, as far as a float32 can tell it."""
+    return np.divide(np.float32(1), np.maximum(scales, _LEAST), dtype=np.float32)

@@ -1,0 +1,123 @@
+"""Numbers that are listed one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from dse_evaluators.formats.arrays import Single, Words
+from dse_evaluators.formats.steps import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """Rising ``numbers``, each with its code; a value above ``thresholds[i]`` is past number i."""
+
+    bits: int
+    numbers: Single  # (n,), rising
+    places: Words  # (n,), the code of each
+    steps: Steps  # (n - 1,) thresholds
+    floors: Steps  # (n - 1,), so that one counts the numbers at or below a value
+    has_nan: bool = False
+
+    @staticmethod
+    def of(
+        numbers: Single,  # (n,), rising
+        bits: int,
+        *,
+        thresholds: Single | None = None,
+        places: Words | None = None,
+    ) -> Table:
+        """The table of these numbers; thresholds are the midpoints, codes count from zero."""
+        middles = numbers[1:] / np.float32(2) + numbers[:-1] / np.float32(2)
+        below = np.nextafter(numbers[1:], np.float32(-np.inf))
+        return Table(
+            bits=bits,
+            numbers=numbers,
+            places=np.arange(len(numbers), dtype=np.uint32) if places is None else places,
+            steps=Steps.of(middles if thresholds is None else thresholds),
+            floors=Steps.of(below),
+        )
+
+    @property
+    def top(self) -> float:
+        return float(np.abs(self.numbers).max())
+
+    def snap(self, values: Single, chance: Single | None) -> None:
+        flat = values.ravel(order="K")  # a view, whichever way the array is turned
+        if chance is None:
+            place = self.steps.below(flat)
+        else:
+            place = self.floors.below(flat)
+            near = self.numbers[place]
+            far = self.numbers[np.minimum(place + 1, len(self.numbers) - 1)]
+            gap = np.where(far > near, far - near, np.float32(1))
+            place += (far > near) & (chance.ravel(order="K") * gap < flat - near)
+        np.take(self.numbers, place, out=flat, mode="clip")
+
+    def codes(self, snapped: Single) -> Words:
+        return self.places[np.searchsorted(self.numbers, snapped)]
+
+    def values(self, codes: Words) -> Single:
+        numbers = np.zeros(2**self.bits, dtype=np.float32)
+        numbers[self.places] = self.numbers
+        return numbers[codes]
+
+
+# Dettmers et al., QLoRA, 2023, appendix E: quantiles of the normal distribution that are zero at
+# one code and one at both ends.
+_NF4 = (
+    -1.0,
+    -0.6961928009986877,
+    -0.5250730514526367,
+    -0.39491748809814453,
+    -0.28444138169288635,
+    -0.18477343022823334,
+    -0.09105003625154495,
+    0.0,
+    0.07958029955625534,
+    0.16093020141124725,
+    0.24611230194568634,
+    0.33791524171829224,
+    0.44070982933044434,
+    0.5626170039176941,
+    0.7229568362236023,
+    1.0,
+)
+
+
+@cache
+def normal_float() -> Table:
+    """The sixteen numbers of NF4, within one."""
+    return Table.of(np.array(_NF4, dtype=np.float32), 4)
+
+
+@cache
+def dynamic_tree() -> Table:
+    """The 256 numbers of the dynamic tree data type, within one.
+
+    Source:
+        Dettmers, 8-Bit Approximations for Parallelism in Deep Learning, 2016, section 3: the
+        leading zeros are a power of ten, the bits behind them split what is between two tenths.
+    """
+    positive = []
+    for zeros in range(7):
+        ends = _tenths(2**zeros)
+        middles = (ends[:-1] + ends[1:]) / np.float32(2)
+        positive.append(np.float32(10.0 ** (zeros - 6)) * middles)
+    magnitudes = np.concatenate(positive)
+    numbers = np.concatenate([-magnitudes, [0.0, 1.0], magnitudes]).astype(np.float32)
+    return Table.of(np.sort(numbers), 8)
+
+
+def _tenths(
+    parts: int,
+) -> Single:  # (parts + 1,)
+    """From 0.1 to 1 in even float32 steps, counted from the nearer end and rounded once."""
+    low, high = np.float32(0.1), np.float32(1)
+    step = np.float64((high - low) / np.float32(parts))
+    place = np.arange(parts + 1)
+    from_low, from_high = low + step * place, high - step * (parts - place)
+    return np.where(place < (parts + 1) // 2, from_low, from_high).astype(np.float32)
