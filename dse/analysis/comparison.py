@@ -1,206 +1,235 @@
-"""Several studies of one question, side by side."""
+"""Studies of one question, or groups of them, side by side at one budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dse.analysis.indicators import (
-    Counted,
-    Progress,
-    Spent,
-    counted_in,
-    epsilon,
-    igd_plus,
-    spent_to_reach,
-    volume_at,
-)
+from dse.analysis.alike import Unlike, check_alike
+from dse.analysis.claims import Claim, claims
+from dse.analysis.groups import Group
+from dse.analysis.quartiles import quartiles
+from dse.analysis.runs import Course, Currency, Run, currencies
+from dse.analysis.yardstick import INDICATORS, Indicator, Yardstick
 from dse.core.objective import Objective
-from dse.core.pareto import ParetoSet, nondominated
 from dse.core.problem import Problem
-from dse.core.trial import Trial
-from dse.core.values import Floats, Ints
+from dse.core.values import Floats
 from dse.errors import StudyError
 
 SHARES = (0.9, 0.95, 0.99)
 """The shares of the best final hypervolume for which it is told what reaching them took."""
 
-GRID_STEPS = 50
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How studies are to be compared.
 
-class Run(NamedTuple):
-    """One study in a comparison; its trials stand in the order in which they were finished."""
+    ``over`` is what is spent, measurements without it (trials where none were made); ``at`` is how
+    much of it, without it the least that any study spent. ``joint_nadir`` takes as the reference
+    point, instead of the one that the studies state, the worst that any study's front has in each
+    objective, a tenth of the range beyond it. ``may_differ`` is not looked at.
+    """
 
-    name: str
-    problem: Problem
-    trials: Sequence[Trial]
+    over: Currency | None = None
+    at: float | None = None
+    joint_nadir: bool = False
+    may_differ: Collection[Unlike] = ()
+    indicators: Sequence[Indicator] = INDICATORS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What one study spent, and what it had for it.
 
-    ``share`` is the part of the joint front that the study found; a design that several found
-    counts for each. ``distance`` and ``step`` are from the joint front, in shares of its range
-    (see :func:`igd_plus` and :func:`epsilon`), ``None`` where the study has no front.
+    ``values`` tell its front at the budget of the comparison, ``final`` that at its end; infinite
+    where there was none. ``share`` is the part of the joint front that the study found; a design
+    that several found counts for each. ``to`` tells what each of :data:`SHARES` took, by currency,
+    ``None`` where it was never reached.
     """
 
     name: str
+    seed: int
     trials: int
-    count: int
-    seconds: float
-    hypervolume: float
+    totals: Mapping[Currency, float]
     front: int
     share: float
-    distance: float | None
-    step: float | None
-    over_counts: Floats  # (g,), the hypervolume at the grid of counts
-    over_seconds: Floats  # (h,), the hypervolume at the grid of seconds
-    counts_to: tuple[float | None, ...]  # for each of SHARES, in their order
-    seconds_to: tuple[float | None, ...]
+    values: Mapping[Indicator, float]
+    final: Mapping[Indicator, float]
+    to: Mapping[Currency, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """The studies of one group, which may be a single one."""
+
+    name: str
+    results: tuple[Result, ...]
+
+    def quartiles(self, indicator: Indicator) -> tuple[float, float, float]:
+        """The indicator's quartiles over the studies, at the budget of the comparison."""
+        low, middle, high = quartiles(np.array([one.values[indicator] for one in self.results]))
+        return float(low), float(middle), float(high)
+
+    def to(self, currency: Currency, place: int) -> tuple[float | None, int]:
+        """The median spent for one of :data:`SHARES`, and how many studies ever reached it."""
+        spent = [one.to[currency][place] for one in self.results]
+        reached = sum(one is not None for one in spent)
+        middle = quartiles(np.array([np.inf if one is None else one for one in spent]))[1]
+        return (float(middle) if np.isfinite(middle) else None), reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Studies of one question under one reference point.
+    """Groups of studies of one question under one reference point, at one budget.
 
-    ``counted`` says what is counted: where no study measured anything, it is trials.
+    ``courses`` stand in the order of the groups and of their studies: how each front grew.
     """
 
     objectives: tuple[Objective, ...]
     reference_point: tuple[float, ...]
     reference_from: str
-    counted: Counted
-    counts: Ints  # (g,)
-    seconds: Floats  # (h,)
-    joint_front: int
-    results: tuple[Result, ...]
+    currencies: tuple[Currency, ...]
+    over: Currency
+    at: float
+    at_given: bool
+    groups: tuple[GroupResult, ...]
+    claims: tuple[Claim, ...]
+    yardstick: Yardstick = field(repr=False)
+    courses: tuple[tuple[Course, ...], ...] = field(repr=False)
 
 
-def compare(runs: Sequence[Run], *, joint_nadir: bool = False) -> Comparison:
-    """The studies side by side.
+def compare(groups: Sequence[Group], asked: Asked | None = None) -> Comparison:
+    """The groups side by side.
 
     Args:
-        runs: at least one.
-        joint_nadir: take as the reference point, instead of the one that the studies state, the
-            worst that any study's front has in each objective, a tenth of the range beyond it.
+        groups: at least one.
+        asked: how; as :class:`Asked` says without it.
 
     Raises:
-        StudyError: they do not ask the same; or they state no reference point, and the joint
-            nadir was not asked for or does not exist.
+        StudyError: they do not ask the same; they state no reference point, and the joint nadir
+            was not asked for or does not exist; or what is asked for was not spent.
     """
+    asked = asked or Asked()
+    runs = [run for group in groups for run in group.runs]
     if not runs:
         raise StudyError("there is no study to compare", hint="name at least one")
-    for other in runs[1:]:
-        _check_alike(runs[0], other)
-        if not joint_nadir:
-            _check_equal("reference points", runs[0], other, lambda p: p.fixed_reference)
-    losses = [ParetoSet.of(run.problem, run.trials).losses for run in runs]
-    point = _nadir(runs[0].problem, losses) if joint_nadir else _stated(runs)
-    counted = counted_in(trial for run in runs for trial in run.trials)
-    progress = [Progress.of(run.problem, run.trials, point, counted) for run in runs]
-    shared = _Shared(
-        joint=_front(losses),
-        best=max(_last(each.hypervolume) for each in progress),
-        counts=np.unique(_grid([each.counts for each in progress]).round().astype(np.int64)),
-        seconds=_grid([each.seconds for each in progress]),
+    check_alike(runs, references=not asked.joint_nadir, may_differ=asked.may_differ)
+    courses = [tuple(Course.of(run) for run in group.runs) for group in groups]
+    fronts = [course.final for of_group in courses for course in of_group]
+    problem = runs[0].problem
+    problem = runs[0].problem
+    point = _nadir(fronts) if asked.joint_nadir else _stated(problem)
+    known = currencies(runs)
+    yardstick = Yardstick.of(fronts, point)
+    scale = _Scale(
+        yardstick=yardstick,
+        best=max(yardstick.value("hypervolume", front) for front in fronts),
+        currencies=known,
+        over=_over(asked, known),
+        at=0.0,
     )
+    scale = replace(scale, at=_least(runs, scale.over) if asked.at is None else asked.at)
+    results = [tuple(map(scale.result, group)) for group in courses]
     return Comparison(
-        objectives=runs[0].problem.objectives,
-        reference_point=point,
-        reference_from="the joint nadir" if joint_nadir else "the studies",
-        counted=counted,
-        counts=shared.counts,
-        seconds=shared.seconds,
-        joint_front=len(shared.joint),
-        results=tuple(map(shared.result, runs, losses, progress)),
+        objectives=problem.objectives,
+        reference_point=tuple((_signs(problem) * point).tolist()),
+        reference_from="the joint nadir" if asked.joint_nadir else "the studies",
+        currencies=known,
+        over=scale.over,
+        at=scale.at,
+        at_given=asked.at is not None,
+        groups=tuple(
+            GroupResult(name=group.name, results=found)
+            for group, found in zip(groups, results, strict=True)
+        ),
+        claims=claims(groups, [_values(found) for found in results], asked.indicators),
+        yardstick=yardstick,
+        courses=tuple(courses),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
-    """What every study is held against."""
+class _Scale:
+    """What every study is held against; ``best`` is the best final hypervolume."""
 
-    joint: Floats  # (k, m), minimised
+    yardstick: Yardstick
     best: float
-    counts: Ints  # (g,)
-    seconds: Floats  # (h,)
+    currencies: tuple[Currency, ...]
+    over: Currency
+    at: float
 
-    def result(self, run: Run, losses: Floats, progress: Progress) -> Result:
-        volumes = progress.hypervolume
+    def result(self, course: Course) -> Result:
+        """One study as it was at the budget, and at its end."""
+        run, final = course.run, course.final
+        then = int(course.arrived(self.over, np.array([self.at]))[0])
+        told = self.yardstick.values(course, np.array([then, len(course.rows)]))
         return Result(
             name=run.name,
-            trials=len(volumes),
-            count=int(_last(progress.counts)),
-            seconds=_last(progress.seconds),
-            hypervolume=_last(volumes),
-            front=len(losses),
-            share=_found(self.joint, losses),
-            distance=igd_plus(losses, self.joint),
-            step=epsilon(losses, self.joint),
-            over_counts=volume_at(progress.counts, volumes, self.counts),
-            over_seconds=volume_at(progress.seconds, volumes, self.seconds),
-            counts_to=self._to_reach(progress.counts, volumes),
-            seconds_to=self._to_reach(progress.seconds, volumes),
+            seed=run.problem.seed,
+            trials=len(run.measured),
+            totals={currency: run.total(currency) for currency in ("trials", *self.currencies)},
+            front=len(final),
+            share=_found(self.yardstick.joint, final),
+            values={indicator: float(pair[0]) for indicator, pair in told.items()},
+            final={indicator: float(pair[1]) for indicator, pair in told.items()},
+            to=self._to(course),
         )
 
-    def _to_reach(self, spent: Spent, volumes: Floats) -> tuple[float | None, ...]:
-        if self.best == 0:
-            return (None,) * len(SHARES)
-        return tuple(spent_to_reach(spent, volumes, share * self.best) for share in SHARES)
+    def _to(self, course: Course) -> dict[Currency, tuple[float | None, ...]]:
+        levels = [share * self.best for share in SHARES]
+        needed = [self.yardstick.needed(course, one) if one > 0 else None for one in levels]
+        rows = [None if count is None else int(course.rows[count - 1]) for count in needed]
+        spent = {currency: course.run.spent(currency) for currency in self.currencies}
+        return {
+            currency: tuple(None if row is None else float(each[row]) for row in rows)
+            for currency, each in spent.items()
+        }
 
 
-def _check_alike(first: Run, other: Run) -> None:
-    _check_equal("objectives", first, other, _objectives)
-    _check_equal("limits", first, other, _limits)
+def _values(results: Sequence[Result]) -> dict[Indicator, Floats]:
+    return {name: np.array([one.values[name] for one in results]) for name in INDICATORS}
 
 
-def _check_equal(what: str, first: Run, other: Run, fact: Callable[[Problem], object]) -> None:
-    mine, theirs = fact(first.problem), fact(other.problem)
-    if mine != theirs:
-        raise StudyError(
-            f"{first.name!r} and {other.name!r} cannot be compared: their {what} differ",
-            hint=f"{first.name}: {mine or 'none'}; {other.name}: {theirs or 'none'}",
-        )
+def _over(asked: Asked, known: Sequence[Currency]) -> Currency:
+    if asked.over is None:
+        return known[0]
+    if asked.over in (*known, "trials"):
+        return asked.over
+    hints = {
+        "cost": "every study needs a price, 'budget: {price: 4 $/h}'",
+        "measurements": "no study measured anything: compare over trials or seconds",
+    }
+    raise StudyError(f"the studies cannot be told over {asked.over}", hint=hints[asked.over])
 
 
-def _objectives(problem: Problem) -> str:
-    return ", ".join(
-        f"{o.goal} {''.join(o.text.split())}" + (f" in {o.unit}" if o.unit else "")
-        for o in problem.objectives
-    )
+def _least(runs: Sequence[Run], over: Currency) -> float:
+    """The least that any study spent; one that spent nothing does not count."""
+    return min((total for run in runs if (total := run.total(over)) > 0), default=0.0)
 
 
-def _limits(problem: Problem) -> str:
-    return ", ".join(sorted({"".join(limit.text.split()) for limit in problem.limits}))
-
-
-def _stated(runs: Sequence[Run]) -> tuple[float, ...]:
-    point = runs[0].problem.fixed_reference
-    if point is None:
+def _stated(problem: Problem) -> Floats:
+    if problem.fixed_reference is None:
         raise StudyError(
             "the studies state no reference point that they have in common",
             hint="put 'reference:' in the studies, or take the worst of all (--joint-reference)",
         )
-    return point
+    return _signs(problem) * np.array(problem.fixed_reference)
 
 
-def _nadir(problem: Problem, losses: Sequence[Floats]) -> tuple[float, ...]:
-    every = np.vstack(losses)  # (n, m), minimised
+def _nadir(fronts: Sequence[Floats]) -> Floats:
+    every = np.vstack(fronts)  # (n, m), minimised
     if not len(every):
         raise StudyError("no study has a design within all limits, so there is no joint nadir")
     worst, span = every.max(axis=0), np.ptp(every, axis=0)
-    margin = np.where(span > 0, 0.1 * span, 0.1 * np.maximum(np.abs(worst), 1e-12))
-    signs = [1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives]
-    return tuple(float(s * r) for s, r in zip(signs, worst + margin, strict=True))
+    return np.asarray(
+        worst + np.where(span > 0, 0.1 * span, 0.1 * np.maximum(np.abs(worst), 1e-12))
+    )
 
 
-def _front(losses: Sequence[Floats]) -> Floats:
-    every = np.vstack(losses)
-    return np.asarray(every[nondominated(every)])
+def _signs(problem: Problem) -> Floats:
+    return np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
 
 
 def _found(joint: Floats, losses: Floats) -> float:
@@ -209,11 +238,3 @@ def _found(joint: Floats, losses: Floats) -> float:
         return 0.0
     own = {tuple(row) for row in losses.tolist()}
     return sum(tuple(row) in own for row in joint.tolist()) / len(joint)
-
-
-def _grid(spent: Sequence[Spent]) -> Floats:
-    return np.linspace(0.0, max(_last(each) for each in spent), GRID_STEPS + 1)
-
-
-def _last(values: Spent) -> float:
-    return float(values[-1]) if len(values) else 0.0

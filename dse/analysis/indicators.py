@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+from math import comb
 from typing import Literal
 
 import moocore
@@ -65,26 +68,6 @@ def counted_in(trials: Iterable[Trial]) -> Counted:
     return "measurements" if any(trial.measured for trial in trials) else "trials"
 
 
-def volume_at(
-    spent: Spent,  # (n,), never falling
-    volumes: Floats,  # (n,)
-    grid: Spent,  # (g,)
-) -> Floats:
-    """The hypervolume that had been reached when so much was spent, (g,); zero before the first."""
-    known = np.concatenate([[0.0], volumes])
-    return np.asarray(known[np.searchsorted(spent, grid, side="right")])
-
-
-def spent_to_reach(
-    spent: Spent,  # (n,), never falling
-    volumes: Floats,  # (n,), never falling
-    level: float,
-) -> float | None:
-    """The least that was spent for this hypervolume; ``None`` where it was never reached."""
-    place = int(np.searchsorted(volumes, level, side="left"))
-    return float(spent[place]) if place < len(volumes) else None
-
-
 def igd_plus(
     losses: Floats,  # (n, m), minimised
     best: Floats,  # (k, m), minimised
@@ -95,7 +78,7 @@ def igd_plus(
         Ishibuchi, Masuda, Tanigaki, Nojima: Modified Distance Calculation in Generational
         Distance and Inverted Generational Distance, EMO 2015; computed by moocore.
     """
-    if not len(losses):
+    if not len(losses) or not len(best):
         return None
     return float(moocore.igd_plus(_shares(losses, best), ref=_shares(best, best)))
 
@@ -110,9 +93,50 @@ def epsilon(
         Zitzler, Thiele, Laumanns, Fonseca, Grunert da Fonseca: Performance Assessment of
         Multiobjective Optimizers, 2003, the additive epsilon indicator; computed by moocore.
     """
-    if not len(losses):
+    if not len(losses) or not len(best):
         return None
     return float(moocore.epsilon_additive(_shares(losses, best), ref=_shares(best, best)))
+
+
+def r2(
+    losses: Floats,  # (n, m), minimised
+    best: Floats,  # (k, m), minimised
+) -> float | None:
+    """What is lost on average by who weighs the objectives, in shares of the best front's range.
+
+    For each weighing, the least of the rows' largest weighted distances from the ideal point of
+    the best front; the mean is over all weighings for two objectives, and over an even lattice of
+    at most :data:`LATTICE` for more.
+
+    Source:
+        Hansen, Jaszkiewicz: Evaluating the Quality of Approximations to the Non-dominated Set,
+        1998, R2; Schaepermeier, Kerschke: R2 v2, 2025, exact for two objectives, by moocore.
+    """
+    if not len(losses) or not len(best):
+        return None
+    shares = np.maximum(_shares(losses, best), 0.0)  # (n, m)
+    size = shares.shape[1]
+    if size == 1:
+        return float(shares.min())
+    if size == 2:
+        return float(moocore.r2_exact(shares, ref=np.zeros(2)))
+    least = [(weights * shares).max(axis=1).min() for weights in lattice(size)]
+    return float(np.mean(least))
+
+
+LATTICE = 500
+"""The most weighings that R2 is averaged over."""
+
+
+@lru_cache(maxsize=8)
+def lattice(size: int) -> Floats:
+    """Even weights of so many objectives that add up to one, (w, size)."""
+    steps = 1
+    while comb(steps + size, size - 1) <= LATTICE:
+        steps += 1
+    bars = np.array(list(combinations(range(steps + size - 1), size - 1)))
+    ends = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), steps + size - 1)])
+    return np.asarray((np.diff(ends, axis=1) - 1) / steps)
 
 
 def _shares(losses: Floats, best: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from dse.core.batch import Column
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
+from dse.core.trials import Trials
 from dse.core.values import Floats, Mask
 
 MOST_DRAWS = 1_000
@@ -31,17 +32,18 @@ def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]
     the limits there. Designs that share their chances (common random numbers) are often surer
     apart than this.
     """
-    asked = problem.asked
-    if not any(name in trial.spread for trial in trials for name in asked):
+    held, asked = Trials.of(trials), problem.asked
+    if not asked & held.spread.keys():
         return {}
-    done = [t for t in trials if t.state is State.DONE and asked <= t.metrics.keys()]
-    draws = min(max(_MOST_NUMBERS // len(done), _LEAST_DRAWS), MOST_DRAWS)
-    losses, inside = _drawn(problem, done, draws)
+    known = [~np.isnan(held.metrics[name]) for name in asked if name in held.metrics]
+    whole = np.all(known, axis=0) if len(known) == len(asked) else np.zeros(len(held), dtype=bool)
+    done = held.take(held.are(State.DONE) & whole)
+    draws = min(max(_MOST_NUMBERS // max(len(done), 1), _LEAST_DRAWS), MOST_DRAWS)
     hits = np.zeros(len(done))
-    for place in range(draws):
-        kept = np.flatnonzero(inside[place])
-        hits[kept[nondominated(losses[place, kept])]] += 1
-    return {trial.number: float(hit) / draws for trial, hit in zip(done, hits, strict=True)}
+    for losses, inside in _drawn(problem, done, draws):
+        kept = np.flatnonzero(inside)
+        hits[kept[nondominated(losses[kept])]] += 1
+    return dict(zip(done.number.tolist(), (hits / draws).tolist(), strict=True))
 
 
 def in_doubt(probabilities: Mapping[int, float]) -> dict[int, float]:
@@ -51,23 +53,21 @@ def in_doubt(probabilities: Mapping[int, float]) -> dict[int, float]:
     return dict(sorted(open_.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _drawn(problem: Problem, trials: Sequence[Trial], draws: int) -> tuple[Floats, Mask]:
-    """Losses (draws, n, m) and where all limits are kept (draws, n), each with its own errors."""
+def _drawn(problem: Problem, trials: Trials, draws: int) -> Iterator[tuple[Floats, Mask]]:
+    """Losses (n, m) and where all limits are kept (n,), each time with other errors."""
     rng = np.random.default_rng(_SEED)
     size = len(trials)
     columns = problem.columns(trials)
     spread = {
-        name: np.array([trial.spread.get(name, 0.0) for trial in trials])
+        name: np.nan_to_num(trials.spread.get(name, np.zeros(size)))
         for name in sorted(problem.asked)
     }
-    losses = np.empty((draws, size, len(problem.objectives)))
-    inside = np.empty((draws, size), dtype=bool)
-    for place in range(draws):
+    for _ in range(draws):
         noise = {name: rng.standard_normal(size) * width for name, width in spread.items()}
         drawn = {
             **columns,
             **{name: Column(columns[name].values + noise[name]) for name in noise},
         }
-        losses[place] = problem.losses(drawn, size)
-        inside[place] = (problem.slacks(drawn, size) >= 0).all(axis=1)
-    return losses, inside & np.isfinite(losses).all(axis=2)
+        losses = problem.losses(drawn, size)
+        inside: Mask = np.asarray((problem.slacks(drawn, size) >= 0).all(axis=1))
+        yield losses, inside & np.isfinite(losses).all(axis=1)

@@ -1,41 +1,184 @@
-"""``dse compare``: which study has the better front, and after how much."""
+"""``dse compare``: which study has the better front, and whether that can be more than chance."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from dse.cli.options import Format, FormatOption, StorageOption, show_json
+from dse.cli.options import Format, FormatOption, StorageOption, say, show_json
+
+FELL_SHORT = 1
+
+
+class Over(StrEnum):
+    """What studies spend."""
+
+    MEASUREMENTS = "measurements"
+    TRIALS = "trials"
+    SECONDS = "seconds"
+    COST = "cost"
+
+
+class Indicating(StrEnum):
+    """How good a front is."""
+
+    HYPERVOLUME = "hypervolume"
+    IGD_PLUS = "igd+"
+    EPSILON = "epsilon"
+    R2 = "r2"
+
+
+class Differing(StrEnum):
+    """What may differ between studies that are compared all the same."""
+
+    SPACE = "space"
+    EVALUATORS = "evaluators"
 
 
 def compare(
-    names: Annotated[list[str], typer.Argument(help="Two or more studies.", show_default=False)],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help="Studies, exported files (.jsonl, .parquet), 'study.*' for all whose names fit, "
+            "or 'name=study-*' for a group of these.",
+            show_default=False,
+        ),
+    ],
     *,
     storage: StorageOption = None,
+    over: Annotated[
+        Over | None,
+        typer.Option(help="What is spent: measurements, where any were made, without it."),
+    ] = None,
+    at: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="After how much of it; the least that any study spent without it."
+        ),
+    ] = None,
+    indicator: Annotated[
+        list[Indicating] | None,
+        typer.Option(help="Make claims about this alone; may be repeated. All without it."),
+    ] = None,
     joint_reference: Annotated[
         bool,
         typer.Option(
             "--joint-reference", help="Take the worst of all fronts where no study states a point."
         ),
     ] = False,
+    may_differ: Annotated[
+        list[Differing] | None,
+        typer.Option(help="Compare studies that differ in this all the same; may be repeated."),
+    ] = None,
+    fail_if_worse: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit with 1 if the hypervolume of any other is more than this share below the "
+            "first's, such as '5%'; of groups the median, and only if a difference can be claimed "
+            "or there are too few seeds to ever claim one.",
+            show_default=False,
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write a page (.html) or JSON (.json).")
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Compare studies of one question: hypervolume over measurements and over seconds.
+    """Compare studies of one question: fronts at one budget, with tests over groups of seeds.
 
-    Studies of unlike questions, or with unlike reference points, are refused.
+    Of names with '*', those that differ in their seed alone are one group. Studies of unlike
+    spaces, evaluators, objectives, limits or reference points are refused.
 
-    Example: dse compare quickstart quickstart-random
+    Example: dse compare 'grey=edge.grey-box.*' 'tpe=edge.tpe.*' -o compare.html
     """
-    from dse.analysis.comparison import Run
+    from dse.analysis.comparison import Asked
     from dse.analysis.comparison import compare as compared
-    from dse.report import export, table
-    from dse.study import Study
+    from dse.cli.gather import gathered
 
-    studies = [Study.load(name, storage) for name in names]
-    runs = [Run(s.name, s.problem, s.finished) for s in studies]
-    comparison = compared(runs, joint_nadir=joint_reference)
+    share = None if fail_if_worse is None else _share(fail_if_worse)
+    asked = Asked(
+        over=None if over is None else over.value,
+        at=at,
+        joint_nadir=joint_reference,
+        may_differ=tuple(one.value for one in may_differ or ()),
+        indicators=_claimed(indicator, share),
+    )
+    comparison = compared(gathered(names, storage), asked)
+    show(comparison, output, file)
+    if share is not None:
+        _judge(comparison, share)
+
+
+def show(comparison: Any, output: Format, file: Path | None = None) -> None:
+    """The comparison as a table, as JSON, or as a file of either or of HTML."""
+    from dse.cli.report import write_whole
+    from dse.errors import StudyError
+    from dse.report.comparison_export import comparison_json
+    from dse.report.comparison_table import comparison_table
+
+    if file is not None:
+        write_whole(file, _content(comparison, file))
+        say(f"wrote {file}")
     if output is Format.TABLE:
-        table.comparison_table(comparison)
+        comparison_table(comparison)
+    elif output is Format.JSON:
+        show_json(comparison_json(comparison))
     else:
-        show_json(export.comparison_json(comparison))
+        raise StudyError(f"a comparison is no {output}", hint="--format table or json, -o x.html")
+
+
+def _content(comparison: Any, file: Path) -> str:
+    import json
+
+    from dse.errors import StudyError
+    from dse.report.comparison_export import comparison_json
+    from dse.report.comparison_page import comparison_html
+
+    match file.suffix.lower():
+        case ".html" | ".htm":
+            return comparison_html(comparison)
+        case ".json":
+            return json.dumps(comparison_json(comparison), indent=2, allow_nan=False) + "\n"
+        case ending:
+            problem = f"a comparison cannot be written as {ending or 'a file without an ending'}"
+            raise StudyError(problem, hint="name a file .html or .json")
+
+
+def _judge(comparison: Any, share: float) -> None:
+    """End with 1 where a candidate falls short of the first group."""
+    from dse.analysis.shortfall import shortfalls
+
+    found = shortfalls(comparison, share)
+    for sentence in found:
+        say(sentence)
+    if found:
+        raise typer.Exit(FELL_SHORT)
+
+
+def _claimed(asked: list[Indicating] | None, share: float | None) -> tuple[Any, ...]:
+    """What claims are made about; a verdict on the hypervolume needs one about it."""
+    needed = () if share is None else ("hypervolume",)
+    told = [one.value for one in asked or Indicating]
+    return tuple(dict.fromkeys((*needed, *told)))
+
+
+def _share(text: str) -> float:
+    """A share from ``5%`` or ``0.05``.
+
+    Raises:
+        StudyError: it is none, or not from 0 to below 1.
+    """
+    from dse.errors import StudyError
+
+    hint = "--fail-if-worse 5%"
+    try:
+        words = text.strip()
+        bare = float(words.removesuffix("%")) / (100 if words.endswith("%") else 1)
+    except ValueError as error:
+        raise StudyError(f"{text!r} is no share", hint=hint) from error
+    if not 0 <= bare < 1:
+        raise StudyError(f"{text!r} is not from 0 % to below 100 %", hint=hint)
+    return bare

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.problem import Problem
 from dse.core.trial import Trial
-from dse.core.values import Floats, Mask
+from dse.core.values import Floats, Ints, Mask
 
 REFERENCE_TRIALS = 10
 """The reference point is frozen once this many trials are within all limits."""
@@ -28,13 +28,13 @@ class ParetoSet:
     @staticmethod
     def of(problem: Problem, trials: Sequence[Trial]) -> ParetoSet:
         """The front of the trials that are done and within every limit."""
-        kept = [t for t, ok in zip(trials, problem.feasible(trials), strict=True) if ok]
-        losses = problem.trial_losses(kept)
-        best = np.flatnonzero(nondominated(losses))
+        losses, answers = problem.judged(trials)
+        kept = np.flatnonzero(answers)
+        best = kept[nondominated(losses[kept])]
         best = best[np.lexsort(losses[best].T[::-1])]
         return ParetoSet(
             problem=problem,
-            trials=tuple(kept[place] for place in best),
+            trials=tuple(trials[place] for place in best.tolist()),
             losses=losses[best],
             reference=reference(problem, trials),
         )
@@ -108,27 +108,61 @@ def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
     if problem.fixed_reference is not None:
         signs = [1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives]
         return np.array(signs) * np.array(problem.fixed_reference)
-    first = [t for t, ok in zip(trials, problem.feasible(trials), strict=True) if ok]
-    if len(first) < REFERENCE_TRIALS:
+    losses = _first_answers(problem, trials)
+    if len(losses) < REFERENCE_TRIALS:
         return None
-    losses = problem.trial_losses(first[:REFERENCE_TRIALS])
     span = np.ptp(losses, axis=0)
     margin = np.where(span > 0, 0.1 * span, 0.1 * np.maximum(np.abs(losses[0]), 1e-12))
     return np.asarray(losses.max(axis=0) + margin)
+
+
+def _first_answers(problem: Problem, trials: Sequence[Trial]) -> Floats:
+    """The losses of the first answers, at most as many as the reference point is frozen by."""
+    found = np.zeros((0, len(problem.objectives)))
+    start, size = 0, 8 * REFERENCE_TRIALS
+    while start < len(trials) and len(found) < REFERENCE_TRIALS:
+        losses, answers = problem.judged(trials[start : start + size])
+        found = np.vstack([found, losses[answers]])
+        start, size = start + size, 2 * size
+    return found[:REFERENCE_TRIALS]
+
+
+def newcomers(
+    losses: Floats,  # (n, m), minimised, finite
+) -> Ints:
+    """The places of the rows that no earlier row is as good as, (k,), in their order.
+
+    A row is one exactly if it is on the front of all rows with their place as one more loss.
+    """
+    if losses.shape[1] == 0:
+        return np.arange(min(len(losses), 1))
+    places = np.arange(len(losses), dtype=np.float64)
+    return np.flatnonzero(nondominated(np.column_stack([losses, places])))
 
 
 def hypervolume_trace(problem: Problem, trials: Sequence[Trial]) -> Floats:
     """The hypervolume after each trial, (n,); zero before the reference point is known."""
     point = reference(problem, trials)
     trace = np.zeros(len(trials))
-    if point is None:
+    if point is None or not len(trials):
         return trace
-    front = np.zeros((0, len(point)))
-    current = 0.0
-    losses, feasible = problem.trial_losses(trials), problem.feasible(trials)
-    for place, (row, ok) in enumerate(zip(losses, feasible, strict=True)):
-        if ok and not (front <= row).all(axis=1).any():
-            front = np.vstack([front[~(row <= front).all(axis=1)], row])
-            current = hypervolume(front, point)
-        trace[place] = current
-    return trace
+    losses, answers = problem.judged(trials)
+    rows = np.flatnonzero(answers & (losses < point).all(axis=1))
+    rows = rows[newcomers(losses[rows])]
+    trace[rows] = volumes_of(losses[rows], point)
+    return np.asarray(np.maximum.accumulate(trace))
+
+
+def volumes_of(
+    losses: Floats,  # (k, m), minimised; no row is as good as a later one
+    point: Floats,  # (m,)
+) -> Floats:
+    """The hypervolume of the first row, of the first two, and so on, (k,)."""
+    if losses.shape[1] == 1:
+        return np.asarray(np.maximum(point[0] - losses[:, 0], 0.0))
+    volumes = np.zeros(len(losses))
+    front = losses[:0]
+    for place, row in enumerate(losses):
+        front = np.vstack([front[(front < row).any(axis=1)], row])
+        volumes[place] = hypervolume(front, point)
+    return volumes

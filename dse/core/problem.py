@@ -13,6 +13,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.space import Space
 from dse.core.trial import State, Trial
+from dse.core.trials import are, column_of
 from dse.core.values import Floats, Mask
 
 
@@ -119,23 +120,23 @@ class Problem:
             for e in (*(o.expression for o in self.objectives), *(x.slack for x in self.limits))
             for name in e.names
         }
-        return {
-            name: Column.of([_value(trial, name) for trial in trials]) for name in sorted(wanted)
-        }
+        return {name: column_of(trials, name) for name in sorted(wanted)}
 
     def trial_losses(self, trials: Sequence[Trial]) -> Floats:
         """The losses of the trials, (n, m); NaN in the rows of unfinished or failed ones."""
         return self.losses(self.columns(trials), len(trials))
 
+    def judged(self, trials: Sequence[Trial]) -> tuple[Floats, Mask]:
+        """The losses of the trials, (n, m), and which of them are answers, (n,).
+
+        An answer is done, within every limit, and has a number for each objective.
+        """
+        columns = self.columns(trials)
+        losses = self.losses(columns, len(trials))
+        done = are(trials, State.DONE)
+        kept = (self.slacks(columns, len(trials)) >= 0).all(axis=1)
+        return losses, done & kept & np.isfinite(losses).all(axis=1)
+
     def feasible(self, trials: Sequence[Trial]) -> Mask:
         """Which trials are done, within every limit, and have a number for each objective, (n,)."""
-        done = np.array([trial.state is State.DONE for trial in trials], dtype=bool)
-        columns = self.columns(trials)
-        kept = (self.slacks(columns, len(trials)) >= 0).all(axis=1)
-        return done & kept & np.isfinite(self.losses(columns, len(trials))).all(axis=1)
-
-
-def _value(trial: Trial, name: str) -> float | int | str | bool | None:
-    if name in trial.metrics:
-        return trial.metrics[name]
-    return trial.design.get(name)
+        return self.judged(trials)[1]

@@ -11,6 +11,7 @@ import numpy as np
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
+from dse.core.trials import Trials
 from dse.core.values import Floats, Value
 
 
@@ -89,10 +90,11 @@ def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, f
 def _nearest_misses(
     problem: Problem, trials: Sequence[Trial]
 ) -> tuple[tuple[Trial, ...], tuple[Mapping[str, float], ...]]:
-    done = [trial for trial in trials if trial.state is State.DONE]
+    done = Trials.of(trials)
+    done = done.take(done.are(State.DONE))
     slacks = problem.slacks(problem.columns(done), len(done))  # (n, l)
     misses = np.minimum(slacks, 0.0).sum(axis=1)
     if not np.isfinite(misses).any():
         return (), ()
-    kept = [done[place] for place in np.flatnonzero(misses == np.nanmax(misses))]
+    kept = list(done.take(misses == np.nanmax(misses)))
     return tuple(kept), tuple(broken_limits(problem, kept))

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dse.analysis.comparison import SHARES, Comparison, Result
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
@@ -93,18 +92,9 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> dict[s
     }
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """A comparison as one JSON object; ``null`` where a level was never reached."""
-    return {
-        "objectives": _objectives(comparison.objectives),
-        "reference_point": list(comparison.reference_point),
-        "reference_from": comparison.reference_from,
-        "counted": comparison.counted,
-        "counts": comparison.counts.tolist(),
-        "seconds": comparison.seconds.tolist(),
-        "joint_front": comparison.joint_front,
-        "studies": [_result(result) for result in comparison.results],
-    }
+def objectives_json(objectives: Iterable[Objective]) -> list[dict[str, str]]:
+    """Each objective with its goal and unit."""
+    return [{"expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives]
 
 
 def finite(value: float | None) -> float | None:
@@ -112,39 +102,13 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _result(result: Result) -> dict[str, Any]:
-    return {
-        "study": result.name,
-        "trials": result.trials,
-        "count": result.count,
-        "seconds": result.seconds,
-        "hypervolume": result.hypervolume,
-        "front": result.front,
-        "share_of_joint_front": result.share,
-        "igd_plus": result.distance,
-        "epsilon": result.step,
-        "hypervolume_at_counts": result.over_counts.tolist(),
-        "hypervolume_at_seconds": result.over_seconds.tolist(),
-        "count_to": _levels(result.counts_to),
-        "seconds_to": _levels(result.seconds_to),
-    }
-
-
-def _levels(spent: Iterable[float | None]) -> dict[str, float | None]:
-    return {f"{share:g}": value for share, value in zip(SHARES, spent, strict=True)}
-
-
 def _vocabulary(problem: Problem) -> dict[str, Any]:
     return {
-        "objectives": _objectives(problem.objectives),
+        "objectives": objectives_json(problem.objectives),
         "limits": sorted({limit.text for limit in problem.limits}),
         "metrics": {name: metric.unit for name, metric in sorted(problem.metrics.items())},
         "parameters": parameter_units(problem),
     }
-
-
-def _objectives(objectives: Iterable[Objective]) -> list[dict[str, str]]:
-    return [{"expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives]
 
 
 def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:

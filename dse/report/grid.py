@@ -47,15 +47,29 @@ def print_fitted(
     Where one table of all is wider than the terminal, the settings follow in a table of their
     own, as ``name=value`` pairs.
     """
-    whole = table_of([key, *results, *settings])
-    roomy = console.options.update(max_width=_UNBOUNDED, width=_UNBOUNDED)
-    if Measurement.get(console, roomy, whole).maximum <= console.width:
-        console.print(whole)
+    if _fits(console, [key, *results, *settings]):
+        console.print(table_of([key, *results, *settings]))
         return
     console.print(table_of([key, *results]))
     if settings:
         pairs = [_pairs(settings, row) for row in range(len(key.cells))]
         console.print(table_of([key, Lane(heading="design", cells=pairs)]))
+
+
+def print_split(console: Console, key: Lane, lanes: Sequence[Lane]) -> None:
+    """Print the lanes in as few tables as the terminal's width allows, each with the ``key``."""
+    left = list(lanes)
+    while left:
+        many = len(left)
+        while many > 1 and not _fits(console, [key, *left[:many]]):
+            many -= 1
+        console.print(table_of([key, *left[:many]]))
+        left = left[many:]
+
+
+def _fits(console: Console, lanes: Sequence[Lane]) -> bool:
+    roomy = console.options.update(max_width=_UNBOUNDED, width=_UNBOUNDED)
+    return Measurement.get(console, roomy, table_of(lanes)).maximum <= console.width
 
 
 def _pairs(settings: Sequence[Lane], row: int) -> str:

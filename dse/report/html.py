@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
-from string import Template
-from typing import Any
 
 from dse.analysis.effects import Effects
 from dse.analysis.scenarios import Contrast
@@ -18,6 +15,7 @@ from dse.report.answer import Answer
 from dse.report.effects import effects_html
 from dse.report.failures import Failure, failures
 from dse.report.fidelity import rungs, rungs_html
+from dse.report.page_parts import drawn, facts, page, section
 from dse.report.page_table import front_rows
 from dse.report.scenarios import contrast_html
 from dse.report.story import best_words, common_words
@@ -54,8 +52,6 @@ def report_html(
         provenance: the versions and the machine, by name.
         beside: what some studies tell beside their front.
     """
-    from plotly.offline import get_plotlyjs
-
     answer = Answer.of(front, trials)
     beside = beside or Beside()
     exact = any(event.kind == "exact" for event in events)
@@ -65,28 +61,14 @@ def report_html(
         _headline(front, answer),
         _figures(front, trials),
         _table(front, answer),
-        _section("Where the winner changes", _contrast(beside)),
+        section("Where the winner changes", _contrast(beside)),
         _effects(front, beside.effects),
-        _section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
+        section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
         _failures(front, trials),
         _events(events),
-        _section("Where the numbers come from", _facts((provenance or {}).items())),
+        section("Where the numbers come from", facts((provenance or {}).items())),
     ]
-    return Template(_asset("page.html")).substitute(
-        title=escape(study),
-        css=_asset("page.css"),
-        js=_asset("page.js"),
-        plotly=get_plotlyjs(),
-        body="\n".join(body),
-    )
-
-
-def _asset(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{title}</h2>\n{content}\n</section>" if content else ""
+    return page(study, body)
 
 
 def _tiles(front: ParetoSet, answer: Answer, trials: Sequence[Trial], *, exact: bool) -> str:
@@ -127,11 +109,11 @@ def _headline(front: ParetoSet, answer: Answer) -> str:
     )
     told = f'<ul class="words">{sentences}</ul>'
     if answer.feasible or not answer.trials:
-        return _section("Best trade-offs", told)
+        return section("Best trade-offs", told)
     warning = (
         '<p class="warn"><strong>No design keeps every limit.</strong> These miss by least:</p>'
     )
-    return _section("Nearest misses", warning + told)
+    return section("Nearest misses", warning + told)
 
 
 def _contrast(beside: Beside) -> str:
@@ -143,40 +125,22 @@ def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
         return ""
     from dse.report.figures.effects import effects_figures
 
-    drawn = _drawn(effects_figures(front.problem, effects))
+    figures = drawn(effects_figures(front.problem, effects))
     tables = effects_html(front.problem, effects)
-    return _section("What each parameter does", f'<div class="figures">{drawn}</div>{tables}')
+    return section("What each parameter does", f'<div class="figures">{figures}</div>{tables}')
 
 
 def _figures(front: ParetoSet, trials: Sequence[Trial]) -> str:
     from dse.report.figures import drawings
 
-    drawn = drawings(front, trials)
-    figures = _drawn(drawn)
+    figures = drawn(drawings(front, trials))
     missing = (
         '<p class="soft">Hypervolumes are told once ten designs keep all limits,'
         " or from a stated <code>reference:</code>.</p>"
         if front.reference is None
         else ""
     )
-    return _section("Figures", f'<div class="figures">{figures}</div>{missing}' if drawn else "")
-
-
-def _drawn(drawings: Iterable[Any]) -> str:  # of plotly, which comes late
-    return "\n".join(
-        f'<figure class="{"wide" if one.wide else ""}">'
-        f"<figcaption><h3>{escape(one.title)}</h3><p>{escape(one.caption)}</p></figcaption>"
-        f'<div class="scroll"><div role="img" aria-label="{escape(one.title)}"'
-        f' style="min-width:{one.least_px}px;height:{one.figure.layout.height}px"></div>'
-        f'<script type="application/json" data-figure="{one.key}">{_inert(one.figure.to_json())}'
-        "</script></div></figure>"
-        for one in drawings
-    )
-
-
-def _inert(json: str) -> str:
-    """JSON that cannot end the element it stands in."""
-    return json.replace("<", "\\u003c")
+    return section("Figures", f'<div class="figures">{figures}</div>{missing}' if figures else "")
 
 
 def _table(front: ParetoSet, answer: Answer) -> str:
@@ -185,7 +149,7 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     common = common_words(answer)
     note = f'<p class="soft">The same in all: {escape(common)}</p>' if common else ""
     title = "The front" if answer.feasible else "The nearest misses"
-    return _section(title, f'{note}<div class="box scroll">{front_rows(front, answer)}</div>')
+    return section(title, f'{note}<div class="box scroll">{front_rows(front, answer)}</div>')
 
 
 def _failures(front: ParetoSet, trials: Sequence[Trial]) -> str:
@@ -202,7 +166,7 @@ def _failures(front: ParetoSet, trials: Sequence[Trial]) -> str:
     table = (
         f'<div class="box scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
     )
-    return _section("What was ruled out or failed", table if found else "")
+    return section("What was ruled out or failed", table if found else "")
 
 
 def _numbers(failure: Failure) -> str:
@@ -213,13 +177,4 @@ def _numbers(failure: Failure) -> str:
 
 def _events(events: Sequence[Event]) -> str:
     told = [(f"{event.kind}, after {event.told} trials", event.text) for event in events]
-    return _section("What happened", _facts(told))
-
-
-def _facts(pairs: Iterable[tuple[str, str]]) -> str:
-    cells = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
-    return (
-        f'<div class="box" style="padding:1rem"><dl class="facts">{cells}</dl></div>'
-        if cells
-        else ""
-    )
+    return section("What happened", facts(told))

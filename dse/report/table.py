@@ -1,4 +1,4 @@
-"""Fronts, trials, studies and comparisons on the terminal."""
+"""Fronts, trials and studies on the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from dse.analysis.comparison import SHARES, Comparison
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
@@ -91,34 +90,6 @@ def studies_table(rows: Sequence[Mapping[str, Any]], *, console: Console | None 
         for heading in (rows[0] if rows else ())
     ]
     (console or Console()).print(table_of(lanes))
-
-
-def comparison_table(comparison: Comparison, *, console: Console | None = None) -> None:
-    """Print a line for each study of a comparison."""
-    console = console or Console()
-    results = comparison.results
-    point = reference_text(comparison.objectives, comparison.reference_point)
-    console.print(escape(f"reference point, from {comparison.reference_from}: {point}"))
-    console.print(f"joint front: {comparison.joint_front} designs")
-    columns: list[tuple[str, list[str]]] = [
-        (comparison.counted, [str(result.count) for result in results]),
-        ("time", [seconds_text(result.seconds) for result in results]),
-        ("hypervolume", [f"{result.hypervolume:.5g}" for result in results]),
-        ("front", [str(result.front) for result in results]),
-        ("of joint", [f"{result.share:.0%}" for result in results]),
-        ("IGD+", [number_text(result.distance) for result in results]),
-        ("epsilon", [number_text(result.step) for result in results]),
-    ]
-    for place, share in enumerate(SHARES):
-        reached = [number_text(result.counts_to[place]) for result in results]
-        columns.append((f"to {share:.0%}", reached))
-    lanes = [Lane(heading=heading, cells=cells, right=True) for heading, cells in columns]
-    console.print(table_of([Lane(heading="study", cells=[r.name for r in results]), *lanes]))
-    console.print(
-        f"'to 90%': {comparison.counted} until that share of the best final hypervolume;\n"
-        "IGD+ and epsilon tell the distance from the joint front in shares of its range",
-        style="dim",
-    )
 
 
 def _answer_key(front: ParetoSet, answer: Answer) -> Lane:

@@ -10,8 +10,8 @@ from dse.analysis.indicators import (
     counted_in,
     epsilon,
     igd_plus,
-    spent_to_reach,
-    volume_at,
+    lattice,
+    r2,
 )
 from dse.core.design import Design
 from dse.core.metric import Metric
@@ -87,16 +87,6 @@ def test_without_a_reference_point_the_volume_stays_zero() -> None:
     assert progress.hypervolume.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_the_volume_at_a_count_is_what_was_known_when_so_many_were_spent() -> None:
-    spent, volumes = np.array([1, 1, 3]), np.array([3.0, 5.0, 6.0])
-    assert volume_at(spent, volumes, np.array([0, 1, 2, 3, 9])).tolist() == [0, 5, 5, 6, 6]
-
-
-@pytest.mark.parametrize(("level", "spent"), [(3.0, 1.0), (3.1, 2.0), (6.0, 3.0), (6.1, None)])
-def test_a_level_is_reached_by_the_first_that_has_it(level: float, spent: float | None) -> None:
-    assert spent_to_reach(np.array([1, 2, 3]), np.array([3.0, 5.0, 6.0]), level) == spent
-
-
 # Ideal front (0, 10), (1, 0), ranges 1 and 10; the row (0.5, 10) is 0.5 and 1 away, as shares.
 FRONT = np.array([[0.0, 10.0], [1.0, 0.0]])
 
@@ -117,6 +107,61 @@ def test_the_best_front_is_at_no_distance_from_itself() -> None:
 def test_no_front_has_no_distance() -> None:
     assert igd_plus(np.zeros((0, 2)), FRONT) is None
     assert epsilon(np.zeros((0, 2)), FRONT) is None
+    assert r2(np.zeros((0, 2)), FRONT) is None
+
+
+RNG = np.random.default_rng(4)
+UNIT = np.array([[0.0, 1.0], [1.0, 0.0]])  # shares of its range are the numbers themselves
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_distances_are_those_of_their_definitions(size: int) -> None:
+    best = np.eye(size)
+    losses = RNG.random((7, size)) + 0.2
+    steps = losses[:, None, :] - best[None, :, :]  # (7, size, size)
+    wanted = np.sqrt((np.maximum(steps, 0) ** 2).sum(axis=2)).min(axis=0).mean()
+    assert igd_plus(losses, best) == pytest.approx(wanted)
+    assert epsilon(losses, best) == pytest.approx(steps.max(axis=2).min(axis=0).max())
+
+
+def test_r2_of_one_row_is_the_mean_of_its_larger_weighted_loss() -> None:
+    # Of (1/2, 1/2) the larger of w/2 and (1 - w)/2 is 3/8 on average.
+    assert r2(np.array([[0.5, 0.5]]), UNIT) == pytest.approx(3 / 8)
+
+
+def test_r2_of_two_objectives_is_what_a_fine_lattice_tells() -> None:
+    losses = RNG.random((6, 2))
+    weights = (np.arange(20_000) + 0.5) / 20_000
+    worst = np.maximum(losses[:, :1] * weights, losses[:, 1:] * (1 - weights))
+    assert r2(losses, UNIT) == pytest.approx(worst.min(axis=0).mean(), rel=1e-4)
+
+
+def test_r2_of_three_objectives_is_the_mean_over_the_lattice() -> None:
+    losses = RNG.random((6, 3))
+    each = [
+        min(max(w * x for w, x in zip(ws, row, strict=True)) for row in losses) for ws in lattice(3)
+    ]
+    assert r2(losses, np.eye(3)) == pytest.approx(sum(each) / 496)
+
+
+@pytest.mark.parametrize(("size", "count"), [(3, 496), (4, 455), (5, 495)])
+def test_a_lattice_holds_every_even_weighing_once(size: int, count: int) -> None:
+    weights = lattice(size)
+    assert weights.shape == (count, size)
+    assert len(np.unique(weights, axis=0)) == count
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+
+
+def test_a_single_objective_is_lost_by_what_is_missing() -> None:
+    assert r2(np.array([[3.0], [2.0]]), np.array([[1.5]])) == pytest.approx(0.5)
+
+
+def test_a_better_front_has_less_of_every_distance() -> None:
+    poor = RNG.random((5, 2)) + 0.1
+    good = poor - 0.05
+    assert r2(good, UNIT) < r2(poor, UNIT)
+    assert igd_plus(good, UNIT) <= igd_plus(poor, UNIT)
+    assert epsilon(good, UNIT) <= epsilon(poor, UNIT)
 
 
 pairs = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=30)

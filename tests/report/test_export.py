@@ -3,18 +3,16 @@
 import csv
 import io
 import json
-from dataclasses import replace
 
 import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse.analysis.comparison import Run, compare
 from dse.core.design import Design
 from dse.core.pareto import ParetoSet
 from dse.core.trial import State, Trial
-from dse.report.export import comparison_json, finite, front_json, trials_json
+from dse.report.export import finite, front_json, trials_json
 from dse.report.sheet import front_columns, parquet_bytes, trials_columns, write_csv
 
 
@@ -86,22 +84,6 @@ def test_json_is_strict_whatever_an_evaluator_said(made_up, value, spread, cost_
     front = ParetoSet.of(made_up.problem, trials)
     json.dumps(trials_json("s", made_up.problem, trials), allow_nan=False)
     json.dumps(front_json("s", front, trials, exact=False), allow_nan=False)
-
-
-def test_a_comparison_is_strict_json_with_a_level_never_reached_as_null(made_up) -> None:
-    asked = replace(made_up.problem, fixed_reference=(0.5, 1e-4, 1e-2))
-    runs = [Run("all", asked, made_up.trials), Run("few", asked, made_up.trials[:3])]
-    told = json.loads(json.dumps(comparison_json(compare(runs)), allow_nan=False))
-    assert [study["study"] for study in told["studies"]] == ["all", "few"]
-    assert told["studies"][0]["count_to"]["0.99"] <= 88
-    assert told["studies"][1]["count_to"]["0.99"] is None
-    assert len(told["counts"]) == len(told["studies"][0]["hypervolume_at_counts"])
-
-
-def test_a_comparison_without_any_volume_has_null_levels(made_up) -> None:
-    asked = replace(made_up.problem, fixed_reference=(0.999, 1e-9, 1e-9))
-    told = comparison_json(compare([Run("none", asked, made_up.trials)]))
-    assert told["studies"][0]["seconds_to"] == {"0.9": None, "0.95": None, "0.99": None}
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), None])

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dse.analysis.comparison import Run, compare
 from dse.core.pareto import ParetoSet
-from dse.report.table import comparison_table, front_table, studies_table, trials_table
+from dse.report.table import front_table, studies_table, trials_table
 
 WIDTHS = [60, 80, 200]
 
@@ -106,13 +105,3 @@ def test_studies_are_a_line_each() -> None:
     ]
     studies_table(rows, console=to)
     assert len([line for line in printed(to).splitlines() if line.strip()]) == 4
-
-
-def test_a_comparison_tells_each_study_in_a_line(made_up) -> None:
-    asked = replace(made_up.problem, fixed_reference=(0.5, 1e-4, 1e-2))
-    runs = [Run("whole", asked, made_up.trials), Run("half", asked, made_up.trials[:60])]
-    to = console(120)
-    comparison_table(compare(runs), console=to)
-    assert "whole" in printed(to)
-    assert "half" in printed(to)
-    assert "measurements" in printed(to)

@@ -15,6 +15,7 @@ from dse.report.words import design_text, number_text, parameter_units
 
 # Okabe and Ito: Color Universal Design, 2008. All can be told apart on white and on black.
 BLUE, ORANGE, VERMILION, GREY = "#0072B2", "#E69F00", "#D55E00", "#8C8C8C"
+SERIES = (BLUE, VERMILION, "#009E73", "#CC79A7", ORANGE, "#56B4E9", "#F0E442", GREY)
 SCALE = [[0.0, BLUE], [0.5, "#9A9A9A"], [1.0, ORANGE]]
 
 HEIGHT_PX = 440
@@ -65,6 +66,13 @@ def axis_layout(axis: Axis, goal: str = "") -> dict[str, Any]:
         "exponentformat": "power",
         **(_LOG if axis.log else {"nticks": 7}),
     }
+
+
+def tinted(place: int, opacity: float) -> str:
+    """The colour of one series of several, so strong."""
+    colour = SERIES[place % len(SERIES)]
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
 
 
 def text(words: str) -> str:

@@ -1,0 +1,114 @@
+"""Where the objectives' plane is reached by how many runs of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import moocore
+import numpy as np
+
+from dse.core.values import Floats
+
+MOST_EDGES = 160
+"""A raster has so many lines along an axis at most: of more coordinates, evenly chosen ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """What ``runs`` of a group's studies or more attain, as the corners of its boundary."""
+
+    runs: int
+    losses: Floats  # (k, m), minimised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """By how much more one group attains a part of the plane than another.
+
+    ``shares`` hold, for each cell of the raster, the share of the first group's runs that attain
+    its whole less that of the second's; a cell lies between two of ``across`` and two of ``up``.
+    """
+
+    across: Floats  # (a + 1,), rising
+    up: Floats  # (b + 1,), rising
+    shares: Floats  # (b, a)
+
+
+def surfaces(
+    fronts: Sequence[Floats],  # each (f, m), minimised
+) -> list[Surface]:
+    """What any run of the group attains, what half of them do, and what all do.
+
+    For two or three objectives.
+
+    Source:
+        Grunert da Fonseca, Fonseca, Hall: Inferential Performance Assessment of Stochastic
+        Optimisers and the Attainment Function, EMO 2001; Fonseca, Guerreiro, Lopez-Ibanez,
+        Paquete: On the Computation of the Empirical Attainment Function, 2011; by moocore.
+    """
+    held = [front for front in fronts if len(front)]
+    if not held:
+        return []
+    wanted = sorted({1, (len(fronts) + 1) // 2, len(fronts)} & set(range(1, len(held) + 1)))
+    sets = np.repeat(np.arange(len(held)), [len(front) for front in held])
+    shares = [100.0 * count / len(held) for count in wanted]
+    rows = moocore.eaf(np.vstack(held), sets=sets, percentiles=shares)
+    return [
+        Surface(runs=count, losses=rows[np.isclose(rows[:, -1], share)][:, :-1])
+        for count, share in zip(wanted, shares, strict=True)
+    ]
+
+
+def difference(
+    first: Sequence[Floats],  # each (f, 2), minimised
+    second: Sequence[Floats],  # each (f, 2), minimised
+    point: Floats,  # (2,), where the plane ends
+) -> Difference | None:
+    """Who attains what more often, up to the reference point; ``None`` where nobody attains any.
+
+    Source:
+        Lopez-Ibanez, Paquete, Stuetzle: Exploratory Analysis of Stochastic Local Search
+        Algorithms in Biobjective Optimization, 2010.
+    """
+    inside = [front[(front < point).all(axis=1)] for front in (*first, *second)]
+    every = np.vstack(inside)
+    if not len(every):
+        return None
+    across, up = (_edges(every[:, axis], float(point[axis])) for axis in (0, 1))
+    return Difference(
+        across=across,
+        up=up,
+        shares=_shares(first, across[:-1], up[:-1]) - _shares(second, across[:-1], up[:-1]),
+    )
+
+
+def slices(
+    fronts: Sequence[Floats],  # each (f, 3), minimised
+    bound: float,
+) -> list[Floats]:
+    """What the fronts attain in the first two objectives where the third is no worse than this."""
+    return [front[front[:, 2] <= bound][:, :2] for front in fronts]
+
+
+def _shares(fronts: Sequence[Floats], across: Floats, up: Floats) -> Floats:
+    """The share of the fronts that attain the points of a grid, (b, a)."""
+    counts = np.zeros((len(up), len(across)))
+    for front in fronts:
+        counts += _least(front, across)[None, :] <= up[:, None]
+    return counts / len(fronts)
+
+
+def _least(front: Floats, across: Floats) -> Floats:
+    """The least second loss of the rows whose first is no more than this, (a,)."""
+    ordered = front[np.argsort(front[:, 0], kind="stable")]
+    least = np.append(np.inf, np.minimum.accumulate(ordered[:, 1]))
+    return np.asarray(least[np.searchsorted(ordered[:, 0], across, side="right")])
+
+
+def _edges(values: Floats, end: float) -> Floats:
+    different = np.unique(values)
+    if len(different) > MOST_EDGES:
+        places = np.linspace(0, len(different) - 1, MOST_EDGES).round().astype(np.int64)
+        different = different[places]
+    return np.append(different, end)

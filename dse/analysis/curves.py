@@ -1,0 +1,70 @@
+"""How the indicators of each group went while studies spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.analysis.comparison import Comparison
+from dse.analysis.quartiles import quartiles
+from dse.analysis.runs import Course, Currency
+from dse.analysis.yardstick import INDICATORS, Indicator
+from dse.core.values import Floats
+
+GRID_STEPS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """Every indicator of every study at the same budgets, by group.
+
+    A study that ended earlier keeps what it had; before its first front a distance is infinite.
+    """
+
+    currency: Currency
+    grid: Floats  # (g,)
+    values: tuple[Mapping[Indicator, Floats], ...]  # for each group (studies, g)
+
+    def quartiles(self, group: int, indicator: Indicator) -> Floats:
+        """The lower quartile, the median and the upper quartile over the studies, (3, g)."""
+        return quartiles(self.values[group][indicator])
+
+
+def curves(comparison: Comparison) -> list[Curves]:
+    """The curves of a comparison over each currency that it knows."""
+    grids = {currency: _grid(comparison, currency) for currency in comparison.currencies}
+    ends = np.cumsum([len(grid) for grid in grids.values()])[:-1]
+    found = [
+        [_values(comparison, course, grids) for course in group] for group in comparison.courses
+    ]
+    return [
+        Curves(
+            currency=currency,
+            grid=grid,
+            values=tuple(
+                {
+                    name: np.stack([np.split(one[name], ends)[place] for one in group])
+                    for name in INDICATORS
+                }
+                for group in found
+            ),
+        )
+        for place, (currency, grid) in enumerate(grids.items())
+    ]
+
+
+def _values(
+    comparison: Comparison, course: Course, grids: Mapping[Currency, Floats]
+) -> dict[Indicator, Floats]:
+    """The indicators at all budgets of all grids, one after the other."""
+    arrived = [course.arrived(currency, grid) for currency, grid in grids.items()]
+    return comparison.yardstick.values(course, np.concatenate(arrived))
+
+
+def _grid(comparison: Comparison, currency: Currency) -> Floats:
+    results = [result for group in comparison.groups for result in group.results]
+    grid = np.linspace(0.0, max(one.totals[currency] for one in results), GRID_STEPS + 1)
+    whole: Sequence[Currency] = ("measurements", "trials")
+    return np.unique(grid.round()) if currency in whole else np.unique(grid)

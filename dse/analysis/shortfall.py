@@ -1,0 +1,41 @@
+"""Which groups fall short of the first one by more than is allowed: a gate for CI."""
+
+from __future__ import annotations
+
+from dse.analysis.claims import Claim
+from dse.analysis.comparison import Comparison
+from dse.analysis.significance import LEVEL
+
+
+def shortfalls(comparison: Comparison, share: float) -> list[str]:
+    """A sentence for each group whose hypervolume is too far below the first one's.
+
+    Single studies are judged by their numbers. Groups are judged by their medians, and only where
+    the difference can be claimed; with too few seeds to ever claim one, by their medians alone.
+
+    Args:
+        comparison: the first group is the one to hold on to; claims about hypervolume are made.
+        share: how much of the first one's hypervolume may be missing.
+    """
+    first, *others = comparison.groups
+    wanted = first.quartiles("hypervolume")[1]
+    told = {
+        claim.second: claim
+        for claim in comparison.claims
+        if claim.first == first.name and claim.indicator == "hypervolume"
+    }
+    sentences = []
+    for group in others:
+        found = group.quartiles("hypervolume")[1]
+        if found < (1 - share) * wanted and _counts(told[group.name], len(comparison.claims)):
+            missing = 1 - found / wanted
+            sentences.append(
+                f"{group.name} falls short of {first.name}: {missing:.1%} less hypervolume, "
+                f"where {share:.1%} is allowed"
+            )
+    return sentences
+
+
+def _counts(claim: Claim, family: int) -> bool:
+    """Whether the difference is more than chance, or chance could never be ruled out."""
+    return claim.better == claim.first or claim.least * family > LEVEL

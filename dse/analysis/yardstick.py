@@ -1,0 +1,84 @@
+"""What the fronts of a comparison are measured against, and by which indicators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from dse.analysis.indicators import epsilon, igd_plus, r2
+from dse.analysis.runs import Course
+from dse.core.pareto import hypervolume, nondominated
+from dse.core.values import Floats, Ints
+
+Indicator = Literal["hypervolume", "igd+", "epsilon", "r2"]
+
+INDICATORS: tuple[Indicator, ...] = get_args(Indicator)
+"""Of the hypervolume more is better, of the others less."""
+
+MOST_BEST = 2_000
+"""A joint front of more designs is thinned evenly before distances from it are told."""
+
+
+def sign_of(indicator: Indicator) -> float:
+    """What turns the indicator into a loss."""
+    return -1.0 if indicator == "hypervolume" else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yardstick:
+    """The joint front of all runs and the reference point, both as losses."""
+
+    joint: Floats  # (k, m)
+    point: Floats  # (m,)
+
+    @staticmethod
+    def of(
+        fronts: Sequence[Floats],  # each (f, m)
+        point: Floats,  # (m,)
+    ) -> Yardstick:
+        """The yardstick for runs that ended with these fronts."""
+        every = np.vstack(fronts)
+        joint = every[nondominated(every)]
+        return Yardstick(joint=joint[np.lexsort(joint.T[::-1])], point=point)
+
+    def value(self, indicator: Indicator, front: Floats) -> float:
+        """The indicator of a front; infinite where there is none to tell a distance of."""
+        if indicator == "hypervolume":
+            return hypervolume(front, self.point)
+        distance = {"igd+": igd_plus, "epsilon": epsilon, "r2": r2}[indicator]
+        found = distance(front, self._best)
+        return np.inf if found is None else found
+
+    def values(
+        self,
+        course: Course,
+        arrived: Ints,  # (g,)
+    ) -> dict[Indicator, Floats]:
+        """Each indicator after so many newcomers, (g,)."""
+        different, place = np.unique(arrived, return_inverse=True)
+        fronts = [course.front(count) for count in different.tolist()]
+        return {
+            indicator: np.array([self.value(indicator, front) for front in fronts])[place]
+            for indicator in INDICATORS
+        }
+
+    def needed(self, course: Course, level: float) -> int | None:
+        """How many newcomers a hypervolume took; ``None`` where it was never reached."""
+        low, high = 0, len(course.rows)
+        if hypervolume(course.front(high), self.point) < level:
+            return None
+        while low < high:  # the hypervolume never falls
+            middle = (low + high) // 2
+            reached = hypervolume(course.front(middle), self.point) >= level
+            low, high = (low, middle) if reached else (middle + 1, high)
+        return low
+
+    @property
+    def _best(self) -> Floats:
+        if len(self.joint) <= MOST_BEST:
+            return self.joint
+        rows = np.linspace(0, len(self.joint) - 1, MOST_BEST).round().astype(np.int64)
+        return np.asarray(self.joint[rows])

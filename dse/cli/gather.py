@@ -1,0 +1,80 @@
+"""The words of ``dse compare`` as groups of runs: studies, files, patterns and named groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from glob import glob
+from pathlib import Path
+from typing import NamedTuple
+
+from dse.analysis.groups import Group, alone, by_kind
+from dse.analysis.runs import Run
+from dse.cli.reading import stored_runs
+from dse.errors import StudyError, nearest
+from dse.interchange.portable import ENDINGS, read
+from dse.schema.record import kept_plan
+from dse.schema.settled import settled
+from dse.study import DEFAULT_STORAGE, opened_storage
+
+_PATTERN = re.compile(r"[*?\[]")
+
+
+def gathered(words: Sequence[str], storage: str | None = None) -> list[Group]:
+    """The groups that the words mean, in their order; each study is read once.
+
+    ``study`` and ``file.jsonl`` stand for themselves; ``pattern*`` for all that fit, those that
+    differ in their seed alone as one group; ``name=pattern*`` for all that fit as one group.
+
+    Raises:
+        StudyError: nothing fits a word, or two groups have one name.
+    """
+    url = storage or DEFAULT_STORAGE
+    opened = opened_storage(url)
+    meant = [_Meant.of(word, opened.studies(), url) for word in words]
+    names = list(dict.fromkeys(name for one in meant for name in one.found))
+    stored = [name for name in names if not name.endswith(ENDINGS)]
+    runs = {run.name: run for run in stored_runs(stored, opened, url)}
+    runs |= {name: _exported(Path(name)) for name in names if name.endswith(ENDINGS)}
+    groups = [group for one in meant for group in one.groups([runs[name] for name in one.found])]
+    called = [group.name for group in groups]
+    twice = next((name for name in called if called.count(name) > 1), None)
+    if twice is not None:
+        raise StudyError(f"{twice!r} is there twice", hint="name the groups: 'one=study-*'")
+    return groups
+
+
+class _Meant(NamedTuple):
+    """A word of the command: which studies and files it means, and how they are grouped."""
+
+    name: str
+    pattern: str
+    found: Sequence[str]
+
+    @staticmethod
+    def of(word: str, names: Sequence[str], url: str) -> _Meant:
+        name, named, pattern = word.partition("=")
+        name, pattern = (name.strip(), pattern.strip()) if named else ("", word)
+        if pattern.endswith(ENDINGS):
+            found = sorted(glob(pattern)) if _PATTERN.search(pattern) else [pattern]  # noqa: PTH207 - the pattern may be absolute
+        else:
+            found = [known for known in names if fnmatchcase(known, pattern)]
+        if not found:
+            raise StudyError(
+                f"there is no study {pattern!r} in {url}",
+                hint=f"{nearest(pattern, names)}; other storages: --storage URL",
+            )
+        return _Meant(name, pattern, found)
+
+    def groups(self, runs: Sequence[Run]) -> list[Group]:
+        """What the word's runs are compared as."""
+        if self.name:
+            return [Group(self.name, tuple(runs))]
+        return by_kind(runs) if _PATTERN.search(self.pattern) else alone(runs)
+
+
+def _exported(path: Path) -> Run:
+    record = read(path)
+    plan = settled(kept_plan(record.spec), record.trials)
+    return Run.of(path.stem, plan.problem, record.finished, plan.budget.price_per_s)

@@ -1,0 +1,129 @@
+"""A comparison as JSON: a stable schema, strict numbers.
+
+``null`` stands where a level was never reached, and where a study has no front to tell a distance
+of. Curves and attained points are in the objectives' own units and signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dse.analysis.attainment import Surface, surfaces
+from dse.analysis.claims import Claim
+from dse.analysis.comparison import SHARES, Comparison, GroupResult, Result
+from dse.analysis.curves import Curves, curves
+from dse.analysis.yardstick import INDICATORS
+from dse.core.values import Floats
+from dse.report.export import finite, objectives_json
+from dse.report.verdicts import verdicts
+
+ATTAINED_OBJECTIVES = (2, 3)
+"""Attainment surfaces are told for so many objectives."""
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as one JSON object."""
+    drawn = curves(comparison)
+    return {
+        "objectives": objectives_json(comparison.objectives),
+        "reference_point": list(comparison.reference_point),
+        "reference_from": comparison.reference_from,
+        "joint_front": len(comparison.yardstick.joint),
+        "over": comparison.over,
+        "at": comparison.at,
+        "groups": [
+            _group(comparison, place, group, drawn) for place, group in enumerate(comparison.groups)
+        ],
+        "claims": [_claim(claim) for claim in comparison.claims],
+        "verdicts": verdicts(comparison),
+        "grids": {one.currency: one.grid.tolist() for one in drawn},
+    }
+
+
+def _group(
+    comparison: Comparison, place: int, group: GroupResult, drawn: Sequence[Curves]
+) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "at": {
+            name: dict(zip(_QUARTILES, map(finite, group.quartiles(name)), strict=True))
+            for name in INDICATORS
+        },
+        "curves": {one.currency: _curves(one, place) for one in drawn},
+        "to": {
+            currency: {
+                f"{share:g}": dict(zip(("median", "reached"), group.to(currency, at), strict=True))
+                for at, share in enumerate(SHARES)
+            }
+            for currency in comparison.currencies
+        },
+        "attainment": [_surface(comparison, one) for one in _surfaces(comparison, place)],
+        "studies": [_result(result) for result in group.results],
+    }
+
+
+_QUARTILES = ("low", "median", "high")
+
+
+def _curves(told: Curves, place: int) -> dict[str, Any]:
+    return {
+        name: {
+            key: [finite(value) for value in row]
+            for key, row in zip(_QUARTILES, told.quartiles(place, name).tolist(), strict=True)
+        }
+        for name in INDICATORS
+    }
+
+
+def _surfaces(comparison: Comparison, place: int) -> list[Surface]:
+    if len(comparison.objectives) not in ATTAINED_OBJECTIVES:
+        return []
+    return surfaces([course.final for course in comparison.courses[place]])
+
+
+def _surface(comparison: Comparison, surface: Surface) -> dict[str, Any]:
+    rows: Floats = surface.losses * signs(comparison)
+    return {"studies": surface.runs, "points": rows.tolist()}
+
+
+def signs(comparison: Comparison) -> Floats:
+    """What turns losses into the objectives' own numbers, (m,)."""
+    return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "study": result.name,
+        "seed": result.seed,
+        "trials": result.trials,
+        "spent": dict(result.totals),
+        "front": result.front,
+        "share_of_joint_front": result.share,
+        "at": {name: finite(value) for name, value in result.values.items()},
+        "final": {name: finite(value) for name, value in result.final.items()},
+        "to": {
+            currency: {f"{share:g}": value for share, value in zip(SHARES, spent, strict=True)}
+            for currency, spent in result.to.items()
+        },
+    }
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    return {
+        "indicator": claim.indicator,
+        "first": claim.first,
+        "second": claim.second,
+        "studies": list(claim.runs),
+        "test": "wilcoxon" if claim.paired else "mann-whitney",
+        "difference": claim.difference,
+        "interval": None if claim.interval is None else list(claim.interval),
+        "a12": claim.superiority,
+        "p": claim.chance,
+        "p_holm": claim.corrected,
+        "least_p": claim.least,
+        "claimed": claim.made,
+        "better": claim.better,
+    }
