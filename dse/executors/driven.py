@@ -15,39 +15,51 @@ from multiprocessing.connection import Connection
 from types import ModuleType
 
 from dse.core.trial import Outcome
+from dse.early import Watcher, unheard
 from dse.executors.failures import failed, raised
-from dse.executors.process_tree import end
-from dse.executors.worker import READY, serve
+from dse.executors.memory import kills
+from dse.executors.process_tree import descendants, end
+from dse.executors.stopwatch import Stopwatch
+from dse.executors.worker import GOES_ON, READY, REPORT, WAITS, guard, serve
 from dse.protocols import Task
 
 START_TIMEOUT_S = 300.0
 """How long a worker may take to import what it needs; the limit of a task begins after that."""
 
 _EXIT_S = 5.0
-_THREADS = (
+THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+"""How many threads a numeric library may use, as each of them wants to be told."""
 
 
 class Driven:
     """A worker with a pipe of its own, so that no other worker's death can touch its task.
 
     It is spawned and never forked: a fork of a process whose libraries run threads can stop dead.
+
+    Args:
+        work: the pickled work.
+        main: the work needs what the main script defines.
+        guarded: this process may be killed in a way that kills its children, but not theirs.
     """
 
-    def __init__(self, work: bytes) -> None:
+    def __init__(self, work: bytes, *, main: bool = False, guarded: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self.task: Task | None = None
+        self.on_report: Watcher = unheard
         self._ready = False
-        self._since = time.monotonic()
-        self._pipe: Connection[Task, bytes]
+        self._kills = 0
+        self._watch = Stopwatch()
+        self._pipe: Connection[Task | bool, bytes]
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(work, theirs), name="dse-worker")
-        with _one_thread(), _main_if(b"__main__" in work):
+        life = guard if guarded else serve
+        self._process = context.Process(target=life, args=(work, theirs), name="dse-worker")
+        with _one_thread(), _main_if(main):
             self._process.start()
         theirs.close()
 
@@ -57,20 +69,29 @@ class Driven:
         return self._process.is_alive() and not self._pipe.closed
 
     @property
-    def signs(self) -> list[Connection[Task, bytes] | int]:
+    def processes(self) -> list[int]:
+        """Its process, and all that were started by it."""
+        pid = self._process.pid
+        return [] if pid is None else [pid, *descendants(pid)]
+
+    @property
+    def signs(self) -> list[Connection[Task | bool, bytes] | int]:
         """What to wait for: an answer, or the end of the process."""
         return [self._pipe, self._process.sentinel]
 
     def left_s(self, timeout_s: float | None) -> float:
-        """Time until its task is overdue."""
+        """Time until its task is overdue; none passes while it waits for its turn."""
         limit_s = START_TIMEOUT_S if not self._ready else timeout_s
-        return math.inf if limit_s is None else self._since + limit_s - time.monotonic()
+        if limit_s is None or self._watch.stopped:
+            return math.inf
+        return limit_s - self._watch.spent_s
 
     def take(self, task: Task) -> None:
         """Begin a task; only one that is free may."""
         self.task = task
+        self._kills = kills()
         if self._ready:
-            self._since = time.monotonic()
+            self._watch = Stopwatch()
         with suppress(OSError):  # it has just died: that shows when its outcome is asked for
             self._pipe.send(task)
 
@@ -80,10 +101,12 @@ class Driven:
         try:
             while self._pipe.poll():
                 answer = self._pipe.recv_bytes()
-                if answer != READY:
+                if answer.startswith(REPORT):
+                    self._told(answer.removeprefix(REPORT))
+                elif answer not in (READY, WAITS, GOES_ON):
                     return _read(answer)
-                self._ready = True
-                self._since = time.monotonic()
+                else:
+                    self._hear(answer)
         except (EOFError, OSError):
             over = True
         if over:
@@ -97,15 +120,34 @@ class Driven:
             self._process.join()
             self._pipe.close()
 
+    def _hear(self, word: bytes) -> None:
+        if word == WAITS:
+            self._watch.stop()
+        elif word == GOES_ON:
+            self._watch.go_on()
+        else:
+            self._ready = True
+            self._watch = Stopwatch()
+
+    def _told(self, report: bytes) -> None:
+        """Pass a report on, and the word whether the task need not go on back."""
+        assert self.task is not None
+        sent_s, step, metrics = pickle.loads(report)  # noqa: S301 - from our own worker
+        stops = self.on_report(self.task.number, step, metrics)
+        self._watch.pass_over(time.monotonic() - sent_s)  # one clock for all of the machine
+        self._pipe.send(stops)
+
     def _crashed(self) -> Outcome:
-        spent_s = time.monotonic() - self._since
+        spent_s = self._watch.spent_s
         self._process.join(_EXIT_S)
         code = self._process.exitcode
         self.end()
+        if code == -signal.SIGKILL and kills() > self._kills:
+            return failed("memory", "its worker was ended by the kernel: memory was short", spent_s)
         return failed("crashed", f"its worker {_death(code)}", spent_s)
 
     def _overdue(self, timeout_s: float | None) -> Outcome:
-        spent_s = time.monotonic() - self._since
+        spent_s = self._watch.spent_s
         self.end()
         if not self._ready:
             return failed("crashed", f"its worker did not start in {START_TIMEOUT_S:g} s", spent_s)
@@ -146,7 +188,7 @@ def _one_thread() -> Iterator[None]:
     They read it when they are imported, and a spawned process imports before it runs our first
     line: so it must be in the environment that it is born with.
     """
-    unset = [name for name in _THREADS if name not in os.environ]
+    unset = [name for name in THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))
     try:
         yield

@@ -14,7 +14,8 @@ def failed(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
 
 def raised(error: BaseException) -> Outcome:
     """The outcome of a task whose work raised."""
-    return failed("raised", f"{type(error).__name__}: {error}")
+    kind: FaultKind = "memory" if isinstance(error, MemoryError) else "raised"
+    return failed(kind, f"{type(error).__name__}: {error}")
 
 
 def alone(work: Work, task: Task) -> Outcome:

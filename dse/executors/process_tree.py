@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
+_LOOK_S = 0.02
 
 
 def end(pid: int) -> None:
@@ -22,6 +26,16 @@ def end(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
+def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
+    """Return when none of the processes runs any more, or when the time is up.
+
+    They need not be our children, so there is nothing but to look.
+    """
+    until = time.monotonic() + limit_s
+    while any(map(_runs, pids)) and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+
+
 def descendants(pid: int) -> list[int]:
     """The children of a process, their children and so on, as far as ``/proc`` tells."""
     children: dict[int, list[int]] = defaultdict(list)
@@ -34,6 +48,14 @@ def descendants(pid: int) -> list[int]:
         todo += (more := children[todo.pop()])
         found += more
     return found
+
+
+def _runs(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _parent(stat: str) -> int:

@@ -9,6 +9,7 @@ from collections import deque
 from multiprocessing.connection import wait
 
 from dse.core.trial import Outcome
+from dse.early import Watcher, unheard
 from dse.errors import PluginError
 from dse.executors.driven import Driven
 from dse.protocols import Task, Work
@@ -38,6 +39,7 @@ class Processes:
         self._waiting: deque[Task] = deque()
         self._workers: list[Driven] = []
         self._closed = False
+        self.on_report: Watcher = unheard
         atexit.register(self.close)  # else the interpreter waits for the workers to end
 
     def submit(self, task: Task) -> None:
@@ -72,6 +74,7 @@ class Processes:
         outcomes: dict[int, Outcome] = {}
         for worker in self._workers:
             if worker.task is not None:
+                worker.on_report = self.on_report
                 outcome = worker.outcome(self._timeout_s)
                 if outcome is not None:
                     outcomes[worker.task.number] = outcome
@@ -93,7 +96,7 @@ class Processes:
                 self._workers.remove(worker)
         if len(self._workers) == self.capacity:
             return None
-        self._workers.append(Driven(self._work))
+        self._workers.append(Driven(self._work, main=b"__main__" in self._work))
         return self._workers[-1]
 
 

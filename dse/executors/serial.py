@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dse.core.trial import Outcome
+from dse.early import Watcher, unheard
 from dse.errors import PluginError
 from dse.executors.failures import alone
 from dse.protocols import Task, Work
@@ -23,6 +24,7 @@ class Serial:
         if batch < 1:
             raise PluginError(f"the executor 'serial' cannot take {batch} tasks at once")
         self.capacity = batch
+        self.on_report: Watcher = unheard
         self._work = work
         self._tasks: list[Task] = []
 
@@ -39,6 +41,15 @@ class Serial:
         self._tasks.clear()
 
     def _run(self) -> dict[int, Outcome]:
+        if hasattr(self._work, "on_report"):
+            self._work.on_report = self.on_report
+        try:
+            return self._outcomes()
+        finally:
+            if hasattr(self._work, "on_report"):
+                self._work.on_report = unheard
+
+    def _outcomes(self) -> dict[int, Outcome]:
         try:
             outcomes = self._work(self._tasks)
             return {t.number: o for t, o in zip(self._tasks, outcomes, strict=True)}

@@ -5,11 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import resource
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from threading import Thread
 
+from dse import turns
 from dse.core.trial import Outcome
 from dse.executors.failures import alone, failed, raised
 from dse.executors.process_tree import end
@@ -17,6 +22,18 @@ from dse.protocols import Task, Work
 
 READY = b""
 """The first answer: the work is loaded."""
+
+WAITS = turns.WAITS.encode()
+"""The worker waits for its turn on the machine: the time of its task stands still."""
+
+GOES_ON = turns.GOES_ON.encode()
+"""The wait is over."""
+
+REPORT = b"report"
+"""What the rest of the answer is, pickled: when it was sent, a step and metrics.
+
+The driver says then whether the task need not go on.
+"""
 
 _CHECK_S = 1.0
 
@@ -26,12 +43,16 @@ def serve(work: bytes, pipe: Connection[bytes, Task]) -> None:
 
     Args:
         work: The pickled work; it is loaded once.
-        pipe: Brings tasks and takes pickled outcomes, after :data:`READY`.
+        pipe: Brings tasks and takes pickled outcomes after :data:`READY`, and words about waits.
     """
     os.setsid()  # Ctrl-C is the driver's; and children can be ended with the worker as one group
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     act = _loaded(work)
+    if hasattr(act, "on_wait"):
+        act.on_wait = lambda word: pipe.send_bytes(word.encode())
+    if hasattr(act, "on_report"):
+        act.on_report = partial(_told, pipe)
     pipe.send_bytes(READY)
     while True:
         try:
@@ -39,6 +60,28 @@ def serve(work: bytes, pipe: Connection[bytes, Task]) -> None:
         except (EOFError, OSError):  # the driver is gone
             return
         pipe.send_bytes(_answer(act, task))
+
+
+def guard(work: bytes, pipe: Connection[bytes, Task]) -> None:
+    """The life of a process that stands between a driver and its worker, and dies as that does.
+
+    Ray kills the children of what it kills, at once and without their own: a worker that is a
+    child's child is left to see that itself, and to end all that it started.
+    """
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
+    worker = multiprocessing.get_context("spawn").Process(target=serve, args=(work, pipe))
+    worker.start()
+    pipe.close()
+    worker.join()
+    code = worker.exitcode or 0
+    if code < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one dump of the worker is enough
+        with suppress(OSError):  # SIGKILL is always as it should be
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 def _follow(driver: int) -> None:
@@ -64,6 +107,14 @@ def _loaded(work: bytes) -> Work:
 
         return refuse
     return loaded
+
+
+def _told(
+    pipe: Connection[bytes, Task], _number: int, step: int, metrics: Mapping[str, float]
+) -> bool:
+    """Report to the driver; true if the task need not go on."""
+    pipe.send_bytes(REPORT + pickle.dumps((time.monotonic(), step, dict(metrics))))
+    return bool(pipe.recv())
 
 
 def _answer(work: Work, task: Task) -> bytes:

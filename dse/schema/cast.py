@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dse.core.space import Space
 from dse.errors import DseError, SpecError, nearest
 from dse.pipeline import Bound
-from dse.protocols import EVERYTHING, Evaluator
+from dse.protocols import EVERYTHING, Evaluator, Needs
 from dse.schema.binding import bound_of, check_formulas, evaluator_of
 from dse.schema.given import Given
 from dse.schema.mistakes import Mistakes
-from dse.schema.models import EvaluatorSpec, ScenarioSpec, StudySpec
+from dse.schema.models import EvaluatorSpec, ResourcesSpec, ScenarioSpec, StudySpec
 from dse.schema.replicated import Replicated
+from dse.schema.resources import check_exclusive, gpus_of, memory_of
 from dse.schema.scenarios import (
     ANYWHERE,
     Scenarios,
@@ -60,6 +62,7 @@ class Cast:
             for evaluator in list(versions.values())[:1]:
                 known |= {f"{name}.{own}": m.unit for own, m in evaluator.provides.items()}
         bound = {name: self._bound(name, made[name], known, space) for name in made}
+        self._place(bound)
         whole = {n: own for n, own in bound.items() if len(own) == len(self._scenarios)}
         found = self._guarded(["evaluators"], lambda: staged(whole, weights))
         return found if found is not None else ([], Scenarios(weights=weights))
@@ -145,6 +148,29 @@ class Cast:
                 kept[id(evaluator)] = bound
             found[scenario] = kept[id(evaluator)]
         return found
+
+    def _place(self, bound: Mapping[str, dict[str, Bound]]) -> None:
+        """Tell each evaluator what it needs of its machine."""
+        for name, versions in bound.items():
+            spec = self._spec.evaluators[name]
+            needs = self._needs(name, spec.resources)
+            if spec.exclusive:
+                path = ["evaluators", name, "exclusive"]
+                for one in list(versions.values())[:1]:
+                    self._guarded(path, lambda one=one: check_exclusive(one))
+            placed = {
+                id(one): replace(one, needs=needs, exclusive=spec.exclusive)
+                for one in versions.values()
+            }
+            versions |= {scenario: placed[id(one)] for scenario, one in versions.items()}
+
+    def _needs(self, name: str, spec: ResourcesSpec) -> Needs:
+        path = ["evaluators", name, "resources"]
+        gpu = self._guarded([*path, "gpu"], lambda: gpus_of(spec))
+        memory = self._guarded([*path, "memory"], lambda: memory_of(spec))
+        return Needs(
+            cpu=spec.cpu or 0.0, gpu=gpu or 0.0, memory_bytes=memory or 0, custom=dict(spec.custom)
+        )
 
     def _one_bound(
         self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: Space

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -61,11 +61,25 @@ class ReplicatesSpec(Model):
     quantiles: list[Annotated[float, Field(gt=0, lt=1)]] = []
 
 
+class ResourcesSpec(Model):
+    """What an evaluator needs of its machine; ``custom`` is what nodes of a cluster name."""
+
+    cpu: float | None = Field(default=None, gt=0, le=100_000)
+    gpu: float | None = Field(default=None, ge=0, le=100_000)
+    memory: Quantity | None = None
+    custom: dict[str, Annotated[float, Field(gt=0, le=100_000)]] = {}
+
+
 class EvaluatorSpec(PluginSpec):
-    """An evaluator; ``bind`` maps its readings to parameters where the names do not tell."""
+    """An evaluator; ``bind`` maps its readings to parameters where the names do not tell.
+
+    One that is ``exclusive`` has its machine for itself while it runs.
+    """
 
     bind: dict[str, str] = {}
     replicates: ReplicatesSpec | None = None
+    resources: ResourcesSpec = ResourcesSpec()
+    exclusive: bool = False
 
 
 class ScenarioSpec(BaseModel):
@@ -86,6 +100,9 @@ def _plugin(value: Any) -> Any:
     return {"use": value} if isinstance(value, str) else value
 
 
+Attempts = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
 class BudgetSpec(Model):
     """When to stop: whichever comes first."""
 
@@ -95,6 +112,34 @@ class BudgetSpec(Model):
     cost: Quantity | None = None
     price: Quantity | None = None
     gain: Quantity | None = None
+
+
+class RetriesSpec(Model):
+    """How often a trial is issued again, for each kind of failure."""
+
+    lost: Attempts | None = None
+    crashed: Attempts | None = None
+    memory: Attempts | None = None
+    timeout: Attempts | None = None
+    raised: Attempts | None = None
+    invalid: Attempts | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _never_infeasible(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "infeasible" in value:
+            raise ValueError("a design that cannot exist is never tried again: no 'infeasible'")
+        return value
+
+
+class EarlySpec(Model):
+    """When a trial that reports on its way need not go on."""
+
+    rule: Literal["successive-halving", "certain"]
+    eta: int = Field(default=3, ge=2, le=1_000_000)
+    at: list[int] = []
+    worsens: list[str] = []
+    best: dict[str, Quantity] = {}
 
 
 class PriorSpec(Model):
@@ -126,4 +171,6 @@ class StudySpec(Model):
     executor: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     storage: str | None = None
     budget: BudgetSpec = BudgetSpec()
+    retries: RetriesSpec = RetriesSpec()
+    early: EarlySpec | None = None
     seed: int = Field(default=0, ge=0, lt=2**63)

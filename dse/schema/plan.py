@@ -14,12 +14,13 @@ from dse.core.expression import Expression
 from dse.core.insight.difference import difference as space_difference
 from dse.core.insight.fingerprint import outline
 from dse.core.lists import Listing
-from dse.core.metric import Goal
+from dse.core.metric import FaultKind, Goal
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.values import Value
+from dse.early_rules import Rule
 from dse.errors import DesignError, DseError, SpecError
 from dse.pipeline import Bound, Pipeline
 from dse.registry import check_options, load, make, names, options_of
@@ -28,12 +29,14 @@ from dse.schema.baselines import check_name, named, told_baselines
 from dse.schema.budgets import Budget, budget_of
 from dse.schema.cast import Cast
 from dse.schema.checked import model_of
+from dse.schema.early import early_of
 from dse.schema.fidelities import ladder_of, stages_of
 from dse.schema.files import Files, resolved
 from dse.schema.formulas import Formulas
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, PluginSpec, PriorSpec, StudySpec
 from dse.schema.question import limits_of, objective_of, reference_of
+from dse.schema.retries import retries_of
 from dse.schema.scenarios import weights_of
 from dse.schema.source import Source
 from dse.schema.space import space_of
@@ -66,6 +69,7 @@ class Plan:
     executor: PluginSpec
     storage: str | None
     budget: Budget
+    retries: Mapping[FaultKind, int]
     prior: tuple[PriorSpec, ...]
     stages: Mapping[str, int]
     identity: Mapping[str, Any]
@@ -73,6 +77,7 @@ class Plan:
     weights: Mapping[str, float] = field(default_factory=dict)
     alone: Mapping[str, Problem] = field(default_factory=dict, repr=False)
     awaited: Mapping[str, Design] = field(default_factory=dict)
+    early: Rule | None = None
 
 
 _TOLD_CHANGES = 3
@@ -83,6 +88,7 @@ def plan_of(
     *,
     kept: Mapping[str, str] | None = None,
     seed: int | None = None,
+    optimizer: PluginSpec | None = None,
     measured: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Plan:
     """The plan of the study file at ``path``.
@@ -91,6 +97,7 @@ def plan_of(
         path: the study file.
         kept: file texts of a stored study, read instead of the disk.
         seed: instead of the file's.
+        optimizer: instead of the file's.
         measured: what was measured of each named baseline.
 
     Raises:
@@ -99,6 +106,8 @@ def plan_of(
     files = Files(kept=kept or {})
     source = files.source(path)
     spec = model_of(StudySpec, source)
+    if optimizer is not None:
+        spec = spec.model_copy(update={"optimizer": optimizer})
     builder = _Builder(spec, source, files)
     return builder.plan(spec.seed if seed is None else seed, measured or {})
 
@@ -161,6 +170,7 @@ class _Builder:
             executor=self.spec.executor,
             storage=self.spec.storage,
             budget=budget,
+            retries=retries_of(self.spec.retries),
             prior=tuple(self.spec.prior),
             stages=stages_of(pipeline.bound, pipeline.sources, ladders),
             identity=identity,
@@ -168,7 +178,13 @@ class _Builder:
             weights=scenarios.weights,
             alone=problems_alone(problem, self.spec, formulas, known, lists),
             awaited=baselines.awaited,
+            early=self._early(problem),
         )
+
+    def _early(self, problem: Problem) -> Rule | None:
+        rule: Rule | None = self._guarded(["early"], lambda: early_of(self.spec.early, problem))
+        self.mistakes.check()
+        return rule
 
     def _space(self) -> Space | None:
         where = self.source.place(["space"])
@@ -314,6 +330,7 @@ class _Builder:
             **({"scenarios": weights_of(self.spec.scenarios)} if self.spec.scenarios else {}),
             **({"fidelities": dict(problem.ladders)} if problem.ladders else {}),
             **({"prior": [one.study for one in self.spec.prior]} if self.spec.prior else {}),
+            **({"early": self.spec.early.model_dump()} if self.spec.early else {}),
         }
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dse.drivers.provenance import versions
+from dse.schema.models import PluginSpec
 from dse.schema.plan import Plan, plan_of
-
-_VERSIONS = ("dse-engine", "numpy", "torch", "botorch", "ax-platform", "pymoo", "moocore")
 
 
 def begun_with(plan: Plan) -> dict[str, Any]:
@@ -22,13 +20,18 @@ def begun_with(plan: Plan) -> dict[str, Any]:
         "texts": dict(plan.texts),
         "identity": plain(plan.identity),
         "question": plan.question,
-        "provenance": _provenance(),
+        "provenance": versions(),
     }
 
 
 def kept_plan(spec: Mapping[str, Any]) -> Plan:
     """The plan of a stored study, from the texts that it was begun with."""
-    return plan_of(Path(spec["path"]), kept=spec["texts"], seed=spec["identity"]["seed"])
+    return plan_of(
+        Path(spec["path"]),
+        kept=spec["texts"],
+        seed=spec["identity"]["seed"],
+        optimizer=PluginSpec(**spec["identity"]["optimizer"]),
+    )
 
 
 def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -47,13 +50,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _provenance() -> dict[str, str]:
-    found = {"python": platform.python_version(), "machine": platform.platform()}
-    for package in _VERSIONS:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -20,6 +20,9 @@ from dse.schema.models import ScenarioSpec
 ANYWHERE = ""
 """The one scenario of a study that states none."""
 
+_FIXED = {"use", "bind", "replicates", "resources", "exclusive"}
+"""Keys of an evaluator that are not options of its plug-in."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scenarios:
@@ -60,7 +63,7 @@ def check_scenario(
         if one not in evaluators:
             hint = nearest(one, ["weight", "values", *evaluators])
             raise SpecError(f"there is no evaluator {one!r}", hint=hint)
-        for key in sorted({"use", "bind", "replicates"} & options.keys()):
+        for key in sorted(_FIXED & options.keys()):
             raise SpecError(
                 f"a scenario changes the options of {one}, and not its {key!r}",
                 hint="declare a second evaluator",

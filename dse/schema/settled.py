@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dse.core.design import Design
 from dse.core.trial import State, Trial
 from dse.errors import StudyError
 from dse.schema.plan import Plan, plan_of
@@ -12,11 +13,25 @@ from dse.schema.plan import Plan, plan_of
 
 def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
     """The plan with the numbers of those awaited baselines that are measured by now."""
-    done = {trial.design: trial.metrics for trial in trials if trial.state is State.DONE}
-    told = {name: done[design] for name, design in plan.awaited.items() if design in done}
-    if len(told) < len(plan.awaited) or not told:
+    if not plan.awaited:
         return plan
-    now = plan_of(plan.path, kept=plan.texts, seed=plan.problem.seed, measured=told)
+    done = dict[Design, Mapping[str, float]]()
+    waiting = set(plan.awaited.values())
+    for trial in trials:
+        if trial.state is State.DONE and trial.design in waiting:
+            done[trial.design] = trial.metrics
+            if len(done) == len(waiting):
+                break
+    else:
+        return plan
+    told = {name: done[design] for name, design in plan.awaited.items()}
+    now = plan_of(
+        plan.path,
+        kept=plan.texts,
+        seed=plan.problem.seed,
+        optimizer=plan.optimizer,
+        measured=told,
+    )
     return replace(now, problem=replace(now.problem, priors=plan.problem.priors))
 
 

@@ -15,9 +15,15 @@ from dse.testing.isolation_contract import IsolationContract
 OPTIONS: Mapping[str, Mapping[str, object]] = {
     "serial": {"batch": 4},
     "processes": {"workers": 2, "timeout_s": 2.0},
+    "ray": {"workers": 2, "timeout_s": 2.0},
 }
 WITHIN = ("serial",)
 """Executors that work in the driver's process, and crash with it."""
+
+CLUSTERS = {"ray": ("ray_nodes",)}
+"""Fixtures that start what an executor's workers run on: one for all tests."""
+
+MARKS = {"ray": pytest.mark.slow}
 
 
 def test_every_registered_executor_has_options() -> None:
@@ -25,11 +31,15 @@ def test_every_registered_executor_has_options() -> None:
 
 
 @pytest.fixture
-def make(name: str) -> Callable[[Work], Executor]:
+def make(name: str, request: pytest.FixtureRequest) -> Callable[[Work], Executor]:
+    for cluster in CLUSTERS.get(name, ()):
+        request.getfixturevalue(cluster)
     return partial(load("executors", name), **OPTIONS[name])
 
 
-@pytest.mark.parametrize("name", sorted(OPTIONS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=MARKS.get(name, ())) for name in sorted(OPTIONS)]
+)
 class TestEveryExecutor(ExecutorContract):
     @pytest.fixture
     def make(self, make: Callable[[Work], Executor]) -> Callable[[Work], Executor]:

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
-from sqlalchemy import create_engine
 
 from dse.protocols import Storage
 from dse.registry import names
 from dse.testing.durability_contract import DurabilityContract
+from dse.testing.servers import POSTGRES, needs_postgres, new_schema
+from dse.testing.sharing_contract import SharingContract
 from dse.testing.storage_contract import StorageContract
 from dse.testing.storage_writer import opened
 
-POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
-"""The URL of a database in which the tests may make schemas."""
-
 URLS = {"memory": "memory://", "sqlite": "sqlite:///{folder}/study.db", "postgresql": POSTGRES}
 
-NEEDS = {
-    "postgresql": pytest.mark.skipif(
-        not POSTGRES, reason="PostgreSQL: DSE_TEST_POSTGRES names no database"
-    )
-}
+NEEDS = {"postgresql": needs_postgres}
 
 
 def kinds(chosen: list[str]) -> list[object]:
@@ -42,25 +34,21 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield URLS[request.param].format(folder=tmp_path)
 
 
-@contextmanager
-def new_schema() -> Iterator[str]:
-    """The URL of an empty schema of the server, which is dropped afterwards."""
-    name = f"dse_test_{uuid4().hex}"
-    server = create_engine(POSTGRES, isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.exec_driver_sql(f"CREATE SCHEMA {name}")
-        address = server.url.update_query_dict({"options": f"-csearch_path={name}"})
-        yield address.render_as_string(hide_password=False)
-        connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
-    server.dispose()
-
-
 def test_every_registered_storage_has_a_url() -> None:
     assert set(URLS) == set(names("storages"))
 
 
 @pytest.mark.parametrize("url", kinds(sorted(URLS)), indirect=True)
 class TestEveryStorage(StorageContract):
+    @pytest.fixture
+    def storage(self, url: str) -> Iterator[Storage]:
+        storage = opened(url)
+        yield storage
+        storage.close()
+
+
+@pytest.mark.parametrize("url", kinds(sorted(URLS)), indirect=True)
+class TestEveryStorageIsShared(SharingContract):
     @pytest.fixture
     def storage(self, url: str) -> Iterator[Storage]:
         storage = opened(url)

@@ -1,0 +1,169 @@
+"""A Ray cluster that this process has joined, or one of its own on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from dse.errors import PluginError
+from dse.executors.process_tree import descendants
+from dse.executors.ray_warden import RayWarden
+from dse.executors.resources import Node
+
+STORE_BYTES = 100 * 2**20
+"""Of shared memory, for a Ray of our own: it holds the pickled work, and little else."""
+
+_SETTINGS: Mapping[str, str] = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # else what runs beside a measurement goes before it
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that this will be the default
+}
+_CONNECT_S = 5.0
+
+
+class Joined:
+    """The door to a cluster; closing it ends a cluster that was started here and no other.
+
+    Args:
+        address: ``auto``, ``host:port`` or ``ray://host:port``; ``None`` starts a Ray on this
+            machine, unless the process has joined one already, which is then used and left on.
+        cpus: how many tasks of one CPU a Ray that is started here takes at once.
+        store_bytes: of shared memory, for a Ray that is started here.
+
+    Raises:
+        PluginError: Ray is not installed, or there is no such cluster.
+    """
+
+    def __init__(self, address: str | None, *, cpus: int, store_bytes: int = STORE_BYTES) -> None:
+        self.ray = imported()
+        self._warden: RayWarden | None = None
+        self._theirs = bool(self.ray.is_initialized())
+        self.local = address is None and not self._theirs
+        if self._theirs:
+            self._check_same(address)
+        elif address is not None:
+            self._join(address)
+        else:
+            self._start(cpus, store_bytes)
+
+    def nodes(self) -> list[Node]:
+        """The nodes that are alive."""
+        return [
+            Node(name=str(one["NodeManagerHostname"]), offers=one["Resources"])
+            for one in self.ray.nodes()
+            if one["Alive"]
+        ]
+
+    def close(self) -> None:
+        """Leave the cluster; end it if it was started here."""
+        if not self._theirs:
+            self.ray.shutdown()
+        if self._warden is not None:
+            self._warden.close()
+            self._warden = None
+        self._theirs = True
+
+    def _check_same(self, address: str | None) -> None:
+        """Nothing, unless the cluster that this process has joined is certainly another one."""
+        joined = self.ray.get_runtime_context().gcs_address
+        if address is not None and re.fullmatch(r"[^/]+:\d+", address) and address != joined:
+            raise PluginError(
+                f"this process has joined the Ray cluster {joined} and cannot join {address}",
+                hint="ray.shutdown() leaves it",
+            )
+
+    def _join(self, address: str) -> None:
+        check_reachable(address)
+        try:
+            with _unheard(self.ray):
+                self.ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise PluginError(
+                f"the Ray cluster {address!r} cannot be joined: {_first_line(error)}",
+                hint="on its first machine: ray start --head; all machines need the same Ray and "
+                "Python, and the same token (RAY_AUTH_MODE=token and ~/.ray/auth_token)",
+            ) from error
+
+    def _start(self, cpus: int, store_bytes: int) -> None:
+        try:
+            self._begin(tempfile.mkdtemp(prefix="dse-ray-"), cpus, store_bytes)
+        except Exception as error:  # Ray raises a bare one where it took too long
+            self.close()
+            raise PluginError(f"Ray cannot be started here: {_first_line(error)}") from error
+
+    def _begin(self, folder: str, cpus: int, store_bytes: int) -> None:
+        self._warden = RayWarden(folder)
+        before = set(descendants(os.getpid()))
+        try:
+            with _unheard(self.ray):
+                self.ray.init(
+                    address="local",
+                    num_cpus=cpus,
+                    object_store_memory=store_bytes,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _temp_dir=folder,
+                )
+        finally:
+            self._warden.watch(set(descendants(os.getpid())) - before)
+
+
+def imported() -> Any:
+    """The library, told to be quiet before it reads its environment.
+
+    Raises:
+        PluginError: it is not installed.
+    """
+    os.environ.update({name: os.environ.get(name, word) for name, word in _SETTINGS.items()})
+    try:
+        import ray
+    except ImportError as error:
+        raise PluginError(
+            "the executor 'ray' needs Ray, which is not installed",
+            hint="pip install 'dse-engine[ray]'",
+        ) from error
+    return ray
+
+
+@contextmanager
+def _unheard(ray: Any) -> Iterator[None]:
+    """No thread that prints the cluster's errors among our results: we tell them as events.
+
+    Ray has no option for it; where its name changes, its words come back and nothing else.
+    """
+    worker = ray._private.worker  # noqa: SLF001 - see above
+    listen = getattr(worker, "listen_error_messages", None)
+    worker.listen_error_messages = lambda *_: None
+    try:
+        yield
+    finally:
+        worker.listen_error_messages = listen
+
+
+def check_reachable(address: str) -> None:
+    """Nothing, if somebody listens there: Ray itself would try for minutes.
+
+    Raises:
+        PluginError: nobody does.
+    """
+    found = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found[1].strip("[]"), int(found[2])), _CONNECT_S).close()
+    except OSError as error:
+        raise PluginError(
+            f"nobody answers at {address}: {error}",
+            hint="is it the address that 'ray start --head' told, and is its port open?",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
