@@ -23,7 +23,7 @@ from contextlib import contextmanager
 import pytest
 
 from dse.core.design import Design
-from dse.core.trial import Event, State, Trial
+from dse.core.trial import Ask, Driver, Event, Report, State, Trial
 from dse.protocols import Storage
 from dse.testing.storage_contract import CRASHED, DESIGNS, DONE, STUDY
 from dse.testing.storage_writer import SIZE, opened, outcome
@@ -42,23 +42,30 @@ class DurabilityContract:
     def test_what_a_method_did_is_there_when_opened_again(self, url: str) -> None:
         with _open(url) as storage:
             storage.create(STUDY, {"seed": 7})
-            storage.add(STUDY, DESIGNS, 2)
+            storage.add(STUDY, DESIGNS, Ask(told=2))
             storage.move(STUDY, [0, 1], State.RUNNING)
             storage.finish(STUDY, {3: DONE, 1: CRASHED})
             storage.record(STUDY, [Event(kind="choice", text="nsga2", told=1)])
+            storage.enter(STUDY, Driver(host="here", pid=7))
+            storage.claim(STUDY, [2], 0)
+            storage.retry(STUDY, {0: CRASHED})
+            storage.report(STUDY, [Report(number=2, step=1, metrics={"q.accuracy": 0.5})])
             before = storage.trials(STUDY)
+            beside = storage.asks(STUDY), storage.attempts(STUDY), storage.drivers(STUDY)
         with _open(url) as again:
             assert again.studies() == [STUDY]
             assert again.spec(STUDY) == {"seed": 7}
             assert again.trials(STUDY) == before
             assert again.finished_order(STUDY) == [3, 1]
             assert again.events(STUDY) == [Event(kind="choice", text="nsga2", told=1)]
+            assert (again.asks(STUDY), again.attempts(STUDY), again.drivers(STUDY)) == beside
+            assert [report.number for report in again.reports(STUDY)] == [2]
 
     def test_what_one_connection_did_another_sees_at_once(self, url: str) -> None:
         with _open(url) as one, _open(url) as other:
             one.create(STUDY, {})
             assert other.studies() == [STUDY]
-            other.add(STUDY, DESIGNS[:1], 0)
+            other.add(STUDY, DESIGNS[:1])
             assert len(one.trials(STUDY)) == 1
             one.finish(STUDY, {0: DONE})
             assert other.finished_order(STUDY) == [0]
@@ -97,7 +104,7 @@ class DurabilityContract:
             assert len(trials) in (len(promised["added"]), len(promised["added"]) + SIZE)
             assert len(order) in (len(promised["finished"]), len(promised["finished"]) + SIZE)
             assert all(trial.state is State.PENDING for trial in trials[len(order) :])
-            more = storage.add(STUDY, DESIGNS[:1], 0)
+            more = storage.add(STUDY, DESIGNS[:1])
             assert [trial.number for trial in more] == [len(trials)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from dse.core.design import Design
-from dse.core.trial import Event, Outcome, State
+from dse.core.trial import Ask, Event, Outcome, State
 from dse.errors import StudyError
 from dse.protocols import Storage
 from dse.registry import make
@@ -33,7 +33,7 @@ def write(storage: Storage, study: str, rounds: int) -> None:
     """Add, finish and record; print each number when the call about it has returned."""
     for turn in range(rounds):
         designs = [Design({"turn": turn, "place": place}) for place in range(SIZE)]
-        numbers = [trial.number for trial in storage.add(study, designs, turn)]
+        numbers = [trial.number for trial in storage.add(study, designs, Ask(told=turn))]
         _say("added", numbers)
         storage.finish(study, {number: outcome(number) for number in numbers})
         _say("finished", numbers)

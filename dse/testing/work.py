@@ -12,7 +12,7 @@ from pathlib import Path
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.core.values import Value
-from dse.protocols import Task
+from dse.protocols import Needs, Task
 
 
 def task(number: int, do: str, at: Value = 0) -> Task:
@@ -40,6 +40,16 @@ class Loaded:
     def __setstate__(self, _: object) -> None:
         os.environ["DSE_TEST_LOADS"] = str(int(os.environ.get("DSE_TEST_LOADS", "0")) + 1)
         self.loads = int(os.environ["DSE_TEST_LOADS"])
+
+
+class Needy:
+    """:func:`perform`, where a machine offers what it needs."""
+
+    def __init__(self, needs: Needs) -> None:
+        self.needs = needs
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
+        return perform(tasks)
 
 
 class Unloadable:
@@ -74,9 +84,19 @@ def _sleep(seconds: Value) -> None:
 
 
 def _mark_and_exit(path: Value) -> None:
-    with Path(str(path)).open("a") as file:
-        file.write("tried\n")
+    _mark(str(path))
     os._exit(1)
+
+
+def _hang_once(path: Value) -> None:
+    again = Path(str(path)).exists()
+    _mark(str(path))
+    time.sleep(0.0 if again else 600.0)
+
+
+def _mark(path: str) -> None:
+    with Path(path).open("a") as file:
+        file.write("tried\n")
 
 
 def _environment(name: Value) -> dict[str, float]:
@@ -118,6 +138,7 @@ _DEEDS: Mapping[str, Callable[[Value], Mapping[str, float] | None]] = {
     "survive": _ignored,
     "sleep": _sleep,
     "mark and exit": _mark_and_exit,
+    "hang once": _hang_once,
     "unsendable": lambda _: {"function": lambda: 0.0},  # type: ignore[dict-item] # the point of it
     "environment": _environment,
     "large": _large,

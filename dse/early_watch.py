@@ -1,0 +1,104 @@
+"""A driver's ear: what trials report is recorded as it comes, and decided upon from the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Report, State, Trial
+from dse.drivers.ledger import Ledger
+from dse.early_rules import Certain, Rule, decide, runs
+
+KIND = "stopped"
+"""Of the event that says why a trial was stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Hears the trials of one driver; several drivers of a study may have one each."""
+
+    ledger: Ledger
+    problem: Problem
+    rule: Rule | None
+
+    def __call__(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
+        """Record the report; true if its trial need not go on."""
+        storage, study = self.ledger.storage, self.ledger.study
+        attempt = self.ledger.trials[number].attempts
+        if number in self.ledger.open:
+            attempt = self.ledger.open[number].attempts
+        report = Report(number=number, attempt=attempt, step=step, metrics=metrics)
+        storage.report(study, [report])
+        if self.rule is None:
+            return False
+        reports = _up_to(storage.reports(study), report)
+        known = self.ledger.trials
+        added = storage.since(study, len(self.ledger.finished), len(known)).added
+        designs = [one.design for one in (*known, *added)]
+        finished = self.ledger.finished
+        reason = decide(self.rule, self.problem, designs, reports, finished)
+        if reason:
+            text = f"trial {number}: {reason}"
+            storage.record(study, [Event(kind=KIND, text=text, told=len(finished))])
+        return bool(reason)
+
+
+def contradiction(
+    rule: Rule,
+    problem: Problem,
+    trials: Sequence[Trial],
+    reports: Sequence[Report],
+    *,
+    finished: Sequence[Trial] = (),
+    events: Sequence[Event] = (),
+) -> tuple[int, str] | None:
+    """The first trial whose end the record does not bear out, and why; ``None`` where all is so.
+
+    With successive halving each report decides: whoever was stopped had to be, and whoever went on
+    had to. What is certain is decided from the finished trials that the event says were known.
+    """
+    designs = [trial.design for trial in trials]
+    if isinstance(rule, Certain):
+        return _uncertain(rule, problem, designs, reports, finished, events)
+    last = {report.number: place for place, report in enumerate(reports)}
+    last_run = {report.number: run for report, run in zip(reports, runs(reports), strict=True)}
+    due: dict[int, int] = {}
+    for place, (report, run) in enumerate(zip(reports, runs(reports), strict=True)):
+        whole = run == last_run[report.number] and trials[report.number].state.finished
+        if whole and decide(rule, problem, designs, reports[: place + 1]):
+            due.setdefault(report.number, place)
+    for trial in trials:
+        stopped = trial.state is State.STOPPED
+        if stopped and due.get(trial.number) != last.get(trial.number):
+            return trial.number, "it was stopped, and not where it had to be"
+        if not stopped and trial.number in due and trial.fault is None:
+            return trial.number, "it went on, and had to be stopped"
+        if stopped and trial.number not in due:
+            return trial.number, "it was stopped, and had to go on"
+    return None
+
+
+def _uncertain(
+    rule: Certain,
+    problem: Problem,
+    designs: Sequence[Design],
+    reports: Sequence[Report],
+    finished: Sequence[Trial],
+    events: Sequence[Event],
+) -> tuple[int, str] | None:
+    last = {report.number: report for report in reports}
+    for event in events:
+        if event.kind == KIND:
+            number = int(event.text.removeprefix("trial ").partition(":")[0])
+            known = finished[: event.told]
+            if not decide(rule, problem, designs, [last[number]], known):
+                return number, "it was stopped, and was not certain to be dominated"
+    return None
+
+
+def _up_to(reports: Sequence[Report], own: Report) -> Sequence[Report]:
+    """The reports as they were when this one, of which there may be equals, had come."""
+    place = max(place for place, one in enumerate(reports) if one == own)
+    return reports[: place + 1]

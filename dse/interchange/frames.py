@@ -1,0 +1,118 @@
+"""A study's trials as a data frame of pandas or polars: a row each, a column for each name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Value
+from dse.errors import PluginError
+
+
+class Told(Protocol):
+    """A study, as far as a frame of it goes."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def problem(self) -> Problem:
+        """What it asks."""
+        ...
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """All trials by number."""
+        ...
+
+
+def to_pandas(study: Told) -> Any:  # pandas is an extra
+    """A pandas frame; ``frame.attrs["units"]`` holds the unit of each column.
+
+    Raises:
+        PluginError: pandas is not installed.
+    """
+    try:
+        import pandas as pd  # type: ignore[import-untyped]  # it has no stubs of its own
+    except ImportError as error:
+        raise _missing("pandas") from error
+    trials = study.trials
+    frame = pd.DataFrame(_columns(study.problem, trials))
+    frame.attrs = {"study": study.name, "units": units(study)}
+    return frame
+
+
+def to_polars(study: Told) -> Any:  # polars is an extra
+    """A polars frame; what unit a column has, :func:`units` tells.
+
+    Raises:
+        PluginError: polars is not installed.
+    """
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise _missing("polars") from error
+    columns = _columns(study.problem, study.trials)
+    series = [_series(pl, name, cells) for name, cells in columns.items()]
+    return pl.DataFrame(series)
+
+
+def units(study: Told) -> dict[str, str]:
+    """The unit of each column that has one."""
+    problem = study.problem
+    found = {"cost_s": "s"}
+    found |= {p.name: p.unit for p in problem.space.parameters}
+    for name, metric in problem.metrics.items():
+        found |= {name: metric.unit, f"{name}.spread": metric.unit}
+    found |= {o.text: o.unit for o in problem.objectives if o.text not in problem.metrics}
+    return {name: unit for name, unit in found.items() if unit}
+
+
+def _columns(problem: Problem, trials: Sequence[Trial]) -> Mapping[str, Sequence[Value | None]]:
+    metrics = sorted(problem.metrics)
+    spreads = [name for name in metrics if any(name in trial.spread for trial in trials)]
+    return {
+        "trial": [trial.number for trial in trials],
+        "state": [trial.state.value for trial in trials],
+        "feasible": problem.feasible(trials).tolist(),
+        "fault": [trial.fault.kind if trial.fault else None for trial in trials],
+        "cost_s": [trial.cost_s for trial in trials],
+        **{p.name: [t.design.get(p.name) for t in trials] for p in problem.space.parameters},
+        **{name: [trial.metrics.get(name) for trial in trials] for name in metrics},
+        **{f"{name}.spread": [trial.spread.get(name) for trial in trials] for name in spreads},
+        **_objectives(problem, trials),
+    }
+
+
+def _objectives(problem: Problem, trials: Sequence[Trial]) -> dict[str, list[float | None]]:
+    """What is asked of more than one metric: a metric alone has its column already."""
+    columns = problem.columns(trials)
+    told = {
+        o.text: o.values(columns, len(trials)).tolist()
+        for o in problem.objectives
+        if o.text not in problem.metrics
+    }
+    return {text: [v if np.isfinite(v) else None for v in cells] for text, cells in told.items()}
+
+
+def _series(pl: Any, name: str, cells: Sequence[Value | None]) -> Any:
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if not kinds:
+        return pl.Series(name, cells, dtype=pl.Float64)
+    if len(kinds) > 1 and kinds != {int, float}:
+        return pl.Series(name, [None if cell is None else str(cell) for cell in cells])
+    if kinds == {int, float}:
+        return pl.Series(name, cells, dtype=pl.Float64, strict=False)
+    return pl.Series(name, cells)
+
+
+def _missing(library: str) -> PluginError:
+    return PluginError(
+        f"{library} is not installed", hint="it comes with: pip install 'dse-engine[frames]'"
+    )

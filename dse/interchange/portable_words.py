@@ -1,0 +1,158 @@
+"""The nouns of a record as plain JSON objects and back, each field checked on its way in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_args
+
+from dse.core.design import Design
+from dse.core.metric import Fault, FaultKind
+from dse.core.trial import Asked, Attempt, Driver, Event, Report, State, Trial
+from dse.errors import StorageError
+
+Noun = TypeVar("Noun", Asked, Attempt, Driver, Event, Report, Trial)
+
+_LARGEST = 1 << 63
+"""No database counts further."""
+
+
+def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
+    """The noun in words that JSON has, field by field."""
+    shape = SHAPES[type(noun)]
+    return {name: _told(getattr(noun, name), reader) for name, reader in shape.items()}
+
+
+def noun_of(kind: type[Noun], told: Any) -> Noun:  # whatever a stranger's file holds
+    """The inverse of :func:`plain`.
+
+    Raises:
+        StorageError: a field is missing, unknown, or not what it has to be.
+    """
+    shape, what = SHAPES[kind], kind.__name__.lower()
+    if not isinstance(told, dict):
+        raise StorageError(f"this is no {what}")
+    odd = sorted(shape.keys() ^ told.keys())
+    if odd:
+        says = "has no" if odd[0] in shape else "cannot have a"
+        raise StorageError(f"the {what} {says} {odd[0]!r}")
+    fields = {}
+    for name, reader in shape.items():
+        try:
+            fields[name] = reader(told[name])
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise StorageError(f"{name} of the {what} is {str(told[name])[:60]!r}") from error
+    return kind(**fields)
+
+
+def number(value: Any) -> float:
+    """The finite number that the value is. Raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def text(value: Any) -> str:
+    """The text that the value is. Raises ValueError for anything else."""
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _word(value: Any) -> str:
+    """A text that every database holds as it is."""
+    text(value).encode()
+    if "\0" in value:
+        raise ValueError
+    return str(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -_LARGEST <= value < _LARGEST:
+        raise ValueError
+    return value
+
+
+def _count(value: Any) -> int:
+    if _whole(value) < 0:
+        raise ValueError
+    return int(value)
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _numbers(value: Any) -> dict[str, float]:
+    return {text(name): number(one) for name, one in sorted(value.items())}
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {text(name): text(one) for name, one in value.items()}
+
+
+def _design(value: Any) -> Design:
+    for one in value.values():
+        if not isinstance(one, bool | int | str):
+            number(one)
+    return Design(value)
+
+
+def _fault(value: Any) -> Fault:
+    kind, reason = value["kind"], value["reason"]
+    if kind not in get_args(FaultKind) or len(value) > 2:
+        raise ValueError
+    return Fault(kind=kind, reason=text(reason))
+
+
+def _maybe(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else reader(value)
+
+
+SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
+    Trial: {
+        "number": _count,
+        "design": _design,
+        "told": _count,
+        "state": State,
+        "metrics": _numbers,
+        "spread": _numbers,
+        "fault": _maybe(_fault),
+        "cost_s": number,
+        "measured": _count,
+        "attempts": _count,
+        "worker": _maybe(_count),
+    },
+    Event: {"kind": _word, "text": text, "told": _count},
+    Asked: {
+        "first": _count,
+        "count": _count,
+        "wanted": _maybe(_count),
+        "told": _count,
+        "seconds": number,
+        "by": _word,
+        "worker": _maybe(_count),
+    },
+    Attempt: {"number": _count, "attempt": _count, "fault": _maybe(_fault), "cost_s": number},
+    Report: {"number": _count, "attempt": _count, "step": _whole, "metrics": _numbers},
+    Driver: {
+        "id": _count,
+        "host": _word,
+        "pid": _count,
+        "started": _word,
+        "beat": _count,
+        "left": _truth,
+        "provenance": _texts,
+    },
+}
+"""What each noun is made of, and how a field is read."""
+
+
+def _told(value: Any, reader: Callable[[Any], Any]) -> Any:
+    if reader in (number, _numbers):  # a whole number is told as what it will be read as
+        return reader(value)
+    if isinstance(value, Fault):
+        return {"kind": value.kind, "reason": value.reason}
+    return dict(value) if isinstance(value, Mapping) else value

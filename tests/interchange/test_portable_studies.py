@@ -1,0 +1,93 @@
+"""A study that went through a file goes on as if it had never left."""
+
+import os
+
+import pytest
+
+from dse.errors import StudyError
+from dse.interchange import portable
+from dse.interchange.portable_record import Record, about
+from dse.interchange.portable_restore import restore
+from dse.schema.budgets import Budget
+from dse.storage.memory import MemoryStorage
+from dse.storage.sql import SqlStorage
+from dse.study import Study
+
+FORMS = ("jsonl", "parquet")
+POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def elsewhere(request, tmp_path):
+    """Another storage than the one that the study was begun in."""
+    if request.param == "memory":
+        yield MemoryStorage()
+        return
+    if request.param == "postgresql" and not POSTGRES:
+        pytest.skip("DSE_TEST_POSTGRES names no server")
+    url = POSTGRES if request.param == "postgresql" else f"sqlite:///{tmp_path}/elsewhere.db"
+    storage = SqlStorage(url)
+    yield storage
+    if "carried-here" in storage.studies():
+        storage.delete("carried-here")
+    storage.close()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_study_that_was_carried_ends_where_one_that_stayed_does(
+    tmp_path, study_file, elsewhere, form
+):
+    twin = Study.open(study_file, storage=MemoryStorage())
+    twin.run(budget=Budget(trials=11))
+    twin.run()
+    begun = Study.open(study_file, storage=f"sqlite:///{tmp_path}/here.db")
+    begun.run(budget=Budget(trials=11))
+    portable.write(Record.of(begun.storage, "carry"), tmp_path / f"study.{form}")
+    begun.storage.close()
+    restore(portable.read(tmp_path / f"study.{form}"), elsewhere, name="carried-here")
+    carried = Study.load("carried-here", elsewhere)
+    carried.run()
+    assert [t.design for t in carried.trials] == [t.design for t in twin.trials]
+    assert [t.metrics for t in carried.finished] == [t.metrics for t in twin.finished]
+    assert carried.front.hypervolume == twin.front.hypervolume
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_study_that_is_exported_again_is_the_same_file(tmp_path, study_file, form):
+    study = Study.open(study_file, storage=MemoryStorage())
+    study.run(budget=Budget(trials=5))
+    record = Record.of(study.storage, "carry")
+    portable.write(record, tmp_path / f"once.{form}")
+    elsewhere = MemoryStorage()
+    restore(portable.read(tmp_path / f"once.{form}"), elsewhere)
+    portable.write(Record.of(elsewhere, "carry"), tmp_path / f"twice.{form}")
+    once, twice = (tmp_path / f"{name}.{form}" for name in ("once", "twice"))
+    assert once.read_bytes() == twice.read_bytes()
+
+
+def test_a_file_is_a_study_without_any_storage_of_its_own(tmp_path, study_file):
+    study = Study.open(study_file, storage=MemoryStorage())
+    study.run(budget=Budget(trials=5))
+    portable.write(Record.of(study.storage, "carry"), tmp_path / "study.jsonl")
+    record = portable.read(tmp_path / "study.jsonl")
+    assert record.finished == study.finished
+    assert record.spec == study.storage.spec("carry")
+    assert record.events == tuple(study.events)
+
+
+def test_the_first_line_tells_units_and_goals(tmp_path, study_file):
+    study = Study.open(study_file, storage=MemoryStorage())
+    told = about(study.problem)
+    assert told["objectives"][1] == {
+        "expression": "cost.error * clock",
+        "goal": "minimize",
+        "unit": "Hz",
+    }
+    assert told["metrics"]["cost.energy"]["unit"] == "pJ"
+    assert told["parameters"]["power"] == {"kind": "ordinal", "unit": "W"}
+    assert told["limits"] == ["cost.energy <= 60 pJ"]
+
+
+def test_a_study_that_is_not_there_cannot_be_exported():
+    with pytest.raises(StudyError, match="no study 'carry'"):
+        Record.of(MemoryStorage(), "carry")
