@@ -55,6 +55,10 @@ class StudyError(DseError):
     """A study does not exist, exists as something else, or cannot be compared."""
 
 
+class Overtaken(StudyError):  # noqa: N818 - it is no mistake: another process was first
+    """Somebody else added trials in between: look at them and ask again."""
+
+
 class StorageError(DseError):
     """The storage cannot be opened, read or written."""
 

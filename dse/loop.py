@@ -1,4 +1,8 @@
-"""The one loop: ask, store, evaluate, store, tell. Starting, resuming and going on are the same."""
+"""The one loop: ask, store, evaluate, store, tell. Starting, resuming and going on are the same.
+
+Any number of processes may loop over one study. Each learns what the others found in the order of
+the record, and asks only with all of it known: who was overtaken learns and asks again.
+"""
 
 from __future__ import annotations
 
@@ -7,55 +11,63 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dse.core.design import Design
-from dse.core.trial import Event, State, Trial
-from dse.optimizers.patience import KIND, Patience, suggestions
+from dse.core.metric import FaultKind
+from dse.core.trial import Ask, Event, State, Trial
+from dse.drivers.bounds import Bounds
+from dse.drivers.holding import Holding
+from dse.drivers.lease import Lease
+from dse.drivers.ledger import Ledger, moments
+from dse.drivers.retries import RETRIES
+from dse.early_rules import as_told
+from dse.errors import Overtaken
+from dse.optimizers.patience import KIND, PATIENCE, Patience, Suggestion
 from dse.pipeline import Readings
-from dse.protocols import Executor, Optimizer, Storage
+from dse.protocols import Executor, Optimizer
 
+GIVEN = "(given)"
+"""Who asked for baselines and designs of earlier studies: no optimizer did."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """When to stop asking; ``None`` is no bound.
+LATE = "the time is used up"
+DRY = "no design is left to ask"
 
-    ``cost`` is in dollars, at ``price_per_s`` for each second of evaluation; ``gain`` is the share
-    of the hypervolume that a suggestion has to promise.
-    """
-
-    measurements: int | None = None
-    trials: int | None = None
-    time_s: float | None = None
-    cost: float | None = None
-    price_per_s: float | None = None
-    gain: float | None = None
+_SHORTEST_S, _LONGEST_S = 0.01, 1.0
+"""Between two looks at what others do; each wait in vain doubles it."""
 
 
 @dataclass(kw_only=True)
 class Loop:
-    """One run of a study: everything that it needs, and the trials on their way.
+    """One run over a study: everything that it needs, and the trials on their way.
 
-    ``first`` are designs that come before anything the optimizer asks: the baselines. ``stages``
-    tell at which rung an evaluator runs for an optimizer that climbs: the rung of a trial is how
-    often its design was asked before.
+    ``by`` is what the record calls the optimizer. ``first`` are designs that come before anything
+    that it asks: the baselines. ``stages`` tell at which rung an evaluator runs for an optimizer
+    that climbs: the rung of a trial is how often its design was asked before. A loop that does not
+    ``linger`` ends although others have trials in flight.
     """
 
-    study: str
-    storage: Storage
+    ledger: Ledger
+    lease: Lease
     optimizer: Optimizer
     executor: Executor
     readings: Readings
     bounds: Bounds
+    by: str = ""
     first: Sequence[Design] = ()
     stages: Mapping[str, int] = field(default_factory=dict)
+    retries: Mapping[FaultKind, int] = field(default_factory=lambda: dict(RETRIES))
+    lingers: bool = True
     on_finished: Callable[[Trial], None] = lambda _: None
 
+    _holding: Holding = field(init=False)
     _waiting: list[Trial] = field(default_factory=list, init=False)
-    _flying: dict[int, Trial] = field(default_factory=dict, init=False)
-    _asked: int = field(default=0, init=False)
     _whole: frozenset[Design] = field(default=frozenset(), init=False)
-    _numbers: dict[Design, list[int]] = field(default_factory=dict, init=False)
+    _flying: set[int] = field(default_factory=set, init=False)
     _told: int = field(default=0, init=False)
     _measured: int = field(default=0, init=False)
     _spent_s: float = field(default=0.0, init=False)
+    _pause_s: float = field(default=_SHORTEST_S, init=False)
+    _until: int = field(default=0, init=False)
+    _dry: tuple[int, int] = field(default=(-1, -1), init=False)
+    _unsaid: list[Event] = field(default_factory=list, init=False)
     _patience: Patience | None = field(default=None, init=False)
 
     def run(self) -> str:
@@ -64,121 +76,188 @@ class Loop:
         ended = self._remember()
         before_s = self._spent_s
         while not ended:
+            self._take_up()
             self._submit()
             spent_s = before_s + time.perf_counter() - started
             late = self.bounds.time_s is not None and spent_s >= self.bounds.time_s
-            reason = "the time is used up" if late else self._ask()
-            if self._waiting and len(self._flying) < self.executor.capacity:
+            reason = LATE if late else self._ask()
+            if self._waiting and self._room > 0:
                 continue
-            if not self._flying:
+            if self._flying:
+                self._collect()
+            elif not late and self._awaited():
+                self._pause()
+            else:
                 self._record()
                 return reason
-            self._collect()
         return ended
 
+    @property
+    def _room(self) -> int:
+        """How many more trials the executor takes."""
+        busy = self.executor.barrier and self._flying
+        return 0 if busy else self.executor.capacity - len(self._flying)
+
     def _remember(self) -> str:
-        """Tell the optimizer the record; take up what was not finished. Or why it has ended."""
-        trials = self.storage.trials(self.study)
-        finished = [trials[number] for number in self.storage.finished_order(self.study)]
-        self._number(trials)
-        self._whole = frozenset(self.first)
-        self.first = [design for design in self.first if design not in self._numbers]
-        self._asked = len(trials)
-        self._waiting = [trial for trial in trials if not trial.state.finished]
+        """Tell the optimizer the record. Or why the study has ended."""
+        ledger, self._whole = self.ledger, frozenset(self.first)
+        self._holding = Holding(ledger, self.lease, self.retries)
+        for trial in ledger.read():
+            self.on_finished(trial)
+        storage, study = ledger.storage, ledger.study
+        self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
         if self.bounds.gain is None:
-            self._tell(finished)
+            self._tell(ledger.finished)
             return ""
         self._patience = Patience(self.bounds.gain)
-        ended = self._patience.ended(self.storage.events(self.study), trials)
+        ended = self._patience.ended(storage.events(study), ledger.trials)
         if ended:
             return ended
-        told = self._teachable(finished)
-        numbers = {trial.number for trial in told}
-        self._tell([trial for trial in finished if trial.number not in numbers])
-        last = suggestions(trials, told, self._whole)
-        self._patience.recall(self.optimizer, self._tell, told, last)
+        asks = [ask for ask in storage.asks(study) if ask.by == self.by]
+        last = [
+            Suggestion(one.ask.told, one.ask.wanted or one.ask.count, one.pending)
+            for one in moments(asks[-(PATIENCE - 1) :], ledger.trials, ledger.finished)
+        ]
+        self._patience.recall(self.optimizer, self._tell, ledger.finished, last)
         return ""
+
+    def _take_up(self) -> None:
+        """Claim what nobody works at, or somebody who is lost, as far as there is room."""
+        own = self._flying.union(trial.number for trial in self._waiting)
+        self._waiting += self._holding.taken(self._room - len(self._waiting), own)
 
     def _ask(self) -> str:
         """Queue new designs where there is room; else say why there are none."""
-        room = self.executor.capacity - len(self._flying)
-        if room <= 0 or self._waiting or (self.executor.barrier and self._flying):
-            return ""
-        left, reason = self._left()
-        count = min(room, left)
-        if count <= 0:
-            return reason
-        designs, self.first = list(self.first[:count]), self.first[count:]
-        if not designs:
-            designs = self.optimizer.ask(count, [t.design for t in self._flying.values()])
-            self._record()
-            reason = self._patience.look(self.optimizer) if self._patience else ""
-            if reason:
-                self._record(
-                    *([] if self._flying else [Event(kind=KIND, text=reason, told=self._told)])
-                )
-                return reason
-        if not designs:
-            return "no design is left to ask"
-        self._waiting = self.storage.add(self.study, designs, self._told)
-        self._number(self._waiting)
-        self._asked += len(designs)
+        while self._room > 0 and not self._waiting:
+            room = self.bounds.room(
+                asked=len(self.ledger.trials),
+                measured=self._measured,
+                under_way=len(self.ledger.open),
+                spent_s=self._spent_s,
+            )
+            self._until = room.until
+            count = min(self._room, room.count)
+            if count <= 0:
+                return room.reason
+            try:
+                return self._asked(count)
+            except Overtaken:
+                self._learn()
         return ""
 
-    def _record(self, *more: Event) -> None:
-        """Keep what the optimizer has to say, once: a study that is gone on with says it again."""
-        events = [*self.optimizer.events(), *more]
-        if events:
-            said = {(event.kind, event.text) for event in self.storage.events(self.study)}
-            new = [event for event in events if (event.kind, event.text) not in said]
-            self.storage.record(self.study, new)
+    def _asked(self, count: int) -> str:
+        """Queue up to ``count`` designs, or say why there are none.
 
-    def _left(self) -> tuple[int, str]:
-        """How many trials may still be asked, and what is used up when none."""
-        left, reason = 1 << 30, ""
-        if self.bounds.trials is not None:
-            left = self.bounds.trials - self._asked
-            reason = f"{self.bounds.trials} trials are done"
-        if self.bounds.measurements is not None:
-            unused = self.bounds.measurements - self._measured - len(self._flying)
-            if unused < left:
-                left = unused
-                reason = f"{self.bounds.measurements} measurements are done"
-        cost, price_per_s = self.bounds.cost, self.bounds.price_per_s or 0.0
-        if cost is not None and self._spent_s * price_per_s >= cost:
-            left, reason = 0, f"{cost:g} $ are spent"
-        return left, reason
+        Raises:
+            Overtaken: somebody else added trials in between; nothing has happened.
+        """
+        started = time.perf_counter()
+        self.first = [design for design in self.first if design not in self.ledger.numbers]
+        designs, by = list(self.first[:count]), GIVEN
+        if not designs:
+            designs, by = self._proposed(count), self.by
+            reason = self._enough(designs)
+            if reason:
+                return reason
+        ask = Ask(
+            told=self._told,
+            after=len(self.ledger.trials),
+            wanted=count,
+            seconds=time.perf_counter() - started,
+            by=by,
+            events=self._news(),
+            worker=self.lease.id,
+        )
+        self._waiting = self.ledger.storage.add(self.ledger.study, designs, ask)
+        self.ledger.enter(self._waiting)
+        self._unsaid.clear()
+        if self._patience and by != GIVEN:
+            self._patience.keep()
+        return ""
+
+    def _proposed(self, count: int) -> list[Design]:
+        """What the optimizer asks; it is not asked again before something has changed."""
+        now = self._told, len(self.ledger.trials)
+        if self._dry == now:
+            return []
+        designs = self.optimizer.ask(count, self.ledger.pending)
+        self._unsaid += self.optimizer.events()
+        if not designs:
+            self._dry = now
+        return designs
+
+    def _enough(self, designs: Sequence[Design]) -> str:
+        """Why nothing is asked although the budget allows it; empty where it is."""
+        if not designs:
+            self._until = len(self.ledger.trials)
+            return DRY
+        reason = self._patience.look(self.optimizer) if self._patience else ""
+        if reason:
+            self._until = 0
+            if not self._flying:
+                self._unsaid.append(Event(kind=KIND, text=reason, told=self._told))
+            self._record()
+        return reason
+
+    def _news(self) -> tuple[Event, ...]:
+        """What is to be said and is not in the record: a study that goes on says it again."""
+        if not self._unsaid:
+            return ()
+        said = {(e.kind, e.text) for e in self.ledger.storage.events(self.ledger.study)}
+        return tuple(event for event in self._unsaid if (event.kind, event.text) not in said)
+
+    def _record(self) -> None:
+        """Keep what the optimizer has to say beside its suggestions."""
+        self._unsaid += self.optimizer.events()
+        self.ledger.storage.record(self.ledger.study, self._news())
+        self._unsaid.clear()
 
     def _submit(self) -> None:
         room = self.executor.capacity - len(self._flying)
         now, self._waiting = self._waiting[:room], self._waiting[room:]
-        if not now:
-            return
-        self.storage.move(self.study, [trial.number for trial in now], State.RUNNING)
         for trial in now:
-            self._flying[trial.number] = trial
+            self._flying.add(trial.number)
             task = self.readings.task(trial)
             self.executor.submit(replace(task, only=self._only(trial)))
-
-    def _number(self, trials: Sequence[Trial]) -> None:
-        for trial in trials:
-            self._numbers.setdefault(trial.design, []).append(trial.number)
 
     def _only(self, trial: Trial) -> frozenset[str] | None:
         """The evaluators of the trial's rung; all but for an optimizer that climbs."""
         if not getattr(self.optimizer, "climbs", False) or trial.design in self._whole:
             return None
-        rung = self._numbers[trial.design].index(trial.number)
+        rung = self.ledger.numbers[trial.design].index(trial.number)
         if rung >= max(self.stages.values(), default=0):
             return None
         return frozenset(label for label, stage in self.stages.items() if stage <= rung)
 
     def _collect(self) -> None:
-        outcomes = self.executor.collect()
-        self.storage.finish(self.study, outcomes)
-        done = [self._flying.pop(number).finished(outcome) for number, outcome in outcomes.items()]
-        self._tell(done)
-        for trial in done:
+        """Keep what has come back; where there is room for more, no longer than a while."""
+        outcomes = self.executor.collect(self._pause_s if self._room > 0 else None)
+        self._unsaid += getattr(self.executor, "events", list)()
+        self._flying.difference_update(outcomes)
+        if outcomes:
+            more = self._holding.end(outcomes, self._news())
+            self._unsaid.clear()
+            self._waiting = [*more, *self._waiting]
+            self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
+        self._learn()
+
+    def _awaited(self) -> bool:
+        """True while others have in flight what may make room, or what they may lose."""
+        return self.lingers and any(number < self._until for number in self.ledger.open)
+
+    def _pause(self) -> None:
+        time.sleep(self._pause_s)
+        self._learn()
+
+    def _learn(self) -> None:
+        """Tell what was finished by anyone, in the order of the record."""
+        known = len(self.ledger.trials)
+        news = self.ledger.read()
+        changed = bool(news) or len(self.ledger.trials) > known
+        self._pause_s = _SHORTEST_S if changed else min(2 * self._pause_s, _LONGEST_S)
+        self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
+        self._tell(self.ledger.finished[self._told :])
+        for trial in news:
             self.on_finished(trial)
 
     def _tell(self, finished: Sequence[Trial]) -> None:
@@ -186,13 +265,14 @@ class Loop:
             self.readings.learn(trial)
             self._measured += trial.measured > 0 or trial.state is State.FAILED
             self._spent_s += trial.cost_s
-        told = self._teachable(finished)
-        self.optimizer.tell(told)
-        self._told += len(told)
+        self.optimizer.tell(teachable(self.optimizer, finished))
+        self._told += len(finished)
 
-    def _teachable(self, finished: Sequence[Trial]) -> list[Trial]:
-        learns = {
-            State.OUTSIDE: getattr(self.optimizer, "learns_outside", False),
-            State.SCREENED: getattr(self.optimizer, "climbs", False),
-        }
-        return [trial for trial in finished if learns.get(trial.state, True)]
+
+def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
+    """The trials that the optimizer is told: of some states only if it says so."""
+    learns = {
+        State.OUTSIDE: getattr(optimizer, "learns_outside", False),
+        State.SCREENED: getattr(optimizer, "climbs", False),
+    }
+    return [as_told(trial) for trial in finished if learns.get(trial.state, True)]

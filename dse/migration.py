@@ -9,12 +9,13 @@ from typing import Any
 
 from dse.core.design import Design
 from dse.core.space import Space
-from dse.core.trial import Event, Outcome, State, Trial
+from dse.core.trial import Asked, Event, History, Outcome, State, Trial
 from dse.core.values import Value
 from dse.errors import DesignError, StudyError
 from dse.protocols import Storage
 from dse.schema.plan import plan_of
 from dse.study import Study, opened_storage
+from dse.suggesting import CARRIED
 
 _FIXED = ("use", "options", "version")
 
@@ -61,28 +62,29 @@ def migrated(
     plan = plan_of(Path(path).resolve())
     _check_evaluators(_identity(old), plan.identity, fixed)
     outcomes = [(trial, *_fitted(trial, plan.problem.space, fixed)) for trial in old.finished]
+    outside = sum(not inside for _, _, inside in outcomes)
+    text = f"{len(outcomes) - outside} trials of {name} carried over, {outside} outside the space"
     study = Study.open(
         path,
         name=new_name,
         storage=old.storage,
         carried={"from": name, "trials": len(outcomes)},
+        history=_history(outcomes, text),
     )
-    _store(study, outcomes)
-    outside = sum(not inside for _, _, inside in outcomes)
-    text = f"{len(outcomes) - outside} trials of {name} carried over, {outside} outside the space"
-    study.storage.record(new_name, [Event(kind="carried", text=text)])
     return Carried(study=study, inside=len(outcomes) - outside, outside=outside)
 
 
-def _store(study: Study, outcomes: Sequence[tuple[Trial, Design, bool]]) -> None:
-    """Number the designs and keep what is known of them; they cost this study nothing."""
-    kept = study.storage.add(study.name, [design for _, design, _ in outcomes], 0)
-    study.storage.finish(
-        study.name,
-        {
-            one.number: _outcome(trial, inside)
-            for one, (trial, _, inside) in zip(kept, outcomes, strict=True)
-        },
+def _history(outcomes: Sequence[tuple[Trial, Design, bool]], text: str) -> History:
+    """What is known of the designs, under new numbers; they cost the new study nothing."""
+    trials = [
+        Trial(number=number, design=design).finished(_outcome(trial, inside))
+        for number, (trial, design, inside) in enumerate(outcomes)
+    ]
+    return History(
+        trials=trials,
+        order=range(len(trials)),
+        events=[Event(kind="carried", text=text)],
+        asks=[Asked(first=0, count=len(trials), by=CARRIED)],
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -12,12 +14,14 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design, key_of
-from dse.core.metric import Fault, Metric, Metrics
+from dse.core.metric import Fault, FaultKind, Metric, Metrics
 from dse.core.problem import Source
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Floats
+from dse.early import Stopped, Watcher, listening, unheard
 from dse.errors import InfeasibleError, SpecError
-from dse.protocols import Evaluator, Task
+from dse.protocols import Evaluator, Needs, Task
+from dse.turns import turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,8 @@ class Bound:
 
     ``names`` maps the evaluator's word for a reading to the study's; ``factors`` holds what a
     reading is multiplied with to be in the evaluator's unit. One that tells another number under
-    another scenario is there once for each.
+    another scenario is there once for each. ``needs`` is what it wants of its machine; one that is
+    ``exclusive`` wants it for itself.
     """
 
     name: str
@@ -34,6 +39,8 @@ class Bound:
     names: Mapping[str, str]
     factors: Mapping[str, float] = field(default_factory=dict)
     scenario: str = ""
+    needs: Needs = field(default_factory=Needs)
+    exclusive: bool = False
 
     @property
     def label(self) -> str:
@@ -82,6 +89,14 @@ class Pipeline:
     def __init__(self, bound: Sequence[Bound]) -> None:
         self.bound = ordered(bound)
         self.sources = _sources(self.bound)
+        self.on_wait = _unheard
+        self.on_report: Watcher = unheard
+        self._turns = any(one.exclusive for one in self.bound)
+
+    @property
+    def needs(self) -> Needs:
+        """The most of each thing that one of its evaluators needs: they run one by one."""
+        return reduce(Needs.joined, (one.needs for one in self.bound))
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
         """The outcome of each task; metrics that a task brings along are not measured again."""
@@ -121,9 +136,11 @@ class Pipeline:
         )
 
     def _evaluate(self, bound: Bound, rows: Sequence[_Row]) -> None:
-        started = time.perf_counter()
-        got = bound.evaluate(Batch.of([row.known() for row in rows]))
-        seconds = (time.perf_counter() - started) / len(rows)
+        batch = Batch.of([row.known() for row in rows])
+        with self._turn(bound):
+            started = time.perf_counter()
+            got = self._told(bound, batch, rows)
+            seconds = (time.perf_counter() - started) / len(rows)
         for place, row in enumerate(rows):
             row.cost_s += seconds
             row.measured += bound.evaluator.kind == "measured"
@@ -135,6 +152,27 @@ class Pipeline:
                     if np.isfinite(values[place]):  # the row's spread may be unknown
                         row.spread[bound.metric(own)] = float(values[place])
 
+    def _told(self, bound: Bound, batch: Batch, rows: Sequence[_Row]) -> Metrics:
+        """What it says; nothing where it was stopped. Only who measures one design reports."""
+        if len(rows) > 1:
+            return bound.evaluate(batch)
+        try:
+            with listening(partial(self._hear, bound, rows[0])):
+                return bound.evaluate(batch)
+        except Stopped:
+            rows[0].stopped = True
+            return Metrics(columns={})
+
+    def _hear(self, bound: Bound, row: _Row, step: int, metrics: Mapping[str, float]) -> bool:
+        row.reported = {bound.metric(own): value for own, value in metrics.items()}
+        return self.on_report(row.number, step, {**row.metrics, **row.reported})
+
+    def _turn(self, bound: Bound) -> AbstractContextManager[None]:
+        """The machine, while a measurement runs: alone if it is exclusive, else with others."""
+        if not self._turns or bound.evaluator.kind == "modelled":
+            return nullcontext()
+        return turn(alone=bound.exclusive, on_wait=self.on_wait)
+
 
 class Readings:
     """What measured evaluators said, by what they read: nothing is measured twice."""
@@ -145,7 +183,9 @@ class Readings:
         self._known: dict[tuple[str, str], tuple[dict[str, float], dict[str, float]]] = {}
 
     def learn(self, trial: Trial) -> None:
-        """Remember what was measured for a trial."""
+        """Remember what was measured for a trial; one that was stopped told no last word."""
+        if trial.state is State.STOPPED:
+            return
         for bound in self._measured:
             if bound.provides.keys() <= trial.metrics.keys():
                 metrics = {name: trial.metrics[name] for name in bound.provides}
@@ -177,13 +217,16 @@ class _Row:
         self.spread = dict(task.spread)
         self.only = task.only
         self.skipped = False
+        self.stopped = False
+        self.reported: dict[str, float] = {}
+        self.number = task.number
         self.fault: Fault | None = None
         self.cost_s = 0.0
         self.measured = 0
 
     def needs(self, bound: Bound) -> bool:
         """True if the evaluator is to run for this row."""
-        if self.fault is not None or bound.provides.keys() <= self.metrics.keys():
+        if self.fault is not None or self.stopped or bound.provides.keys() <= self.metrics.keys():
             return False
         wanted = self.only is None or bound.label in self.only
         self.skipped |= not wanted
@@ -194,6 +237,8 @@ class _Row:
 
     def outcome(self) -> Outcome:
         state = State.SCREENED if self.skipped else State.DONE
+        if self.stopped:
+            state, self.metrics = State.STOPPED, {**self.metrics, **self.reported}
         if self.fault is not None:
             state = State.INFEASIBLE if self.fault.kind == "infeasible" else State.FAILED
         return Outcome(
@@ -291,6 +336,10 @@ def _stacked(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metric
     return Metrics(columns=columns, spread=spread, faults=faults)
 
 
+def _unheard(_: str) -> None:
+    """Nobody wants to know of waits."""
+
+
 def _scaled(column: Column, factor: float) -> Column:
     return Column(
         column.values * factor,
@@ -305,4 +354,5 @@ def _fault(error: Exception) -> Fault:
         return Fault(kind="infeasible", reason=error.problem)
     if isinstance(error, TimeoutError):
         return Fault(kind="timeout", reason=str(error) or "timed out")
-    return Fault(kind="raised", reason=f"{type(error).__name__}: {error}")
+    kind: FaultKind = "memory" if isinstance(error, MemoryError) else "raised"
+    return Fault(kind=kind, reason=f"{type(error).__name__}: {error}")

@@ -5,14 +5,27 @@ A law has a contract test of the same wording in :mod:`dse.testing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.metric import Kind, Metric, Metrics
-from dse.core.trial import Event, Outcome, State, Trial
+from dse.core.trial import (
+    Ask,
+    Asked,
+    Attempt,
+    Driver,
+    Event,
+    History,
+    News,
+    Outcome,
+    Report,
+    State,
+    Trial,
+)
+from dse.core.trials import Trials
 
 EVERYTHING = "*"
 """In an evaluator's ``reads``: every parameter of the space."""
@@ -94,8 +107,40 @@ class Task:
     only: frozenset[str] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a task needs of the machine that it runs on; of what is 0, nothing is said.
+
+    ``gpu`` may be a share of one. ``custom`` are things that a cluster's nodes say they have, such
+    as a board that is plugged in.
+    """
+
+    cpu: float = 0.0
+    gpu: float = 0.0
+    memory_bytes: int = 0
+    custom: Mapping[str, float] = field(default_factory=dict)
+
+    def joined(self, other: Needs) -> Needs:
+        """What one task needs that does both, one after the other: the larger of each."""
+        return Needs(
+            cpu=max(self.cpu, other.cpu),
+            gpu=max(self.gpu, other.gpu),
+            memory_bytes=max(self.memory_bytes, other.memory_bytes),
+            custom={
+                name: max(self.custom.get(name, 0.0), other.custom.get(name, 0.0))
+                for name in sorted({*self.custom, *other.custom})
+            },
+        )
+
+
 class Executor(Protocol):
     """Runs tasks; made with ``(work, **options)``, where ``work`` turns tasks into outcomes.
+
+    Work may have an attribute ``needs``: what a task of it needs of its machine. Work with an
+    attribute ``on_wait`` is given a function there, which it tells ``waits`` before it waits
+    for its turn on the machine and ``goes on`` after: no task is given up because others ran. An
+    executor may have a method ``events``: what happened since the last call that a user should
+    know, such as a node that was lost.
 
     Laws:
         - Every task that was submitted is collected exactly once.
@@ -125,18 +170,33 @@ class Executor(Protocol):
 Work = Callable[[Sequence[Task]], list[Outcome]]
 
 
+PLAIN = Ask()
+"""How designs are added of which nothing is told."""
+
+NEW = History()
+"""What a study remembers that begins now."""
+
+
 class Storage(Protocol):
-    """Remembers studies; made with ``(url)``.
+    """Remembers studies; made with ``(url)``. Every method is one step, done or not begun.
+
+    A trial is *held* by a driver that runs it. There is no clock: a driver's ``beat`` rises while
+    it lives, and who watches decides from when on it takes one for lost.
 
     Laws:
         - What a method did is on disk when it returns; what it did not finish left no trace.
         - Numbers run from 0 without a gap, whoever adds.
-        - A finished trial never changes.
+        - A finished trial never changes: the first outcome is taken, a later one passed over.
         - ``trials`` gives them by number, as they were written; ``finished_order`` as they ended.
+        - A trial that is held by a driver that is neither lost nor gone is nobody else's to claim.
     """
 
-    def create(self, study: str, spec: Mapping[str, Any]) -> None:
-        """Begin a study. Raises StudyError where there is one of that name."""
+    def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
+        """Begin a study, with a history where it comes from elsewhere.
+
+        Unfinished trials of the history are pending and free. Raises StudyError where there is a
+        study of that name.
+        """
         ...
 
     def spec(self, study: str) -> dict[str, Any] | None:
@@ -151,24 +211,67 @@ class Storage(Protocol):
         """Forget a study and all its trials. Raises StudyError where there is none."""
         ...
 
-    def add(self, study: str, designs: Sequence[Design], told: int) -> list[Trial]:
-        """Number the designs and keep them as pending trials, all or none."""
+    def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
+        """Number the designs and keep them as pending trials, with the ask and its events.
+
+        With ``ask.worker`` they are running, and held by that driver.
+
+        Raises:
+            Overtaken: the study has another number of trials than ``ask.after``.
+        """
         ...
 
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
         """Put unfinished trials in another unfinished state."""
         ...
 
-    def finish(self, study: str, outcomes: Mapping[int, Outcome]) -> None:
-        """Keep the outcomes of unfinished trials, in this order. Raises StudyError if finished."""
+    def claim(
+        self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
+    ) -> list[Trial]:
+        """Take the unfinished ones that nobody holds, or a driver that is ``lost`` or has left.
+
+        They are running and held by the driver ``worker`` from now on; the others are not given.
+        """
         ...
 
-    def trials(self, study: str) -> list[Trial]:
-        """All trials by number."""
+    def finish(
+        self,
+        study: str,
+        outcomes: Mapping[int, Outcome],
+        events: Sequence[Event] = (),
+        worker: int | None = None,
+    ) -> list[int]:
+        """Keep the outcomes of those still unfinished, in this order; their numbers are given.
+
+        Whoever holds them: the first outcome counts. Raises StudyError where a number is unknown.
+        """
+        ...
+
+    def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
+        """Make those still unfinished pending and free again; their numbers are given.
+
+        Each counts one more attempt, and its fault and cost are kept in :meth:`attempts`.
+        """
+        ...
+
+    def attempts(self, study: str) -> list[Attempt]:
+        """All attempts that were given up, oldest first."""
+        ...
+
+    def trials(self, study: str) -> Trials:
+        """All trials by number, each with its place among the finished ones."""
         ...
 
     def finished_order(self, study: str) -> list[int]:
         """The numbers of the finished trials in the order in which they were finished."""
+        ...
+
+    def since(self, study: str, finished: int, trials: int) -> News:
+        """What came after so many finished trials and so many trials."""
+        ...
+
+    def asks(self, study: str) -> list[Asked]:
+        """One for each call of :meth:`add`, oldest first."""
         ...
 
     def record(self, study: str, events: Sequence[Event]) -> None:
@@ -177,6 +280,30 @@ class Storage(Protocol):
 
     def events(self, study: str) -> list[Event]:
         """All events, oldest first."""
+        ...
+
+    def report(self, study: str, reports: Sequence[Report]) -> None:
+        """Keep what evaluators told of trials on their way, after all that was told before."""
+        ...
+
+    def reports(self, study: str) -> list[Report]:
+        """All reports in the order of their arrival."""
+        ...
+
+    def enter(self, study: str, driver: Driver) -> int:
+        """Number a driver and keep it; whatever ``driver.id`` says."""
+        ...
+
+    def beat(self, study: str, driver: int) -> None:
+        """Say that the driver lives. Raises StudyError where there is none of that number."""
+        ...
+
+    def leave(self, study: str, driver: int) -> None:
+        """Say that the driver has gone: its unfinished trials are pending and free again."""
+        ...
+
+    def drivers(self, study: str) -> list[Driver]:
+        """All that ever entered, by number."""
         ...
 
     def close(self) -> None:

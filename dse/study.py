@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dse.analysis.scenarios import Contrast, contrast
-from dse.choice import executor_for, needs_cost, optimizer_for
 from dse.choice import whole as searched_whole
-from dse.core.design import Design
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
-from dse.core.trial import Event, Trial
+from dse.core.trial import Event, History, Trial
+from dse.core.trials import Trials
+from dse.drivers.bounds import Bounds
 from dse.errors import StudyError, nearest
-from dse.loop import Bounds, Loop
-from dse.optimizers.aside import Aside, for_free
-from dse.optimizers.completion import Completion, worthwhile
-from dse.optimizers.first import First
-from dse.optimizers.nothing import Nothing
-from dse.pipeline import Readings
-from dse.protocols import Executor, Optimizer, Storage
-from dse.registry import load, make, options_of
+from dse.protocols import NEW, Storage
+from dse.registry import make
+from dse.running import Run
 from dse.schema.budgets import Budget
 from dse.schema.inherited import Inherited
 from dse.schema.lineage import Asked
@@ -32,12 +26,9 @@ from dse.schema.models import NAME, PluginSpec
 from dse.schema.plan import AUTO, Plan, difference, plan_of
 from dse.schema.priors import inherited
 from dse.schema.record import begun_with, identity_of, kept_plan, plain
-from dse.schema.settled import check_settled, settled
+from dse.schema.settled import settled
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
-
-COMPLETED = (AUTO, "grey-box")
-"""Optimizers whose studies end with the designs that share what was measured."""
 
 
 class Study:
@@ -46,7 +37,9 @@ class Study:
     def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
         self.inherited = Inherited.of((storage.spec(name) or {}).get("prior"))
         known = replace(plan.problem, priors=self.inherited.priors)
-        self.plan = settled(replace(plan, problem=known), storage.trials(name))
+        self.plan = settled(
+            replace(plan, problem=known), storage.trials(name) if plan.awaited else ()
+        )
         self.storage = storage
         self.name = name
         self._changed = changed
@@ -58,7 +51,9 @@ class Study:
         name: str | None = None,
         storage: str | Storage | None = None,
         seed: int | None = None,
+        optimizer: PluginSpec | None = None,
         carried: Mapping[str, Any] | None = None,
+        history: History = NEW,
     ) -> Study:
         """The study that a file describes: begun now, or gone on with if it exists.
 
@@ -67,24 +62,20 @@ class Study:
             name: instead of the file's ``study:``.
             storage: a storage or its URL, instead of the file's ``storage:``.
             seed: instead of the file's.
+            optimizer: instead of the file's.
             carried: how many ``trials`` of another study it begins with, and ``from`` which.
+            history: what it remembers from there.
 
         Raises:
             SpecErrors: the file has mistakes.
             StudyError: a study of this name exists and is another question.
         """
-        plan = plan_of(Path(path).resolve(), seed=seed)
+        plan = plan_of(Path(path).resolve(), seed=seed, optimizer=optimizer)
         opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
         name = plan.name if name is None else name
         if not re.fullmatch(NAME, name):
             raise StudyError(f"{name!r} is no name", hint="letters, digits, '_', '-', '.', spaces")
-        stored = opened.spec(name)
-        if stored is None:
-            begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
-            if plan.prior:
-                begun["prior"] = _left(plan, opened, whole=not carried).plain()
-            opened.create(name, begun)
-            return Study(plan, opened, name)
+        stored = opened.spec(name) or _begun(opened, name, plan, carried, history)
         changed = difference(identity_of(stored), plain(plan.identity))
         if changed:
             raise StudyError(
@@ -121,15 +112,14 @@ class Study:
         return self.plan.problem
 
     @property
-    def trials(self) -> list[Trial]:
+    def trials(self) -> Trials:
         """All trials by number."""
         return self.storage.trials(self.name)
 
     @property
-    def finished(self) -> list[Trial]:
+    def finished(self) -> Trials:
         """The finished trials in the order in which they were finished."""
-        trials = self.trials
-        return [trials[number] for number in self.storage.finished_order(self.name)]
+        return self.trials.finished
 
     @property
     def events(self) -> list[Event]:
@@ -186,57 +176,35 @@ class Study:
         Raises:
             StudyError: an evaluator is another than the one that the study began with.
         """
+        self.check_unchanged()
+        run = Run(
+            plan=self.plan,
+            storage=self.storage,
+            name=self.name,
+            inherited=self.inherited,
+            carried=self.carried,
+            bounds=self.bounds(budget),
+            executor=executor or self.plan.executor,
+            on_finished=on_finished,
+            on_choice=on_choice,
+            on_progress=on_progress,
+        )
+        try:
+            return run.go()
+        finally:
+            self.plan = run.plan
+
+    def check_unchanged(self) -> None:
+        """Nothing, if the evaluators and all else are what the study was begun with.
+
+        Raises:
+            StudyError: something is not.
+        """
         if self._changed:
             raise StudyError(
                 f"the study {self.name!r} was begun with something else: {self._changed}",
                 hint="its trials can be read, but new ones would not be comparable",
             )
-        bounds = self.bounds(budget)
-        for event in self.events:
-            if event.kind == "choice":
-                on_choice(event.text)
-        if self.plan.prior:
-            self._note(Event(kind="prior", text=self.inherited.words()))
-        self._measure_awaited(bounds, executor, on_finished)
-        optimizer = self._optimizer(bounds, executor, on_finished, on_choice)
-        if hasattr(optimizer, "on_progress"):
-            optimizer.on_progress = on_progress
-        if bounds.gain is not None and not hasattr(optimizer, "expected_gain"):
-            text = "the optimizer does not tell what it expects to gain: 'gain' ends nothing"
-            self._note(Event(kind="gain", text=text))
-        reason = self._loop(optimizer, bounds, executor, on_finished)
-        if self.plan.optimizer.use in COMPLETED and worthwhile(self.problem):
-            self._complete(on_finished)
-        self._contrast(on_finished)
-        return reason
-
-    def _measure_awaited(
-        self, bounds: Bounds, executor: PluginSpec | None, on_finished: Callable[[Trial], None]
-    ) -> None:
-        """Measure the baselines that objectives are told relative to, before anything else."""
-        if self.plan.awaited:
-            self._loop(Nothing(), bounds, executor, on_finished)
-            self.plan = settled(self.plan, self.trials)
-            check_settled(self.plan, self.trials)
-
-    def _note(self, event: Event) -> None:
-        """Keep the event, unless it was said before."""
-        if (event.kind, event.text) not in {(e.kind, e.text) for e in self.events}:
-            self.storage.record(self.name, [event])
-
-    def _complete(self, on_finished: Callable[[Trial], None]) -> None:
-        """Add the designs that share what was measured: they cost nothing and fill the front."""
-        here = PluginSpec(use="serial", batch=Completion.batch)  # type: ignore[call-arg]
-        self._loop(Completion(self.problem), Bounds(), here, on_finished)
-
-    def _contrast(self, on_finished: Callable[[Trial], None]) -> None:
-        """Add what single scenarios would choose, as far as it costs no measurement."""
-        for scenario, problem in self.plan.alone.items():
-            optimizer = for_free(problem, exact=self.exact)
-            if optimizer is not None:
-                aside = Aside(scenario, optimizer)
-                here = PluginSpec(use="serial", batch=Aside.batch)  # type: ignore[call-arg]
-                self._loop(aside, Bounds(), here, on_finished)
 
     def bounds(self, budget: Budget | None = None) -> Bounds:
         """The budget (the study's own without one) with sane ends: no study runs for ever.
@@ -268,74 +236,22 @@ class Study:
             gain=told.gain,
         )
 
-    def _loop(
-        self,
-        optimizer: Optimizer,
-        bounds: Bounds,
-        executor: PluginSpec | None,
-        on_finished: Callable[[Trial], None],
-    ) -> str:
-        runner = self._executor(executor or self.plan.executor, optimizer)
-        readings = Readings(self.plan.pipeline)
-        for reading in self.inherited.readings:
-            readings.learn(reading.trial())
-        baselines = [Design(d) for d in self.problem.baselines]  # type: ignore[arg-type]
-        with closing(runner):
-            return Loop(
-                study=self.name,
-                storage=self.storage,
-                optimizer=optimizer,
-                executor=runner,
-                readings=readings,
-                stages=self.plan.stages,
-                bounds=bounds,
-                first=list(dict.fromkeys([*self.inherited.designs, *baselines])),
-                on_finished=on_finished,
-            ).run()
 
-    def _optimizer(
-        self,
-        bounds: Bounds,
-        executor: PluginSpec | None,
-        on_finished: Callable[[Trial], None],
-        on_choice: Callable[[str], None],
-    ) -> Optimizer:
-        spec = self.plan.optimizer
-        if spec.use != AUTO:
-            made: Optimizer = make("optimizers", spec.use, self.problem, **spec.options)
-            return made
-        chosen = next((e.text for e in self.events if e.kind == "choice"), None)
-        if chosen is None:
-            if needs_cost(self.problem):
-                first = First(self.problem)
-                one_more = replace(bounds, trials=self.carried + 1)
-                self._loop(first, one_more, executor, on_finished)
-            cost_s = self._cost_s()
-            choice = optimizer_for(self.problem, bounds.measurements, cost_s)
-            chosen = f"{choice.use}: {choice.reason}"
-            self.storage.record(self.name, [Event(kind="choice", text=chosen)])
-            on_choice(chosen)
-        picked: Optimizer = make("optimizers", chosen.partition(":")[0], self.problem)
-        return picked
-
-    def _cost_s(self) -> float | None:
-        """What the first trial of its own took; what came from another study was free."""
-        trials = self.trials[self.carried : self.carried + 1]
-        return trials[0].cost_s if trials and trials[0].state.finished else None
-
-    def _executor(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
-        use, options = spec.use, spec.options
-        if use == AUTO:
-            use = executor_for(self.problem).use
-            if use == "processes":
-                options = {"workers": 1, **options}
-        if use == "serial" and not self.problem.measured:
-            options = {"batch": getattr(optimizer, "batch", 1), **options}
-        known = options_of(load("executors", use))
-        if spec.use == AUTO:
-            options = {key: value for key, value in options.items() if key in known}
-        made: Executor = make("executors", use, self.plan.pipeline, **options)
-        return made
+def _begun(
+    storage: Storage, name: str, plan: Plan, carried: Mapping[str, Any] | None, history: History
+) -> Mapping[str, Any]:
+    """What a new study is begun with; of two processes that begin it, one does."""
+    begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
+    if plan.prior:
+        begun["prior"] = _left(plan, storage, whole=not carried).plain()
+    try:
+        storage.create(name, begun, history)
+    except StudyError:
+        others = storage.spec(name)
+        if others is None:
+            raise
+        return others
+    return begun
 
 
 def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
@@ -365,8 +281,9 @@ def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
     if not isinstance(url, str):
         return url
     scheme = url.partition(":")[0].partition("+")[0]
-    file = url.removeprefix("sqlite:///").partition("?")[0]
-    if not begins and file not in (url, "", ":memory:") and not Path(file).exists():
+    file = url.partition("///")[2].partition("?")[0]
+    named = scheme == "sqlite" and file not in ("", ":memory:")
+    if named and not begins and not Path(file).exists():
         scheme, url = "memory", "memory://"
     made: Storage = make("storages", scheme, url)
     return made

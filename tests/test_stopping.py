@@ -1,5 +1,6 @@
 """When a study stops: by what it costs, and when little more is to be gained."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import pytest
 from dse.core.batch import Column
 from dse.core.design import Design
 from dse.core.pareto import hypervolume
-from dse.core.trial import State, Trial
+from dse.core.trial import Asked, State, Trial
+from dse.drivers.bounds import Bounds
+from dse.drivers.lease import Lease
+from dse.drivers.ledger import Ledger, moments
 from dse.executors.processes import Processes
 from dse.executors.serial import Serial
-from dse.loop import Bounds, Loop
-from dse.optimizers.patience import Suggestion, suggestions
+from dse.loop import Loop
 from dse.optimizers.random_search import RandomSearch
 from dse.pipeline import Readings
 from dse.schema.budgets import Budget
@@ -72,15 +75,16 @@ def looped(folder, storage, gains, trials=None, gain=0.01) -> tuple[str, list[Tr
     plan = plan_of(path_in(folder))
     if "s" not in storage.studies():
         storage.create("s", {})
-    loop = Loop(
-        study="s",
-        storage=storage,
-        optimizer=Forecast(plan.problem, gains),
-        executor=Serial(plan.pipeline),
-        readings=Readings(plan.pipeline),
-        bounds=Bounds(trials=trials, gain=gain),
-    )
-    return loop.run(), [replace(trial, cost_s=0) for trial in storage.trials("s")]
+    with Lease(storage, "s") as lease:
+        reason = Loop(
+            ledger=Ledger(storage, "s"),
+            lease=lease,
+            optimizer=Forecast(plan.problem, gains),
+            executor=Serial(plan.pipeline),
+            readings=Readings(plan.pipeline),
+            bounds=Bounds(trials=trials, gain=gain),
+        ).run()
+    return reason, [replace(trial, cost_s=0, worker=None) for trial in storage.trials("s")]
 
 
 LOW, HIGH = 0.0004, 0.5
@@ -174,17 +178,15 @@ def test_what_was_asked_last_asked_again_when_a_study_is_gone_on_with(tmp_path):
             return super().ask(count, pending)
 
     def run(trials):
-        runner = Processes(plan.pipeline, workers=2)
-        loop = Loop(
-            study="s",
-            storage=storage,
-            optimizer=Witness(plan.problem, [HIGH] * 30),
-            executor=runner,
-            readings=Readings(plan.pipeline),
-            bounds=Bounds(trials=trials, gain=0.01),
-        )
-        loop.run()
-        runner.close()
+        with closing(Processes(plan.pipeline, workers=2)) as runner, Lease(storage, "s") as lease:
+            Loop(
+                ledger=Ledger(storage, "s"),
+                lease=lease,
+                optimizer=Witness(plan.problem, [HIGH] * 30),
+                executor=runner,
+                readings=Readings(plan.pipeline),
+                bounds=Bounds(trials=trials, gain=0.01),
+            ).run()
 
     storage = MemoryStorage()
     storage.create("s", {})
@@ -197,14 +199,13 @@ def test_what_was_asked_last_asked_again_when_a_study_is_gone_on_with(tmp_path):
 
 def test_a_suggestion_is_recalled_with_what_was_not_finished_then():
     designs = [Design({"rows": rows}) for rows in range(1, 7)]
-    told = [0, 0, 0, 1, 1, 3]
-    trials = [
-        Trial(number=n, design=design, told=told[n], state=State.DONE)
-        for n, design in enumerate(designs)
-    ]
+    trials = [Trial(number=n, design=d, state=State.DONE) for n, d in enumerate(designs)]
     order = [trials[n] for n in (1, 0, 3, 2, 5)]
-    found = suggestions(trials, order, {designs[0]})
+    asks = [Asked(first=3, count=2, told=1), Asked(first=5, count=1, told=3)]
+    found = [
+        (m.ask.first, [t.number for t in m.news], m.pending) for m in moments(asks, trials, order)
+    ]
     assert found == [
-        Suggestion(1, 2, (designs[0], designs[2])),
-        Suggestion(3, 1, (designs[2], designs[4])),
+        (3, [1], (designs[0], designs[2])),
+        (5, [0, 3], (designs[2], designs[4])),
     ]

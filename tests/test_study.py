@@ -105,7 +105,7 @@ def test_more_unfinished_trials_than_places_are_all_taken_up(tmp_path):
     storage = MemoryStorage("memory://")
     study = study_in(tmp_path, MEASURED, storage)
     designs = study.problem.space.sample(3, study.problem.rng(0)).designs()
-    trials = storage.add("measured", designs, 0)
+    trials = storage.add("measured", designs)
     storage.move("measured", [trial.number for trial in trials[:2]], State.RUNNING)
     study.run()
     assert all(trial.state is State.DONE for trial in study.trials)

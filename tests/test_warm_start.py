@@ -130,7 +130,7 @@ def test_a_study_goes_on_when_the_earlier_one_is_forgotten(tmp_path, earlier):
 def test_a_study_that_is_cut_short_at_its_beginning_takes_over_the_rest(tmp_path, earlier):
     study = begun(tmp_path, earlier)
     asked = study.inherited.designs[:1]
-    earlier.add("new", asked, 0)
+    earlier.add("new", asked)
     study.run(budget=Budget(trials=2))
     numbers = len(study.inherited.designs)
     assert [t.design for t in study.trials[:numbers]] == list(study.inherited.designs)

@@ -15,12 +15,15 @@ from dse.cli import (
     exchange,
     inspect_study,
     manage,
+    portability,
     report,
     run,
     space,
     space_describe,
     space_designs,
     space_why,
+    sweep,
+    verify,
 )
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -40,10 +43,12 @@ spaces = typer.Typer(help="Look at a space.", no_args_is_help=True)
 
 app.command("run")(run.run)
 app.command("resume")(run.resume)
+app.command("verify")(verify.verify)
 app.command("status")(inspect_study.status)
 app.command("front")(inspect_study.front)
 app.command("trials")(inspect_study.trials)
 app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
 app.command("effects")(effects.effects)
 app.command("report")(report.report)
 app.command("check")(check.check)
@@ -62,6 +67,9 @@ plugins.command("show")(manage.show_plugin)
 studies.command("list")(manage.list_studies)
 studies.command("delete")(manage.delete_study)
 studies.command("migrate")(manage.migrate_study)
+studies.command("export")(portability.export_study)
+studies.command("import")(portability.import_study)
+studies.command("merge")(portability.merge_studies)
 app.add_typer(spaces, name="space")
 app.add_typer(plugins, name="plugins")
 app.add_typer(studies, name="studies")

@@ -55,28 +55,31 @@ def front(
     Example: dse front quickstart --format json
     """
     from dse.analysis.membership import membership
+    from dse.core.pareto import ParetoSet
     from dse.report import doubt, export, fidelity, scenarios, sheet, table
     from dse.study import Study
 
     study = Study.load(name, storage)
     output = format_of(output, file)
+    finished = study.finished
+    front = ParetoSet.of(study.problem, finished)
     contrast = study.contrast
-    chances = membership(study.problem, study.finished)
+    chances = membership(study.problem, finished)
     if output is Format.TABLE:
-        table.front_table(study.front, study.finished, exact=study.exact)
+        table.front_table(front, finished, exact=study.exact)
         if contrast is not None:
             scenarios.contrast_table(contrast)
         typer.echo(doubt.doubt_words(chances), nl=bool(chances))
-        fidelity.rungs_table(fidelity.rungs(study.problem, study.finished))
+        fidelity.rungs_table(fidelity.rungs(study.problem, finished))
         return
-    told = export.front_json(study.name, study.front, study.finished, exact=study.exact)
+    told = export.front_json(study.name, front, finished, exact=study.exact)
     if contrast is not None:
         told["scenarios"] = scenarios.contrast_json(contrast)
     if chances:
         told["membership"] = {str(number): chance for number, chance in chances.items()}
     if study.problem.ladders:
-        told["fidelities"] = fidelity.rungs_json(fidelity.rungs(study.problem, study.finished))
-    write_result(output, file, told, lambda: sheet.front_columns(study.front, study.finished))
+        told["fidelities"] = fidelity.rungs_json(fidelity.rungs(study.problem, finished))
+    write_result(output, file, told, lambda: sheet.front_columns(front, finished))
 
 
 def trials(
@@ -105,19 +108,26 @@ def trials(
 def _state(study: Any) -> dict[str, Any]:
     from collections import Counter
 
+    from dse.core.pareto import ParetoSet
+    from dse.drivers.liveness import gone
+
     trials = study.trials
-    front = study.front
+    front = ParetoSet.of(study.problem, trials.finished)
     return {
         "study": study.name,
         "question": study.plan.question,
-        "trials": dict(Counter(trial.state.value for trial in trials)),
-        "measurements": sum(trial.measured > 0 for trial in trials),
-        "seconds": sum(trial.cost_s for trial in trials),
+        "trials": {state.value: count for state, count in trials.counts.items()},
+        "measurements": int((trials.measured > 0).sum()),
+        "seconds": float(trials.cost_s.sum()),
         "front": len(front.trials),
         "hypervolume": front.hypervolume,
         "exact": study.exact,
-        "failures": dict(Counter(t.fault.kind for t in trials if t.fault is not None)),
+        "failures": dict(Counter(fault.kind for fault in trials.faults if fault is not None)),
         "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
+        "drivers": [
+            {"id": one.id, "pid": one.pid, "left": one.left or gone(one), **one.provenance}
+            for one in study.storage.drivers(study.name)
+        ],
     }
 
 
@@ -131,6 +141,10 @@ def _print_state(state: dict[str, Any]) -> None:
     )
     kind = "exact front" if state["exact"] else "front"
     typer.echo(f"  {kind}: {state['front']} designs, hypervolume {shown}")
+    there = [one for one in state["drivers"] if not one["left"]]
+    if there:
+        words = ", ".join(f"process {one['pid']} of {one.get('host', '')}" for one in there)
+        typer.echo(f"  at work, as far as is known: {words}")
     for kind, count in state["failures"].items():
         typer.echo(f"  failures: {count} {kind}")
     for event in state["events"]:

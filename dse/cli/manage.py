@@ -170,6 +170,6 @@ def _study_row(storage: Any, name: str) -> dict[str, Any]:
     return {
         "study": name,
         "trials": len(trials),
-        "finished": sum(trial.state.finished for trial in trials),
+        "finished": int(trials.over.sum()),
         "question": spec.get("question", ""),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.console import Console
 from rich.progress import (
@@ -25,7 +27,7 @@ from dse.study import Study
 class Watch:
     """Follows the trials as they finish: counts, and the hypervolume so far."""
 
-    def __init__(self, problem: Problem, trials: list[Trial]) -> None:
+    def __init__(self, problem: Problem, trials: Sequence[Trial]) -> None:
         self._problem = problem
         self._trials = list(trials)
         self._point = reference(problem, trials)
@@ -54,7 +56,7 @@ class Watch:
         self.failed += trial.state is State.FAILED
         self.measured += trial.measured > 0 or trial.state is State.FAILED
 
-    def _enter(self, trials: list[Trial]) -> None:
+    def _enter(self, trials: Sequence[Trial]) -> None:
         if self._point is None or not trials:
             return
         kept = self._problem.feasible(trials)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -54,7 +57,7 @@ def run(
 
     opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
     told = {"time": time, "cost": cost, "gain": gain}
-    budget = _budget(opened, {"measurements": measurements, "trials": trials, **told})
+    budget = stated_budget(opened, {"measurements": measurements, "trials": trials, **told})
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage)
 
 
@@ -79,7 +82,7 @@ def resume(
 
     opened = Study.load(name, storage)
     told = {"time": time, "cost": cost, "gain": gain}
-    budget = _budget(opened, {"measurements": measurements, "trials": trials, **told})
+    budget = stated_budget(opened, {"measurements": measurements, "trials": trials, **told})
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage)
 
 
@@ -95,11 +98,11 @@ def _go(
     from dse.cli.progress import Progressing
     from dse.report.table import front_table
 
-    with Progressing(study, budget, quiet=quiet) as live:
+    with _terminable(), Progressing(study, budget, quiet=quiet) as live:
         try:
             reason = study.run(
                 budget=budget,
-                executor=_executor(study, executor, workers),
+                executor=stated_executor(study, executor, workers),
                 on_finished=live.finished,
                 on_choice=live.say,
                 on_progress=live.searched,
@@ -117,6 +120,20 @@ def _go(
         front_table(study.front, study.finished, exact=study.exact)
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM, by which schedulers end a job, does what Ctrl-C does: trials are given back."""
+
+    def interrupt(_: int, __: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _say_failures(trials: Any) -> None:
     """The commonest reason, where trials failed or could not exist."""
     from collections import Counter
@@ -128,7 +145,7 @@ def _say_failures(trials: Any) -> None:
         say(f"{many} of {len(trials)} trials failed; {count} of them: {reason.strip()[:300]}")
 
 
-def _budget(study: Any, told: dict[str, Any]) -> Any:
+def stated_budget(study: Any, told: dict[str, Any]) -> Any:
     """The study's budget with what the command says instead."""
     from dse.schema.budgets import changed
     from dse.schema.models import BudgetSpec
@@ -136,7 +153,8 @@ def _budget(study: Any, told: dict[str, Any]) -> Any:
     return changed(study.plan.budget, BudgetSpec(**told))
 
 
-def _executor(study: Any, executor: str | None, workers: int | None) -> Any:
+def stated_executor(study: Any, executor: str | None, workers: int | None) -> Any:
+    """The study's executor with what the command says instead; ``None`` where it says nothing."""
     from dse.schema.models import PluginSpec
 
     if executor is None and workers is None:

@@ -15,11 +15,18 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 class Design(Mapping[str, Value]):
     """The values of all active parameters; an inactive parameter is absent, never null."""
 
-    __slots__ = ("_values", "key")
+    __slots__ = ("_key", "_values")
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = dict(sorted(values.items()))
-        self.key = key_of(self._values)
+        self._key = ""
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other design: see :func:`key_of`."""
+        if not self._key:  # found when it is asked for: most designs of a large study never are
+            self._key = key_of(self._values)
+        return self._key
 
     def __getitem__(self, name: str) -> Value:
         return self._values[name]

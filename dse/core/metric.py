@@ -10,7 +10,7 @@ from dse.core.values import Floats
 
 Goal = Literal["minimize", "maximize"]
 Kind = Literal["modelled", "measured"]
-FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid"]
+FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "memory", "lost"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,9 @@ class Fault:
     """Why a row has no metrics.
 
     ``infeasible``: the design cannot exist. The rest could not be measured: the evaluator
-    ``raised``, ran into its ``timeout``, its process ``crashed``, or what it said was ``invalid``
-    (NaN, a missing metric, no JSON).
+    ``raised``, ran into its ``timeout``, its process ``crashed``, what it said was ``invalid``
+    (NaN, a missing metric, no JSON), it ran out of ``memory``, or who ran it was ``lost``: the
+    driver, or the machine.
     """
 
     kind: FaultKind

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from dse.core.design import Design
@@ -15,7 +15,8 @@ class State(StrEnum):
 
     OUTSIDE is a finished trial of an older space whose design the present space does not have: it
     is learnt from, and never part of an answer. SCREENED is a finished trial for which only lower
-    rungs of a ladder were bought: a later trial of the same design may buy the next.
+    rungs of a ladder were bought: a later trial of the same design may buy the next. STOPPED is a
+    finished trial that was certain to be dominated: its metrics may be those of an early step.
     """
 
     PENDING = "pending"
@@ -25,6 +26,7 @@ class State(StrEnum):
     FAILED = "failed"
     OUTSIDE = "outside"
     SCREENED = "screened"
+    STOPPED = "stopped"
 
     @property
     def finished(self) -> bool:
@@ -47,10 +49,18 @@ class Outcome:
     cost_s: float = 0.0
     measured: int = 0
 
+    def attempt(self, number: int, attempt: int) -> Attempt:
+        """What is remembered of it where the trial is issued again."""
+        return Attempt(number=number, attempt=attempt, fault=self.fault, cost_s=self.cost_s)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One design of a study; ``told`` counts the finished trials known when it was asked."""
+    """One design of a study; ``told`` counts the finished trials known when it was asked.
+
+    ``attempts`` counts how often it was given up and issued again; ``worker`` is the driver that
+    holds it, or that finished it.
+    """
 
     number: int
     design: Design
@@ -61,14 +71,14 @@ class Trial:
     fault: Fault | None = None
     cost_s: float = 0.0
     measured: int = 0
+    attempts: int = 0
+    worker: int | None = None
 
-    def moved(self, state: State) -> Trial:
-        """The trial in another state."""
-        return Trial(
-            number=self.number,
-            design=self.design,
-            told=self.told,
-            state=state,
+    @property
+    def outcome(self) -> Outcome:
+        """What became of it."""
+        return Outcome(
+            state=self.state,
             metrics=self.metrics,
             spread=self.spread,
             fault=self.fault,
@@ -76,8 +86,20 @@ class Trial:
             measured=self.measured,
         )
 
-    def finished(self, outcome: Outcome) -> Trial:
-        """The trial with its outcome."""
+    def moved(self, state: State) -> Trial:
+        """The trial in another state."""
+        return replace(self, state=state)
+
+    def held(self, worker: int) -> Trial:
+        """The trial as the driver runs it."""
+        return replace(self, state=State.RUNNING, worker=worker)
+
+    def freed(self, attempts: int = 0) -> Trial:
+        """The trial as nobody holds it, after so many more attempts."""
+        return replace(self, state=State.PENDING, worker=None, attempts=self.attempts + attempts)
+
+    def finished(self, outcome: Outcome, worker: int | None = None) -> Trial:
+        """The trial with its outcome; ``worker`` is the driver that found it, if it is known."""
         return Trial(
             number=self.number,
             design=self.design,
@@ -88,6 +110,8 @@ class Trial:
             fault=outcome.fault,
             cost_s=outcome.cost_s,
             measured=outcome.measured,
+            attempts=self.attempts,
+            worker=self.worker if worker is None else worker,
         )
 
 
@@ -98,3 +122,108 @@ class Event:
     kind: str
     text: str
     told: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """How designs came to be suggested: kept with them, in one step.
+
+    ``told`` counts the finished trials that the optimizer knew, ``after`` the trials that the
+    study had: where it has another number by now, nothing is added; ``None`` is not checked.
+    ``wanted`` is how many designs were asked for, ``by`` the plug-in that was asked, and
+    ``worker`` the driver that runs the new trials at once.
+    """
+
+    told: int = 0
+    after: int | None = None
+    wanted: int | None = None
+    seconds: float = 0.0
+    by: str = ""
+    events: tuple[Event, ...] = ()
+    worker: int | None = None
+
+    def kept(self, first: int, count: int) -> Asked:
+        """What is remembered of it, where it gave so many trials from number ``first`` on."""
+        return Asked(
+            first=first,
+            count=count,
+            wanted=self.wanted,
+            told=self.told,
+            seconds=self.seconds,
+            by=self.by,
+            worker=self.worker,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is remembered of an ask: the trials from number ``first`` on that it gave."""
+
+    first: int
+    count: int
+    wanted: int | None = None
+    told: int = 0
+    seconds: float = 0.0
+    by: str = ""
+    worker: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """A process that runs trials of a study; its ``id`` is given by the storage.
+
+    ``started`` tells one process from a later one with the same ``pid`` on the same ``host``.
+    ``beat`` rises while it lives. ``provenance`` holds versions, machine and evaluators.
+    """
+
+    id: int = -1
+    host: str = ""
+    pid: int = 0
+    started: str = ""
+    beat: int = 0
+    left: bool = False
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One time that a trial was given up and issued again, and why."""
+
+    number: int
+    attempt: int
+    fault: Fault | None = None
+    cost_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an evaluator told of a trial before it was done."""
+
+    number: int
+    attempt: int = 0
+    step: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What a study has that was not there before: trials finished, in order, and trials added."""
+
+    finished: Sequence[Trial] = ()
+    added: Sequence[Trial] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What a study remembers beside what it was begun with, each kind in its own order.
+
+    ``trials`` stand by number; ``order`` holds the numbers of the finished ones as they ended.
+    """
+
+    trials: Sequence[Trial] = ()
+    order: Sequence[int] = ()
+    events: Sequence[Event] = ()
+    asks: Sequence[Asked] = ()
+    attempts: Sequence[Attempt] = ()
+    reports: Sequence[Report] = ()
+    drivers: Sequence[Driver] = ()

@@ -35,7 +35,7 @@ class Completion:
     """Asks the designs that complete the front without a measurement, and then nothing.
 
     It looks only at the first trial of each reading, so that a completion that was cut short goes
-    on as it would have.
+    on as it would have. What another driver measures meanwhile is completed too.
     """
 
     batch = 64
@@ -43,6 +43,7 @@ class Completion:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._told: list[Trial] = []
+        self._readings = 0
         self._front: list[Design] | None = None
         self._events: list[Event] = []
 
@@ -54,6 +55,8 @@ class Completion:
 
     def tell(self, finished: Sequence[Trial]) -> None:
         self._told += finished
+        if self._front is not None and len(_firsts(self._problem, self._told)) > self._readings:
+            self._front = None
 
     def events(self) -> list[Event]:
         drained, self._events = self._events, []
@@ -61,6 +64,7 @@ class Completion:
 
     def _begin(self) -> None:
         measured = _firsts(self._problem, self._told)
+        self._readings = len(measured)
         self._front = completed(self._problem, measured)
         text = (
             f"{len(self._front)} designs share what {len(measured)} measurements told and complete "

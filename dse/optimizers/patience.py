@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dse.core.design import Design
@@ -30,15 +30,19 @@ class Patience:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._low = 0
+        self._low = self._next = 0
 
     def look(self, optimizer: Optimizer) -> str:
-        """Take the last suggestion into account; the reason to stop, empty while there is none."""
+        """The reason to stop after the last suggestion; empty while there is none."""
         gain: float | None = getattr(optimizer, "expected_gain", None)
-        self._low = self._low + 1 if gain is not None and gain < self._share else 0
-        if gain is None or self._low < PATIENCE:
+        self._next = self._low + 1 if gain is not None and gain < self._share else 0
+        if gain is None or self._next < PATIENCE:
             return ""
         return f"the expected gain, {100 * gain:.2g} %, {self._below}"
+
+    def keep(self) -> None:
+        """Count the suggestion that was looked at last: it is in the record."""
+        self._low = self._next
 
     def ended(self, events: Sequence[Event], trials: Sequence[Trial]) -> str:
         """The reason for which the study stopped before, if nothing was measured since."""
@@ -63,27 +67,9 @@ class Patience:
             done = one.told
             optimizer.ask(one.count, one.pending)
             self.look(optimizer)
+            self.keep()
         tell(told[done:])
 
     @property
     def _below(self) -> str:
         return f"is below {100 * self._share:.4g} % of the hypervolume"
-
-
-def suggestions(
-    trials: Sequence[Trial],  # by number
-    order: Sequence[Trial],  # as they were told
-    skipped: Container[Design],
-) -> list[Suggestion]:
-    """The last suggestions of a record, but for designs that no optimizer suggested."""
-    rank = {trial.number: place for place, trial in enumerate(order)}
-    found: list[Suggestion] = []
-    inside = [trial for trial in trials if trial.state is not State.OUTSIDE]
-    own = [trial for trial in inside if trial.design not in skipped]
-    starts = sorted({t.told: t.number for t in reversed(own)}.items())
-    for told, number in starts[-(PATIENCE - 1) :]:
-        count = sum(trial.told == told for trial in own)
-        earlier = [trial for trial in inside if trial.number < number]
-        pending = [t.design for t in earlier if rank.get(t.number, told) >= told]
-        found.append(Suggestion(told, count, tuple(pending)))
-    return found

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Mapping
 from typing import Any
 
-from dse.core.design import Design
 from dse.core.metric import Fault
-from dse.core.trial import Event, Outcome, State, Trial
 from dse.errors import StorageError
 
-Row = Sequence[Any]
-"""What the database gives for one row: its types are those of the columns asked for."""
+_SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_IN_ORDER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
-TRIAL_COLUMNS = (
-    "number",
-    "design",
-    "told",
-    "state",
-    "metrics",
-    "spread",
-    "fault",
-    "cost_s",
-    "measured",
-)
-EVENT_COLUMNS = ("kind", "text", "told")
+DAMAGED = "the disk or another program changed it; take a copy from before"
+"""The hint where a checksum is wrong."""
 
 
 def canonical(value: object) -> str:
@@ -34,7 +23,7 @@ def canonical(value: object) -> str:
     Raises:
         StorageError: JSON has no word for the value.
     """
-    return _text(value, sort_keys=True)
+    return _text(value, _SORTED)
 
 
 def in_order(value: object) -> str:
@@ -43,7 +32,7 @@ def in_order(value: object) -> str:
     Raises:
         StorageError: JSON has no word for the value.
     """
-    return _text(value, sort_keys=False)
+    return _text(value, _IN_ORDER)
 
 
 def read(text: str) -> Any:
@@ -58,78 +47,28 @@ def read(text: str) -> Any:
         raise StorageError(f"the storage holds {text[:60]!r}, which is no JSON") from error
 
 
-def row_of_trial(trial: Trial) -> dict[str, Any]:
-    """A trial that was just asked, as columns."""
-    return {
-        "number": trial.number,
-        "design": canonical(dict(trial.design)),
-        "key": trial.design.key,
-        "told": trial.told,
-        "state": trial.state.value,
-        **_ending(Outcome(state=trial.state)),
-    }
+def checksum(*values: object) -> int:
+    """A number that tells whether any of the values was damaged on the disk."""
+    return zlib.crc32(" ".join(map(str, values)).encode("utf-8", "surrogatepass"))
 
 
-def row_of_outcome(outcome: Outcome) -> dict[str, Any]:
-    """The columns that an outcome fills."""
-    return {"state": outcome.state.value, **_ending(outcome)}
+def numbers_text(numbers: Mapping[str, float]) -> str:
+    """Numbers by name as JSON."""
+    return canonical({name: float(value) for name, value in numbers.items()})
 
 
-def row_of_event(event: Event) -> dict[str, Any]:
-    """An event, as columns."""
-    return {"kind": event.kind, "text": canonical(event.text), "told": event.told}
+def fault_text(fault: Fault | None) -> str | None:
+    """A fault as JSON, or nothing."""
+    return None if fault is None else canonical({"kind": fault.kind, "reason": fault.reason})
 
 
-def trial_of(row: Row) -> Trial:
-    """The trial of one row of :data:`TRIAL_COLUMNS`.
+def fault_of(text: str | None) -> Fault | None:
+    """The fault of a text of :func:`fault_text`."""
+    return None if text is None else Fault(**json.loads(text))
 
-    Raises:
-        StorageError: the row is damaged.
-    """
-    number, design, told, state, metrics, spread, fault, cost_s, measured = row
+
+def _text(value: object, encoder: json.JSONEncoder) -> str:
     try:
-        return Trial(
-            number=number,
-            design=Design(json.loads(design)),
-            told=told,
-            state=State(state),
-            metrics=json.loads(metrics),
-            spread=json.loads(spread),
-            fault=None if fault is None else Fault(**json.loads(fault)),
-            cost_s=cost_s,
-            measured=measured,
-        )
-    except (ValueError, TypeError, AttributeError) as error:
-        raise StorageError(f"trial {number} cannot be read: {error}") from error
-
-
-def event_of(row: Row) -> Event:
-    """The event of one row of :data:`EVENT_COLUMNS`.
-
-    Raises:
-        StorageError: the row is damaged.
-    """
-    kind, text, told = row
-    return Event(kind=kind, text=read(text), told=told)
-
-
-def _ending(outcome: Outcome) -> dict[str, Any]:
-    fault = outcome.fault
-    return {
-        "metrics": canonical(_floats(outcome.metrics)),
-        "spread": canonical(_floats(outcome.spread)),
-        "fault": None if fault is None else canonical({"kind": fault.kind, "reason": fault.reason}),
-        "cost_s": float(outcome.cost_s),
-        "measured": int(outcome.measured),
-    }
-
-
-def _floats(numbers: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(value) for name, value in numbers.items()}
-
-
-def _text(value: object, *, sort_keys: bool) -> str:
-    try:
-        return json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False)
+        return encoder.encode(value)
     except (ValueError, TypeError) as error:
         raise StorageError(f"this cannot be stored as JSON: {error}") from error

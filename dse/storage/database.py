@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from dse.errors import StorageError
 from dse.storage.migrations import LATEST, migrate, version
@@ -20,11 +20,21 @@ _FORMS = "sqlite:///relative.db, sqlite:////absolute.db, postgresql+psycopg://us
 _LOCK = 0x6473_6521
 """The key of PostgreSQL's advisory lock under which one writer at a time works: ``dse!``."""
 
+_SALVAGE = "the file is damaged; take a copy, or salvage it: sqlite3 FILE .recover"
+_PRAGMAS = (
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+)
 _HINTS = (
     ("unable to open", "is it a file, in a folder where you may write?"),
     ("readonly", "you may not write there; copy it to a folder of yours"),
     ("not a database", "the file is something else; choose another name"),
-    ("malformed", "the file is damaged; take a copy, or salvage it: sqlite3 FILE .recover"),
+    ("malformed", _SALVAGE),
+    ("decode to UTF-8", _SALVAGE),
+    ("no such", _SALVAGE),
     ("locked", f"another program has been writing for {BUSY_TIMEOUT_S:g} s; end it or wait"),
     ("full", "make room on the disk"),
     ("connect", "is the server up, and are host, user and password right?"),
@@ -66,16 +76,16 @@ class Database:
 
     def _prepare(self) -> None:
         with self.reading() as connection:
-            found = version(connection)
-            if not found and self._url.get_backend_name() == "sqlite":
-                self._check_empty(connection)
-        if found < LATEST:
+            ready = version(connection) == LATEST
+        if not ready:
             with self.writing() as connection:
+                self._check_ours(connection)
                 migrate(connection)
 
-    def _check_empty(self, connection: Connection) -> None:
+    def _check_ours(self, connection: Connection) -> None:
         tables = inspect(connection).get_table_names()
-        if tables and not any(name.startswith("dse_") for name in tables):
+        server = self._url.get_backend_name() == "postgresql"  # where others may have tables too
+        if tables and not server and not any(name.startswith("dse_") for name in tables):
             raise StorageError(
                 f"{self._url.database} is a database of something else; it holds {tables[0]!r}",
                 hint="choose another name",
@@ -86,7 +96,11 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            raise _in_our_words(self._url, error) from error
+            raise _in_our_words(self._url, str(error.orig)) from error
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
+            raise _in_our_words(self._url, str(error)) from error
+        except UnicodeDecodeError as error:  # the driver's own message held what is damaged
+            raise _in_our_words(self._url, "malformed: a text is no text") from error
 
 
 def _checked(url: str) -> URL:
@@ -136,12 +150,13 @@ def _engine(url: URL) -> Engine:
 
 
 def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connection
-    """Readers never wait, and a commit survives the loss of power.
+    """Readers never wait, a commit survives the loss of power, and a stranger's file does no harm.
 
     Source:
-        https://www.sqlite.org/pragma.html#pragma_synchronous, FULL in WAL mode.
+        https://www.sqlite.org/pragma.html#pragma_synchronous, FULL in WAL mode;
+        https://www.sqlite.org/security.html, the two of untrusted files.
     """
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+    for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
@@ -158,8 +173,8 @@ def _begin_postgresql(connection: Connection) -> None:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 
-def _in_our_words(url: URL, error: DBAPIError) -> StorageError:
-    problem = str(error.orig).strip().split("\n")[0]
+def _in_our_words(url: URL, told: str) -> StorageError:
+    problem = told.strip().split("\n")[0]
     hint = next((hint for word, hint in _HINTS if word in problem), "")
     place = url.database if url.get_backend_name() == "sqlite" else None
     return StorageError(problem, where=place or url.render_as_string(hide_password=True), hint=hint)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
-from dse.core.trial import Outcome, State
-from dse.errors import StorageError, StudyError, nearest
+from dse.core.trial import Ask, History, Outcome, Report, State
+from dse.errors import Overtaken, StorageError, StudyError, nearest
 
 
 def missing(study: str, known: Collection[str]) -> StudyError:
@@ -19,6 +19,35 @@ def taken(study: str) -> StudyError:
     return StudyError(
         f"there is a study {study!r} already", hint="go on with it, delete it or take another name"
     )
+
+
+def no_driver(study: str, number: int) -> StudyError:
+    """The error for a driver that never entered."""
+    return StudyError(f"no driver {number} ever entered the study {study!r}")
+
+
+def check_turn(study: str, ask: Ask, trials: int) -> None:
+    """Nothing, if the study has as many trials as who asked believes.
+
+    Raises:
+        Overtaken: it has more, or was begun anew.
+    """
+    if ask.after is not None and ask.after != trials:
+        raise Overtaken(
+            f"the study {study!r} has {trials} trials and not {ask.after}",
+            hint="another process added some: look at them and ask again",
+        )
+
+
+def check_known(study: str, numbers: Collection[int], states: Mapping[int, State | None]) -> None:
+    """Nothing, if there is a trial of each number.
+
+    Raises:
+        StudyError: a number is unknown.
+    """
+    for number in numbers:
+        if states.get(number) is None:
+            raise StudyError(f"the study {study!r} has no trial {number}")
 
 
 def check_unfinished(
@@ -34,10 +63,10 @@ def check_unfinished(
     Raises:
         StudyError: a number is unknown, or its trial is finished.
     """
+    check_known(study, numbers, states)
     for number in numbers:
-        state = states.get(number)
-        if state is None:
-            raise StudyError(f"the study {study!r} has no trial {number}")
+        state = states[number]
+        assert state is not None
         if state.finished:
             raise StudyError(
                 f"trial {number} of {study!r} is {state.value} already",
@@ -55,13 +84,43 @@ def check_outcomes(outcomes: Mapping[int, Outcome]) -> None:
     for number, outcome in outcomes.items():
         if not outcome.state.finished:
             raise StudyError(f"trial {number} cannot end as {outcome.state.value}")
-        told = {**outcome.metrics, **{f"spread of {k}": v for k, v in outcome.spread.items()}}
-        for name, value in {**told, "cost_s": outcome.cost_s}.items():
-            if not math.isfinite(value):
-                raise StorageError(
-                    f"trial {number}: {name} is {value}",
-                    hint="a design that cannot be measured has a fault, not a number",
-                )
+        check_finite(number, outcome)
+
+
+def check_history(history: History) -> None:
+    """Nothing, if the history is one that a storage could have kept.
+
+    Raises:
+        StudyError: its numbers have a gap, or its order is not that of what is finished.
+        StorageError: a number is infinite or not a number.
+    """
+    if [trial.number for trial in history.trials] != list(range(len(history.trials))):
+        raise StudyError("the trials of a history are not numbered from 0 on")
+    ended = {trial.number: trial.outcome for trial in history.trials if trial.state.finished}
+    if sorted(history.order) != list(ended):
+        raise StudyError("the order of a history does not hold each finished trial once")
+    check_outcomes(ended)
+    check_reports(history.reports)
+
+
+def check_finite(number: int, outcome: Outcome) -> None:
+    """Nothing, if the outcome holds finite numbers only.
+
+    Raises:
+        StorageError: one is infinite or not a number.
+    """
+    told = {**outcome.metrics, **{f"spread of {k}": v for k, v in outcome.spread.items()}}
+    _check_numbers(number, {**told, "cost_s": outcome.cost_s})
+
+
+def check_reports(reports: Collection[Report]) -> None:
+    """Nothing, if the reports hold finite numbers only.
+
+    Raises:
+        StorageError: one is infinite or not a number.
+    """
+    for report in reports:
+        _check_numbers(report.number, report.metrics)
 
 
 def check_waiting(to: State) -> None:
@@ -72,3 +131,12 @@ def check_waiting(to: State) -> None:
     """
     if to.finished:
         raise StudyError(f"a trial cannot be moved to {to.value}", hint="finish it instead")
+
+
+def _check_numbers(number: int, told: Mapping[str, float]) -> None:
+    for name, value in told.items():
+        if not math.isfinite(value):
+            raise StorageError(
+                f"trial {number}: {name} is {value}",
+                hint="a design that cannot be measured has a fault, not a number",
+            )

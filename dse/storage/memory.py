@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
 from dse.core.design import Design
-from dse.core.trial import Event, Outcome, State, Trial
+from dse.core.trial import (
+    Ask,
+    Asked,
+    Attempt,
+    Driver,
+    Event,
+    History,
+    News,
+    Outcome,
+    Report,
+    State,
+    Trial,
+)
+from dse.core.trials import Trials
 from dse.errors import StorageError
+from dse.protocols import NEW, PLAIN
 from dse.storage.codec import in_order, read
-from dse.storage.laws import check_outcomes, check_unfinished, check_waiting, missing, taken
+from dse.storage.laws import (
+    check_finite,
+    check_history,
+    check_known,
+    check_outcomes,
+    check_reports,
+    check_turn,
+    check_unfinished,
+    check_waiting,
+    missing,
+    no_driver,
+    taken,
+)
 
 
 class MemoryStorage:
@@ -23,11 +50,21 @@ class MemoryStorage:
         self._studies: dict[str, _Study] = {}
         self._lock = Lock()
 
-    def create(self, study: str, spec: Mapping[str, Any]) -> None:
+    def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
+        check_history(history)
         with self._lock:
             if study in self._studies:
                 raise taken(study)
-            self._studies[study] = _Study(spec=in_order(spec))
+            self._studies[study] = _Study(
+                spec=in_order(spec),
+                trials=[t if t.state.finished else t.freed() for t in history.trials],
+                order=list(history.order),
+                events=list(history.events),
+                asks=list(history.asks),
+                attempts=list(history.attempts),
+                reports=list(history.reports),
+                drivers=[replace(one, id=place) for place, one in enumerate(history.drivers)],
+            )
 
     def spec(self, study: str) -> dict[str, Any] | None:
         found = self._studies.get(study)
@@ -37,52 +74,135 @@ class MemoryStorage:
         return list(self._studies)
 
     def delete(self, study: str) -> None:
-        with self._lock:
-            self._of(study)
+        with self._changing(study):
             del self._studies[study]
 
-    def add(self, study: str, designs: Sequence[Design], told: int) -> list[Trial]:
-        with self._lock:
-            trials = self._of(study).trials
-            first = len(trials)
+    def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
+        with self._changing(study) as kept:
+            first = len(kept.trials)
+            check_turn(study, ask, first)
             new = [
-                Trial(number=number, design=design, told=told)
+                Trial(number=number, design=design, told=ask.told)
                 for number, design in enumerate(designs, start=first)
             ]
-            trials.extend(new)
+            if ask.worker is not None:
+                new = [trial.held(ask.worker) for trial in new]
+            kept.trials.extend(new)
+            kept.asks.append(ask.kept(first, len(new)))
+            kept.events.extend(ask.events)
         return new
 
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
         check_waiting(to)
-        with self._lock:
-            kept = self._of(study)
+        with self._changing(study) as kept:
             check_unfinished(study, numbers, kept.states(numbers))
             for number in numbers:
                 kept.trials[number] = kept.trials[number].moved(to)
 
-    def finish(self, study: str, outcomes: Mapping[int, Outcome]) -> None:
-        check_outcomes(outcomes)
-        with self._lock:
-            kept = self._of(study)
-            check_unfinished(study, outcomes, kept.states(outcomes))
-            for number, outcome in outcomes.items():
-                kept.trials[number] = kept.trials[number].finished(outcome)
-                kept.order.append(number)
+    def claim(
+        self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
+    ) -> list[Trial]:
+        with self._changing(study) as kept:
+            there = {driver.id for driver in kept.drivers if not driver.left} - set(lost)
+            free = [
+                n for n in kept.unfinished(study, numbers) if kept.trials[n].worker not in there
+            ]
+            for number in free:
+                kept.trials[number] = kept.trials[number].held(worker)
+            return [kept.trials[number] for number in free]
 
-    def trials(self, study: str) -> list[Trial]:
-        return list(self._of(study).trials)
+    def finish(
+        self,
+        study: str,
+        outcomes: Mapping[int, Outcome],
+        events: Sequence[Event] = (),
+        worker: int | None = None,
+    ) -> list[int]:
+        check_outcomes(outcomes)
+        with self._changing(study) as kept:
+            numbers = kept.unfinished(study, outcomes)
+            for number in numbers:
+                kept.trials[number] = kept.trials[number].finished(outcomes[number], worker)
+            kept.order.extend(numbers)
+            kept.events.extend(events)
+        return numbers
+
+    def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
+        for number, outcome in outcomes.items():
+            check_finite(number, outcome)
+        with self._changing(study) as kept:
+            numbers = kept.unfinished(study, outcomes)
+            for number in numbers:
+                trial, outcome = kept.trials[number], outcomes[number]
+                kept.attempts.append(outcome.attempt(number, trial.attempts))
+                kept.trials[number] = trial.freed(attempts=1)
+        return numbers
+
+    def attempts(self, study: str) -> list[Attempt]:
+        return list(self._of(study).attempts)
+
+    def trials(self, study: str) -> Trials:
+        with self._changing(study) as kept:
+            return Trials.of(kept.trials, kept.order)
 
     def finished_order(self, study: str) -> list[int]:
         return list(self._of(study).order)
 
+    def since(self, study: str, finished: int, trials: int) -> News:
+        with self._changing(study) as kept:
+            return News(
+                finished=[kept.trials[number] for number in kept.order[finished:]],
+                added=kept.trials[trials:],
+            )
+
+    def asks(self, study: str) -> list[Asked]:
+        return list(self._of(study).asks)
+
     def record(self, study: str, events: Sequence[Event]) -> None:
-        self._of(study).events.extend(events)
+        with self._changing(study) as kept:
+            kept.events.extend(events)
 
     def events(self, study: str) -> list[Event]:
         return list(self._of(study).events)
 
+    def report(self, study: str, reports: Sequence[Report]) -> None:
+        check_reports(reports)
+        with self._changing(study) as kept:
+            numbers = [report.number for report in reports]
+            check_known(study, numbers, kept.states(numbers))
+            kept.reports.extend(reports)
+
+    def reports(self, study: str) -> list[Report]:
+        return list(self._of(study).reports)
+
+    def enter(self, study: str, driver: Driver) -> int:
+        with self._changing(study) as kept:
+            number = len(kept.drivers)
+            kept.drivers.append(replace(driver, id=number))
+        return number
+
+    def beat(self, study: str, driver: int) -> None:
+        with self._changing(study) as kept:
+            one = kept.driver(study, driver)
+            kept.drivers[driver] = replace(one, beat=one.beat + 1)
+
+    def leave(self, study: str, driver: int) -> None:
+        with self._changing(study) as kept:
+            kept.drivers[driver] = replace(kept.driver(study, driver), left=True)
+            for trial in kept.trials:
+                if trial.worker == driver and not trial.state.finished:
+                    kept.trials[trial.number] = trial.freed()
+
+    def drivers(self, study: str) -> list[Driver]:
+        return list(self._of(study).drivers)
+
     def close(self) -> None:
         """Nothing is held that would have to be let go."""
+
+    @contextmanager
+    def _changing(self, study: str) -> Iterator[_Study]:
+        with self._lock:
+            yield self._of(study)
 
     def _of(self, study: str) -> _Study:
         try:
@@ -93,12 +213,26 @@ class MemoryStorage:
 
 @dataclass(slots=True, kw_only=True)
 class _Study:
-    """One study; its place in ``trials`` is a trial's number."""
+    """One study; the place in ``trials`` is a trial's number, that in ``drivers`` a driver's."""
 
     spec: str
     trials: list[Trial] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    asks: list[Asked] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    drivers: list[Driver] = field(default_factory=list)
 
-    def states(self, numbers: Sequence[int] | Mapping[int, Outcome]) -> dict[int, State | None]:
+    def states(self, numbers: Iterable[int]) -> dict[int, State | None]:
         return {n: self.trials[n].state for n in numbers if 0 <= n < len(self.trials)}
+
+    def unfinished(self, study: str, numbers: Collection[int]) -> list[int]:
+        states = self.states(numbers)
+        check_known(study, numbers, states)
+        return [n for n in dict.fromkeys(numbers) if not self.trials[n].state.finished]
+
+    def driver(self, study: str, number: int) -> Driver:
+        if not 0 <= number < len(self.drivers):
+            raise no_driver(study, number)
+        return self.drivers[number]

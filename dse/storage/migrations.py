@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlalchemy import Connection, inspect, select, text
 
 from dse.errors import StorageError
+from dse.storage.codec import DAMAGED
+from dse.storage.first_sums import fill_sums
 from dse.storage.tables import meta
 
-STEPS: tuple[tuple[str, ...], ...] = (
+Deed = str | Callable[[Connection], None]
+"""A statement, or what takes more than one can say."""
+
+STEPS: tuple[tuple[Deed, ...], ...] = (
     (
         "CREATE TABLE dse_meta (version BIGINT NOT NULL)",
         "INSERT INTO dse_meta (version) VALUES (0)",
@@ -47,21 +54,112 @@ STEPS: tuple[tuple[str, ...], ...] = (
         )
         """,
     ),
+    (
+        "ALTER TABLE dse_studies ADD COLUMN sum BIGINT",
+        "ALTER TABLE dse_studies ADD COLUMN trials BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN finished BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN events BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN asks BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN attempts BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN reports BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN drivers BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN counted BIGINT",
+        """
+        UPDATE dse_studies SET
+            trials = (SELECT COUNT(*) FROM dse_trials WHERE study = dse_studies.id),
+            finished = (
+                SELECT COUNT(finished_seq) FROM dse_trials WHERE study = dse_studies.id
+            ),
+            events = (SELECT COUNT(*) FROM dse_events WHERE study = dse_studies.id)
+        """,
+        "ALTER TABLE dse_trials ADD COLUMN attempts BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_trials ADD COLUMN worker BIGINT",
+        "ALTER TABLE dse_trials ADD COLUMN sum BIGINT",
+        "ALTER TABLE dse_events ADD COLUMN sum BIGINT",
+        """
+        CREATE TABLE dse_asks (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            first BIGINT NOT NULL,
+            count BIGINT NOT NULL,
+            wanted BIGINT,
+            told BIGINT NOT NULL,
+            seconds DOUBLE PRECISION NOT NULL,
+            "by" TEXT NOT NULL,
+            worker BIGINT,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_attempts (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            number BIGINT NOT NULL,
+            attempt BIGINT NOT NULL,
+            fault TEXT,
+            cost_s DOUBLE PRECISION NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_reports (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            number BIGINT NOT NULL,
+            attempt BIGINT NOT NULL,
+            step BIGINT NOT NULL,
+            metrics TEXT NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_drivers (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            host TEXT NOT NULL,
+            pid BIGINT NOT NULL,
+            started TEXT NOT NULL,
+            provenance TEXT NOT NULL,
+            beat BIGINT NOT NULL,
+            "left" BIGINT NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_pages (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            content {bytes} NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        fill_sums,
+    ),
 )
 """Step n leads from version n to n + 1. A step that was released is never changed."""
 
 LATEST = len(STEPS)
+
+_BYTES = {"sqlite": "BLOB", "postgresql": "BYTEA"}
 
 
 def version(connection: Connection) -> int:
     """The version of the database; 0 where it holds nothing of ours.
 
     Raises:
-        StorageError: it is newer than this program.
+        StorageError: it is newer than this program, or damaged.
     """
     if not inspect(connection).has_table(meta.name):
         return 0
-    found = int(connection.execute(select(meta.c.version)).scalar_one())
+    told = list(connection.execute(select(meta.c.version)).scalars())
+    if len(told) != 1 or not isinstance(told[0], int) or told[0] < 1:
+        raise StorageError(f"the version of the database is damaged: {told}", hint=DAMAGED)
+    found = told[0]
     if found > LATEST:
         raise StorageError(
             f"the database has version {found}, and this program knows up to {LATEST}",
@@ -73,6 +171,9 @@ def version(connection: Connection) -> int:
 def migrate(connection: Connection) -> None:
     """Take the steps that are missing, in the caller's one transaction."""
     for step in STEPS[version(connection) :]:
-        for statement in step:
-            connection.execute(text(statement))
+        for deed in step:
+            if isinstance(deed, str):
+                connection.execute(text(deed.format(bytes=_BYTES[connection.dialect.name])))
+            else:
+                deed(connection)
         connection.execute(meta.update().values(version=meta.c.version + 1))

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Column, Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select
 
 from dse.core.design import Design
-from dse.core.trial import Event, Outcome, State, Trial
-from dse.storage.codec import (
-    EVENT_COLUMNS,
-    TRIAL_COLUMNS,
-    event_of,
-    in_order,
-    read,
-    row_of_event,
-    row_of_outcome,
-    row_of_trial,
-    trial_of,
+from dse.core.trial import (
+    Ask,
+    Asked,
+    Attempt,
+    Driver,
+    Event,
+    History,
+    News,
+    Outcome,
+    Report,
+    State,
+    Trial,
 )
+from dse.core.trials import Trials
+from dse.errors import StorageError
+from dse.protocols import NEW, PLAIN
+from dse.storage import statements
+from dse.storage.codec import DAMAGED, checksum, in_order, read
 from dse.storage.database import Database
-from dse.storage.laws import check_outcomes, check_unfinished, check_waiting, missing, taken
-from dse.storage.tables import events, studies, trials
+from dse.storage.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries, T
+from dse.storage.laws import (
+    check_finite,
+    check_history,
+    check_outcomes,
+    check_reports,
+    check_turn,
+    check_unfinished,
+    check_waiting,
+    no_driver,
+    taken,
+)
+from dse.storage.pages import PAGE
+from dse.storage.tables import studies
+from dse.storage.trial_rows import row_of
 
-_ENDING = ("state", "metrics", "spread", "fault", "cost_s", "measured", "finished_seq")
-_CHUNK = 10_000
-"""Numbers per question: SQLite takes no more than 32,766 (https://www.sqlite.org/limits.html)."""
+_FREE = {"state": State.PENDING.value, "worker": None}
 
 
 class SqlStorage:
@@ -44,148 +61,208 @@ class SqlStorage:
     def __init__(self, url: str) -> None:
         self._database = Database(url)
 
-    def create(self, study: str, spec: Mapping[str, Any]) -> None:
+    def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
+        check_history(history)
         text = in_order(spec)
         with self._database.writing() as connection:
-            if _id(connection, study) is not None:
+            if study in statements.names(connection):
                 raise taken(study)
-            place = connection.execute(_next(studies.c.id)).scalar_one()
-            connection.execute(insert(studies).values(id=place, name=study, spec=text))
+            free = select(func.coalesce(func.max(studies.c.id) + 1, 0))
+            number = connection.execute(free).scalar_one()
+            row = {"id": number, "name": study, "spec": text, "sum": checksum(number, study, text)}
+            counts = dict.fromkeys(statements.COUNTS, 0)
+            counts["counted"] = checksum(number, study, *counts.values())
+            connection.execute(insert(studies).values(**row, **counts))
+            if history is not NEW:
+                _fill(connection, statements.known(connection, study), history)
+                statements.turn_pages(connection, statements.known(connection, study))
 
     def spec(self, study: str) -> dict[str, Any] | None:
         with self._database.reading() as connection:
-            text = connection.execute(
-                select(studies.c.spec).where(studies.c.name == study)
-            ).scalar_one_or_none()
-        return None if text is None else read(text)
+            found = connection.execute(
+                select(studies.c.id, studies.c.spec, studies.c.sum).where(studies.c.name == study)
+            ).one_or_none()
+        if found is None:
+            return None
+        if found.sum != checksum(found.id, study, found.spec):
+            raise StorageError(f"the study {study!r} is damaged", hint=DAMAGED)
+        return read(found.spec)
 
     def studies(self) -> list[str]:
         with self._database.reading() as connection:
-            return _names(connection)
+            return statements.names(connection)
 
     def delete(self, study: str) -> None:
         with self._database.writing() as connection:
-            connection.execute(studies.delete().where(studies.c.id == _known(connection, study)))
+            kept = statements.known(connection, study)
+            connection.execute(studies.delete().where(studies.c.id == kept.id))
 
-    def add(self, study: str, designs: Sequence[Design], told: int) -> list[Trial]:
+    def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._database.writing() as connection:
-            place = _known(connection, study)
-            first = connection.execute(_next(trials.c.number, trials.c.study == place)).scalar_one()
+            kept = statements.known(connection, study)
+            check_turn(study, ask, kept.trials)
             new = [
-                Trial(number=number, design=design, told=told)
-                for number, design in enumerate(designs, start=first)
+                Trial(number=number, design=design, told=ask.told)
+                for number, design in enumerate(designs, start=kept.trials)
             ]
-            if new:
-                rows = [{"study": place, **row_of_trial(trial)} for trial in new]
-                connection.execute(insert(trials), rows)
+            if ask.worker is not None:
+                new = [trial.held(ask.worker) for trial in new]
+            statements.put(connection, kept, [row_of(trial) for trial in new])
+            counts = ASKS.append(connection, kept, [ask.kept(kept.trials, len(new))])
+            counts |= EVENTS.append(connection, kept, ask.events)
+            statements.count(connection, kept, counts | {"trials": kept.trials + len(new)})
         return new
 
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
         check_waiting(to)
         with self._database.writing() as connection:
-            place = _known(connection, study)
-            check_unfinished(study, numbers, _states(connection, place, numbers))
-            for chunk in _chunks(numbers):
-                chosen = (trials.c.study == place) & trials.c.number.in_(chunk)
-                connection.execute(update(trials).where(chosen).values(state=to.value))
+            kept = statements.known(connection, study)
+            found = statements.standing(connection, kept, numbers)
+            check_unfinished(study, numbers, {n: State(one.state) for n, (one, _) in found.items()})
+            standing = (one for one, _ in found.values())
+            statements.move(connection, kept, standing, state=to.value)
 
-    def finish(self, study: str, outcomes: Mapping[int, Outcome]) -> None:
+    def claim(
+        self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
+    ) -> list[Trial]:
+        with self._database.writing() as connection:
+            kept = statements.known(connection, study)
+            there = {one.id for one in DRIVERS.all(connection, kept) if not one.left} - set(lost)
+            found = statements.unfinished(connection, kept, numbers)
+            free = {number: one for number, one in found.items() if one.worker not in there}
+            now = {"state": State.RUNNING.value, "worker": worker}
+            statements.move(connection, kept, free.values(), **now)
+            return statements.numbered(connection, kept, free)
+
+    def finish(
+        self,
+        study: str,
+        outcomes: Mapping[int, Outcome],
+        events: Sequence[Event] = (),
+        worker: int | None = None,
+    ) -> list[int]:
         check_outcomes(outcomes)
         with self._database.writing() as connection:
-            place = _known(connection, study)
-            check_unfinished(study, outcomes, _states(connection, place, outcomes))
-            if not outcomes:
-                return
-            first = connection.execute(
-                _next(trials.c.finished_seq, trials.c.study == place)
-            ).scalar_one()
+            kept = statements.known(connection, study)
+            found = statements.unfinished(connection, kept, outcomes)
             rows = [
-                {"of": number, "finished_seq": seq, **row_of_outcome(outcome)}
-                for seq, (number, outcome) in enumerate(outcomes.items(), start=first)
+                {"of": number, **one.ended(outcomes[number], seq=seq, worker=worker)}
+                for seq, (number, one) in enumerate(found.items(), start=kept.finished)
             ]
-            chosen = (trials.c.study == place) & (trials.c.number == bindparam("of"))
-            filled: dict[str, Any] = {name: bindparam(name) for name in _ENDING}
-            connection.execute(update(trials).where(chosen).values(filled), rows)
+            statements.change(connection, kept, rows)
+            counts = EVENTS.append(connection, kept, events)
+            statements.count(connection, kept, counts | {"finished": kept.finished + len(rows)})
+            if (kept.finished + len(rows)) // PAGE > kept.finished // PAGE:
+                statements.turn_pages(connection, statements.known(connection, study))
+        return list(found)
 
-    def trials(self, study: str) -> list[Trial]:
+    def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
+        for number, outcome in outcomes.items():
+            check_finite(number, outcome)
+        with self._database.writing() as connection:
+            kept = statements.known(connection, study)
+            found = statements.unfinished(connection, kept, outcomes)
+            given_up = [outcomes[n].attempt(n, one.attempts) for n, one in found.items()]
+            again = (one._replace(attempts=one.attempts + 1) for one in found.values())
+            statements.move(connection, kept, again, **_FREE)
+            statements.count(connection, kept, ATTEMPTS.append(connection, kept, given_up))
+        return list(found)
+
+    def attempts(self, study: str) -> list[Attempt]:
+        return self._all(study, ATTEMPTS)
+
+    def trials(self, study: str) -> Trials:
         with self._database.reading() as connection:
-            rows = connection.execute(
-                select(*(trials.c[name] for name in TRIAL_COLUMNS))
-                .where(trials.c.study == _known(connection, study))
-                .order_by(trials.c.number)
-            ).all()
-        return [trial_of(row) for row in rows]
+            kept = statements.known(connection, study)
+            return statements.everything(connection, kept)
 
     def finished_order(self, study: str) -> list[int]:
+        order: list[int] = self.trials(study).finished.number.tolist()
+        return order
+
+    def since(self, study: str, finished: int, trials: int) -> News:
         with self._database.reading() as connection:
-            found = connection.execute(
-                select(trials.c.number)
-                .where(trials.c.study == _known(connection, study), trials.c.finished_seq >= 0)
-                .order_by(trials.c.finished_seq)
+            kept = statements.known(connection, study)
+            if not finished and not trials:
+                every = statements.everything(connection, kept)
+                added = list(every)
+                ended = [added[number] for number in every.finished.number.tolist()]
+                return News(finished=ended, added=added)
+            return News(
+                finished=list(statements.finished(connection, kept, finished)),
+                added=list(statements.added(connection, kept, trials)),
             )
-            return list(found.scalars())
+
+    def asks(self, study: str) -> list[Asked]:
+        return self._all(study, ASKS)
 
     def record(self, study: str, events: Sequence[Event]) -> None:
-        if events:
-            with self._database.writing() as connection:
-                _append(connection, _known(connection, study), events)
+        self._append(study, EVENTS, events)
 
     def events(self, study: str) -> list[Event]:
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                select(*(events.c[name] for name in EVENT_COLUMNS))
-                .where(events.c.study == _known(connection, study))
-                .order_by(events.c.seq)
-            ).all()
-        return [event_of(row) for row in rows]
+        return self._all(study, EVENTS)
+
+    def report(self, study: str, reports: Sequence[Report]) -> None:
+        check_reports(reports)
+        with self._database.writing() as connection:
+            kept = statements.known(connection, study)
+            statements.standing(connection, kept, [report.number for report in reports])
+            statements.count(connection, kept, REPORTS.append(connection, kept, reports))
+
+    def reports(self, study: str) -> list[Report]:
+        return self._all(study, REPORTS)
+
+    def enter(self, study: str, driver: Driver) -> int:
+        return self._append(study, DRIVERS, [driver]) - 1
+
+    def beat(self, study: str, driver: int) -> None:
+        with self._database.writing() as connection:
+            kept = statements.known(connection, study)
+            one = _driver(connection, kept, driver)
+            DRIVERS.put(connection, kept, driver, replace(one, beat=one.beat + 1))
+
+    def leave(self, study: str, driver: int) -> None:
+        with self._database.writing() as connection:
+            kept = statements.known(connection, study)
+            one = _driver(connection, kept, driver)
+            DRIVERS.put(connection, kept, driver, replace(one, left=True))
+            held = statements.held(connection, kept, driver)
+            statements.move(connection, kept, held, **_FREE)
+
+    def drivers(self, study: str) -> list[Driver]:
+        return self._all(study, DRIVERS)
 
     def close(self) -> None:
         self._database.close()
 
+    def _all(self, study: str, entries: Entries[T]) -> list[T]:
+        with self._database.reading() as connection:
+            return entries.all(connection, statements.known(connection, study))
 
-def _append(connection: Connection, place: int, new: Sequence[Event]) -> None:
-    first = connection.execute(_next(events.c.seq, events.c.study == place)).scalar_one()
+    def _append(self, study: str, entries: Entries[T], new: Sequence[T]) -> int:
+        with self._database.writing() as connection:
+            kept = statements.known(connection, study)
+            counts = entries.append(connection, kept, new)
+            statements.count(connection, kept, counts)
+        return counts[entries.name]
+
+
+def _fill(connection: Connection, kept: statements.Study, history: History) -> None:
+    """Write the history of a study that has none."""
+    places = {number: seq for seq, number in enumerate(history.order)}
     rows = [
-        {"study": place, "seq": seq, **row_of_event(event)}
-        for seq, event in enumerate(new, start=first)
+        row_of(trial, places[trial.number]) if trial.state.finished else row_of(trial.freed())
+        for trial in history.trials
     ]
-    connection.execute(insert(events), rows)
+    statements.put(connection, kept, rows)
+    counts = {"trials": len(rows), "finished": len(places)}
+    for entries in (EVENTS, ASKS, ATTEMPTS, REPORTS, DRIVERS):
+        counts |= entries.append(connection, kept, getattr(history, entries.name))
+    statements.count(connection, kept, counts)
 
 
-def _next(column: Column[int], *where: Any) -> Any:  # clauses and statements of SQLAlchemy
-    """The question for the first free number in a column."""
-    return select(func.coalesce(func.max(column) + 1, 0)).where(*where)
-
-
-def _id(connection: Connection, study: str) -> int | None:
-    return connection.execute(
-        select(studies.c.id).where(studies.c.name == study)
-    ).scalar_one_or_none()
-
-
-def _known(connection: Connection, study: str) -> int:
-    place = _id(connection, study)
-    if place is None:
-        raise missing(study, _names(connection))
-    return place
-
-
-def _names(connection: Connection) -> list[str]:
-    return list(connection.execute(select(studies.c.name).order_by(studies.c.id)).scalars())
-
-
-def _states(
-    connection: Connection, place: int, numbers: Collection[int]
-) -> dict[int, State | None]:
-    found: dict[int, State | None] = {}
-    for chunk in _chunks(numbers):
-        chosen = (trials.c.study == place) & trials.c.number.in_(chunk)
-        rows = connection.execute(select(trials.c.number, trials.c.state).where(chosen))
-        found |= {number: State(state) for number, state in rows}
-    return found
-
-
-def _chunks(numbers: Collection[int]) -> Iterator[list[int]]:
-    waiting = iter(numbers)
-    while chunk := list(islice(waiting, _CHUNK)):
-        yield chunk
+def _driver(connection: Connection, kept: statements.Study, number: int) -> Driver:
+    drivers = DRIVERS.all(connection, kept)
+    if not 0 <= number < len(drivers):
+        raise no_driver(kept.name, number)
+    return drivers[number]

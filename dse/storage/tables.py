@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, LargeBinary, MetaData, Table, Text
 
 metadata = MetaData()
 
@@ -18,6 +18,16 @@ studies = Table(
     Column("id", BigInteger, primary_key=True),
     Column("name", Text, nullable=False),
     Column("spec", Text, nullable=False),
+    Column("sum", BigInteger),
+    # How many rows the other tables hold of the study, and the checksum of these numbers.
+    Column("trials", BigInteger, nullable=False),
+    Column("finished", BigInteger, nullable=False),
+    Column("events", BigInteger, nullable=False),
+    Column("asks", BigInteger, nullable=False),
+    Column("attempts", BigInteger, nullable=False),
+    Column("reports", BigInteger, nullable=False),
+    Column("drivers", BigInteger, nullable=False),
+    Column("counted", BigInteger),
 )
 
 trials = Table(
@@ -35,14 +45,66 @@ trials = Table(
     Column("cost_s", Double, nullable=False),
     Column("measured", BigInteger, nullable=False),
     Column("finished_seq", BigInteger),
+    Column("attempts", BigInteger, nullable=False),
+    Column("worker", BigInteger),
+    Column("sum", BigInteger),
 )
 
-events = Table(
+
+def _rows(name: str, *columns: Column[object]) -> Table:
+    """A table of what a study keeps beside its trials: rows from 0 on, each with a checksum."""
+    return Table(
+        name,
+        metadata,
+        Column("study", ForeignKey("dse_studies.id"), primary_key=True),
+        Column("seq", BigInteger, primary_key=True),
+        *columns,
+        Column("sum", BigInteger),
+    )
+
+
+events = _rows(
     "dse_events",
-    metadata,
-    Column("study", ForeignKey("dse_studies.id"), primary_key=True),
-    Column("seq", BigInteger, primary_key=True),
     Column("kind", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("told", BigInteger, nullable=False),
+)
+
+asks = _rows(
+    "dse_asks",
+    Column("first", BigInteger, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("wanted", BigInteger),
+    Column("told", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("worker", BigInteger),
+)
+
+attempts = _rows(
+    "dse_attempts",
+    Column("number", BigInteger, nullable=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("fault", Text),
+    Column("cost_s", Double, nullable=False),
+)
+
+reports = _rows(
+    "dse_reports",
+    Column("number", BigInteger, nullable=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("metrics", Text, nullable=False),
+)
+
+pages = _rows("dse_pages", Column("content", LargeBinary, nullable=False))
+
+drivers = _rows(
+    "dse_drivers",
+    Column("host", Text, nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("started", Text, nullable=False),
+    Column("provenance", Text, nullable=False),
+    Column("beat", BigInteger, nullable=False),
+    Column("left", BigInteger, nullable=False),
 )

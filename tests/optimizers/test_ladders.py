@@ -14,9 +14,12 @@ from dse.core.parser import parse
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.trial import State, Trial
+from dse.drivers.bounds import Bounds
+from dse.drivers.lease import Lease
+from dse.drivers.ledger import Ledger
 from dse.errors import PluginError, SpecErrors
 from dse.executors.serial import Serial
-from dse.loop import Bounds, Loop
+from dse.loop import Loop
 from dse.optimizers.ladder import Ladder
 from dse.optimizers.sobol import Sobol
 from dse.pipeline import Bound, Pipeline, Readings
@@ -87,16 +90,19 @@ def case(proxy=good, ladders=LADDER) -> tuple[Problem, Pipeline]:
 def looped(problem, pipeline, storage, measurements, optimizer=Ladder):
     if "s" not in storage.studies():
         storage.create("s", {})
-    Loop(
-        study="s",
-        storage=storage,
-        optimizer=optimizer(problem),
-        executor=Serial(pipeline),
-        readings=Readings(pipeline),
-        bounds=Bounds(measurements=measurements),
-        stages=stages_of(pipeline.bound, pipeline.sources, problem.ladders),
-    ).run()
-    return [replace(trial, cost_s=PRICES[trial.state]) for trial in storage.trials("s")]
+    with Lease(storage, "s") as lease:
+        Loop(
+            ledger=Ledger(storage, "s"),
+            lease=lease,
+            optimizer=optimizer(problem),
+            executor=Serial(pipeline),
+            readings=Readings(pipeline),
+            bounds=Bounds(measurements=measurements),
+            stages=stages_of(pipeline.bound, pipeline.sources, problem.ladders),
+        ).run()
+    return [
+        replace(trial, cost_s=PRICES[trial.state], worker=None) for trial in storage.trials("s")
+    ]
 
 
 def calls(pipeline):

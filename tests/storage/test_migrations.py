@@ -58,7 +58,9 @@ def test_an_older_database_is_brought_up_and_keeps_what_it_holds(
     database: Database, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with database.writing() as connection:
-        connection.exec_driver_sql("INSERT INTO dse_studies VALUES (0, 'edge', '{}')")
+        connection.exec_driver_sql(
+            "INSERT INTO dse_studies (id, name, spec) VALUES (0, 'edge', '{}')"
+        )
     monkeypatch.setattr("dse.storage.migrations.STEPS", (*STEPS, WHOLE))
     monkeypatch.setattr("dse.storage.migrations.LATEST", LATEST + 1)
     monkeypatch.setattr("dse.storage.database.LATEST", LATEST + 1)

@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 def full(path: Path) -> Path:
     storage = SqlStorage(f"sqlite:///{path}")
     storage.create("edge", {"seed": 7})
-    storage.add("edge", DESIGNS, 0)
+    storage.add("edge", DESIGNS)
     storage.finish("edge", {0: Outcome(state=State.DONE, metrics={"energy": 1.5})})
     storage.close()
     return path
@@ -57,9 +57,16 @@ def test_a_relative_url_is_a_file_in_the_working_folder(
 
 @pytest.mark.parametrize(
     ("pragma", "value"),
-    [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", 30_000)],
+    [
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("foreign_keys", 1),
+        ("busy_timeout", 30_000),
+        ("trusted_schema", 0),
+        ("cell_size_check", 1),
+    ],
 )
-def test_a_connection_waits_for_others_and_for_the_disk(
+def test_a_connection_waits_for_others_and_for_the_disk_and_trusts_no_file(
     path: Path, pragma: str, value: object
 ) -> None:
     storage = SqlStorage(f"sqlite:///{path}")
@@ -147,7 +154,7 @@ def test_a_database_that_was_cut_is_refused_with_a_hint(full: Path) -> None:
 def test_a_trial_that_was_damaged_is_named(full: Path, damage: str) -> None:
     changed(full, f"UPDATE dse_trials {damage} WHERE number = 1234")
     storage = SqlStorage(f"sqlite:///{full}")
-    with pytest.raises(StorageError, match="trial 1234 cannot be read"):
+    with pytest.raises(StorageError, match="trial 1234 is damaged"):
         storage.trials("edge")
     storage.close()
 

@@ -20,6 +20,7 @@ from dse.testing.evaluator_contract import EvaluatorContract
 from dse.testing.executor_contract import ExecutorContract
 from dse.testing.isolation_contract import IsolationContract
 from dse.testing.optimizer_contract import FiniteOptimizerContract
+from dse.testing.sharing_contract import SharingContract
 from dse.testing.storage_contract import StorageContract
 
 
@@ -59,6 +60,12 @@ class TestLoneIsolates(IsolationContract):
 
 
 class TestOneFile(StorageContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Storage:
+        return OneFile(f"onefile://{tmp_path}/studies.json")
+
+
+class TestOneFileIsShared(SharingContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
         return OneFile(f"onefile://{tmp_path}/studies.json")

@@ -6,7 +6,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +14,24 @@ from typing import Any
 
 from dse.core.design import Design
 from dse.core.metric import Fault
-from dse.core.trial import Event, Outcome, State, Trial
-from dse.errors import StorageError, StudyError, nearest
+from dse.core.trial import (
+    Ask,
+    Asked,
+    Attempt,
+    Driver,
+    Event,
+    History,
+    News,
+    Outcome,
+    Report,
+    State,
+    Trial,
+)
+from dse.core.trials import Trials
+from dse.errors import Overtaken, StorageError, StudyError, nearest
+from dse.protocols import NEW, PLAIN
+
+_LISTS = ("events", "asks", "attempts", "reports", "drivers")
 
 
 class OneFile:
@@ -30,11 +46,24 @@ class OneFile:
         if not self._path.name or not self._path.parent.is_dir():
             raise StorageError(f"{url} is no file in a folder", hint="make the folder first")
 
-    def create(self, study: str, spec: Mapping[str, Any]) -> None:
+    def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
+        if [trial.number for trial in history.trials] != list(range(len(history.trials))):
+            raise StudyError("the trials have no numbers from 0 on")
+        if sorted(history.order) != [t.number for t in history.trials if t.state.finished]:
+            raise StudyError("the order is not that of the finished trials")
         with self._changed() as studies:
             if study in studies:
                 raise StudyError(f"there is a study {study!r} already")
-            studies[study] = {"spec": dict(spec), "trials": [], "finished": [], "events": []}
+            trials = [t if t.state.finished else t.freed() for t in history.trials]
+            told = {kind: [asdict(one) for one in getattr(history, kind)] for kind in _LISTS}
+            for place, driver in enumerate(told["drivers"]):
+                driver["id"] = place
+            studies[study] = {
+                "spec": dict(spec),
+                "finished": list(history.order),
+                "trials": [_written(trial) for trial in trials],
+                **told,
+            }
 
     def spec(self, study: str) -> dict[str, Any] | None:
         found = self._read().get(study)
@@ -48,35 +77,99 @@ class OneFile:
             _of(studies, study)
             del studies[study]
 
-    def add(self, study: str, designs: Sequence[Design], told: int) -> list[Trial]:
+    def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._changed() as studies:
-            trials = _of(studies, study)["trials"]
+            record = _of(studies, study)
+            first = len(record["trials"])
+            if ask.after not in (None, first):
+                raise Overtaken(f"the study has {first} trials", hint="look at them, ask again")
             new = [
-                Trial(number=len(trials) + place, design=design, told=told)
+                Trial(number=first + place, design=design, told=ask.told)
                 for place, design in enumerate(designs)
             ]
-            trials += [_written(trial) for trial in new]
+            if ask.worker is not None:
+                new = [trial.held(ask.worker) for trial in new]
+            record["trials"] += [_written(trial) for trial in new]
+            record["asks"].append(asdict(ask.kept(first, len(new))))
+            record["events"] += [asdict(event) for event in ask.events]
         return new
 
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
         if to.finished:
             raise StudyError(f"a trial is not {to} without an outcome")
         with self._changed() as studies:
+            record = _of(studies, study)
             for number in numbers:
-                _unfinished(_of(studies, study), number)["state"] = to.value
+                if number not in _open(record, [number]):
+                    raise StudyError(
+                        f"trial {number} is {record['trials'][number]['state']} already"
+                    )
+                record["trials"][number]["state"] = to.value
 
-    def finish(self, study: str, outcomes: Mapping[int, Outcome]) -> None:
+    def claim(
+        self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
+    ) -> list[Trial]:
         with self._changed() as studies:
             record = _of(studies, study)
-            for number, outcome in outcomes.items():
-                _unfinished(record, number).update(_ended(number, outcome))
-                record["finished"].append(number)
+            there = {one["id"] for one in record["drivers"] if not one["left"]} - set(lost)
+            free = {
+                number: trial
+                for number, trial in _open(record, numbers).items()
+                if trial["worker"] not in there
+            }
+            for trial in free.values():
+                trial.update(state=State.RUNNING.value, worker=worker)
+            return [_trial(trial) for trial in free.values()]
 
-    def trials(self, study: str) -> list[Trial]:
-        return [_trial(written) for written in _of(self._read(), study)["trials"]]
+    def finish(
+        self,
+        study: str,
+        outcomes: Mapping[int, Outcome],
+        events: Sequence[Event] = (),
+        worker: int | None = None,
+    ) -> list[int]:
+        with self._changed() as studies:
+            record = _of(studies, study)
+            ended = {number: _ended(number, outcome) for number, outcome in outcomes.items()}
+            taken = _open(record, outcomes)
+            for number, trial in taken.items():
+                holder = trial["worker"] if worker is None else worker
+                trial.update(ended[number], worker=holder)
+            record["finished"] += taken
+            record["events"] += [asdict(event) for event in events]
+        return list(taken)
+
+    def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
+        with self._changed() as studies:
+            record = _of(studies, study)
+            taken = _open(record, outcomes)
+            for number, trial in taken.items():
+                record["attempts"].append(
+                    asdict(outcomes[number].attempt(number, trial["attempts"]))
+                )
+                again = trial["attempts"] + 1
+                trial.update(state=State.PENDING.value, worker=None, attempts=again)
+        return list(taken)
+
+    def attempts(self, study: str) -> list[Attempt]:
+        written = _of(self._read(), study)["attempts"]
+        return [Attempt(**{**one, "fault": _fault(one["fault"])}) for one in written]
+
+    def trials(self, study: str) -> Trials:
+        record = _of(self._read(), study)
+        return Trials.of([_trial(written) for written in record["trials"]], record["finished"])
 
     def finished_order(self, study: str) -> list[int]:
         return list(_of(self._read(), study)["finished"])
+
+    def since(self, study: str, finished: int, trials: int) -> News:
+        record = _of(self._read(), study)
+        every = [_trial(written) for written in record["trials"]]
+        ended = [every[number] for number in record["finished"][finished:]]
+        return News(finished=ended, added=every[trials:])
+
+    def asks(self, study: str) -> list[Asked]:
+        return [Asked(**written) for written in _of(self._read(), study)["asks"]]
 
     def record(self, study: str, events: Sequence[Event]) -> None:
         with self._changed() as studies:
@@ -84,6 +177,38 @@ class OneFile:
 
     def events(self, study: str) -> list[Event]:
         return [Event(**written) for written in _of(self._read(), study)["events"]]
+
+    def report(self, study: str, reports: Sequence[Report]) -> None:
+        with self._changed() as studies:
+            record = _of(studies, study)
+            _open(record, [report.number for report in reports])
+            for report in reports:
+                _check(report.number, report.metrics)
+            record["reports"] += [asdict(report) for report in reports]
+
+    def reports(self, study: str) -> list[Report]:
+        return [Report(**written) for written in _of(self._read(), study)["reports"]]
+
+    def enter(self, study: str, driver: Driver) -> int:
+        with self._changed() as studies:
+            drivers = _of(studies, study)["drivers"]
+            drivers.append({**asdict(driver), "id": len(drivers)})
+        return len(drivers) - 1
+
+    def beat(self, study: str, driver: int) -> None:
+        with self._changed() as studies:
+            _driver(_of(studies, study), driver)["beat"] += 1
+
+    def leave(self, study: str, driver: int) -> None:
+        with self._changed() as studies:
+            record = _of(studies, study)
+            _driver(record, driver)["left"] = True
+            for trial in _open(record, range(len(record["trials"]))).values():
+                if trial["worker"] == driver:
+                    trial.update(state=State.PENDING.value, worker=None)
+
+    def drivers(self, study: str) -> list[Driver]:
+        return [Driver(**written) for written in _of(self._read(), study)["drivers"]]
 
     def close(self) -> None:
         """Nothing is held between calls."""
@@ -115,44 +240,58 @@ def _of(studies: Mapping[str, Any], study: str) -> Any:
     return studies[study]
 
 
-def _unfinished(record: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _open(record: Mapping[str, Any], numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """Of the trials of these numbers those that are not finished."""
     trials = record["trials"]
-    if not 0 <= number < len(trials):
-        raise StudyError(f"there is no trial {number}")
-    if State(trials[number]["state"]).finished:
-        raise StudyError(f"trial {number} is {trials[number]['state']} already")
-    found: dict[str, Any] = trials[number]
+    asked = list(dict.fromkeys(numbers))
+    for number in asked:
+        if not 0 <= number < len(trials):
+            raise StudyError(f"there is no trial {number}")
+    return {n: trials[n] for n in asked if not State(trials[n]["state"]).finished}
+
+
+def _driver(record: Mapping[str, Any], number: int) -> dict[str, Any]:
+    if not 0 <= number < len(record["drivers"]):
+        raise StudyError(f"no driver {number} ever entered")
+    found: dict[str, Any] = record["drivers"][number]
     return found
 
 
 def _ended(number: int, outcome: Outcome) -> dict[str, Any]:
     if not outcome.state.finished:
         raise StudyError(f"trial {number} cannot end as {outcome.state}")
-    for name, value in (*outcome.metrics.items(), *outcome.spread.items()):
-        if not math.isfinite(value):
-            raise StorageError(f"trial {number}: {name} is {value}")
+    _check(number, {**outcome.metrics, **outcome.spread})
     return asdict(outcome)
 
 
+def _check(number: int, told: Mapping[str, float]) -> None:
+    for name, value in told.items():
+        if not math.isfinite(value):
+            raise StorageError(f"trial {number}: {name} is {value}")
+
+
 def _written(trial: Trial) -> dict[str, Any]:
-    named = ("number", "told", "cost_s", "measured")
+    named = ("number", "told", "cost_s", "measured", "attempts", "worker")
     return {
         **{name: getattr(trial, name) for name in named},
         "design": dict(trial.design),
         "state": trial.state.value,
         "metrics": dict(trial.metrics),
         "spread": dict(trial.spread),
-        "fault": None,
+        "fault": None if trial.fault is None else asdict(trial.fault),
     }
 
 
 def _trial(written: Mapping[str, Any]) -> Trial:
-    fault = written["fault"]
     return Trial(
         **{
             **written,
             "design": Design(written["design"]),
             "state": State(written["state"]),
-            "fault": None if fault is None else Fault(**fault),
+            "fault": _fault(written["fault"]),
         }
     )
+
+
+def _fault(written: Mapping[str, str] | None) -> Fault | None:
+    return None if written is None else Fault(**written)

@@ -1,0 +1,249 @@
+"""Many trials at once, as columns: a million of them fit in a few hundred megabytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.core.batch import Column
+from dse.core.design import Design
+from dse.core.metric import Fault
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Ints, Mask
+from dse.errors import StorageError
+
+Objects = NDArray[np.object_]
+
+STATES = tuple(State)
+_CODES = {state: code for code, state in enumerate(STATES)}
+_FINISHED = np.array([state.finished for state in STATES])
+_PAGE = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Trials(Sequence[Trial]):
+    """A sequence of trials, each of which is made when it is looked at."""
+
+    number: Ints
+    told: Ints
+    state: NDArray[np.int8]  # places in STATES
+    cost_s: Floats
+    measured: Ints
+    attempts: Ints
+    worker: Ints  # -1: nobody
+    ended: Ints  # the place among the finished ones; -1: not finished
+    designs: Objects  # each a Design, or its JSON
+    faults: Objects  # each a Fault or None
+    metrics: Mapping[str, Floats]  # NaN where a trial has none
+    spread: Mapping[str, Floats]
+
+    @staticmethod
+    def of(trials: Sequence[Trial], order: Sequence[int] = ()) -> Trials:
+        """The columns of trials, or they themselves; ``order`` holds places as they ended."""
+        if isinstance(trials, Trials):
+            return trials
+        ended = np.full(len(trials), -1)
+        ended[list(order)] = np.arange(len(order))
+        return Trials(
+            number=_ints([t.number for t in trials]),
+            told=_ints([t.told for t in trials]),
+            state=np.array([_CODES[t.state] for t in trials], dtype=np.int8),
+            cost_s=np.array([t.cost_s for t in trials], dtype=np.float64),
+            measured=_ints([t.measured for t in trials]),
+            attempts=_ints([t.attempts for t in trials]),
+            worker=_ints([-1 if t.worker is None else t.worker for t in trials]),
+            ended=ended,
+            designs=objects([t.design for t in trials]),
+            faults=objects([t.fault for t in trials]),
+            metrics=numbers([t.metrics for t in trials]),
+            spread=numbers([t.spread for t in trials]),
+        )
+
+    @staticmethod
+    def joined(parts: Sequence[Trials]) -> Trials:
+        """One after the other."""
+        parts = [part for part in parts if len(part)] or [Trials.of([])]
+        joined: dict[str, Any] = {}
+        for one in fields(Trials):
+            held = [getattr(part, one.name) for part in parts]
+            named = isinstance(held[0], Mapping)
+            joined[one.name] = _joined_maps(held, parts) if named else np.concatenate(held)
+        return Trials(**joined)
+
+    @property
+    def finished(self) -> Trials:
+        """The finished ones, in the order in which they were finished."""
+        rows = np.flatnonzero(self.ended >= 0)
+        return self.take(rows[np.argsort(self.ended[rows])])
+
+    @property
+    def over(self) -> Mask:
+        """Which trials are finished, (n,)."""
+        return np.asarray(_FINISHED[self.state], dtype=bool)
+
+    @property
+    def counts(self) -> dict[State, int]:
+        """How many trials there are in each state that any is in."""
+        found = np.bincount(self.state, minlength=len(STATES)).tolist()
+        return {state: count for state, count in zip(STATES, found, strict=True) if count}
+
+    def are(self, state: State) -> Mask:
+        """Which trials are in this state, (n,)."""
+        return np.asarray(self.state == _CODES[state])
+
+    def column(self, name: str) -> Column:
+        """A metric or a parameter of all of them."""
+        values = self.metrics.get(name)
+        if values is None:
+            return Column.of([design.get(name) for design in self.iter_designs()])
+        gone = np.isnan(values)
+        if not gone.any():
+            return Column(values)
+        filler = values[np.argmin(gone)] if not gone.all() else 0.0
+        return Column(np.where(gone, filler, values), gone)
+
+    def take(self, rows: Any) -> Trials:
+        """The trials of these rows: numbers, a mask or a slice, as numpy takes them."""
+        taken: dict[str, Any] = {}
+        for one in fields(self):
+            held = getattr(self, one.name)
+            named = isinstance(held, Mapping)
+            taken[one.name] = {n: v[rows] for n, v in held.items()} if named else held[rows]
+        return Trials(**taken)
+
+    def iter_designs(self) -> Iterator[Design]:
+        """The designs one by one."""
+        for start in range(0, len(self), _PAGE):
+            yield from _designs(self.designs[start : start + _PAGE].tolist())
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @overload
+    def __getitem__(self, place: int) -> Trial: ...
+    @overload
+    def __getitem__(self, place: slice) -> Trials: ...
+    def __getitem__(self, place: int | slice) -> Trial | Trials:
+        if isinstance(place, slice):
+            return self.take(place)
+        row = range(len(self))[place]
+        plain = tuple(getattr(self, name)[row].item() for name in _PLAIN)
+        held = ({n: float(v[row]) for n, v in m.items()} for m in (self.metrics, self.spread))
+        (design,) = _designs([self.designs[row]])
+        return _trial(plain, design, self.faults[row], *map(_known, held))
+
+    def __iter__(self) -> Iterator[Trial]:
+        for start in range(0, len(self), _PAGE):
+            page = self.take(slice(start, start + _PAGE))
+            plain = zip(*(getattr(page, name).tolist() for name in _PLAIN), strict=True)
+            maps = (_rows(columns, len(page)) for columns in (page.metrics, page.spread))
+            yield from map(_trial, plain, page.iter_designs(), page.faults, *maps)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment] # equal to a list, which has none either
+
+    def __repr__(self) -> str:
+        return f"Trials({list(self)})"
+
+
+_PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker")
+
+
+def column_of(trials: Sequence[Trial], name: str) -> Column:
+    """A metric or a parameter of all trials; the metric where there are both."""
+    if isinstance(trials, Trials):
+        return trials.column(name)
+    return Column.of([t.metrics.get(name, t.design.get(name)) for t in trials])
+
+
+def are(trials: Sequence[Trial], state: State) -> Mask:
+    """Which trials are in this state, (n,)."""
+    if isinstance(trials, Trials):
+        return trials.are(state)
+    return np.array([trial.state is state for trial in trials], dtype=bool)
+
+
+def numbers(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
+    """Numbers by name as one column for each name; NaN where a row has none."""
+    names = sorted({name for row in rows for name in row})
+    return {
+        name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64) for name in names
+    }
+
+
+def objects(values: Sequence[Any]) -> Objects:
+    """An array that holds the values as they are."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _ints(values: Sequence[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _designs(held: Sequence[Design | str]) -> list[Design]:
+    texts = [one for one in held if isinstance(one, str)]
+    try:
+        read = json.loads(f"[{','.join(texts)}]")  # all at once, in half the time
+        found = dict(zip(texts, map(Design, read), strict=True))
+        return [found[one] if isinstance(one, str) else one for one in held]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StorageError(f"what is stored for a design is none: {error}") from error
+
+
+def _joined_maps(
+    held: Sequence[Mapping[str, Floats]], parts: Sequence[Trials]
+) -> dict[str, Floats]:
+    names = sorted({name for columns in held for name in columns})
+    return {
+        name: np.concatenate(
+            [
+                columns[name] if name in columns else np.full(len(part), np.nan)
+                for columns, part in zip(held, parts, strict=True)
+            ]
+        )
+        for name in names
+    }
+
+
+def _known(row: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in row.items() if value == value}  # noqa: PLR0124 - NaN
+
+
+def _rows(columns: Mapping[str, Floats], size: int) -> Iterator[dict[str, float]]:
+    """What each row has, by name."""
+    if not columns:
+        return ({} for _ in range(size))
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    named = (dict(zip(columns, row, strict=True)) for row in rows)
+    whole = not any(np.isnan(values).any() for values in columns.values())
+    return named if whole else map(_known, named)
+
+
+def _trial(
+    plain: tuple[Any, ...],  # in the order of _PLAIN
+    design: Design,
+    fault: Fault | None,
+    metrics: Mapping[str, float],
+    spread: Mapping[str, float],
+) -> Trial:
+    number, told, state, cost_s, measured, attempts, worker = plain
+    return Trial(
+        number=number,
+        design=design,
+        told=told,
+        state=STATES[state],
+        metrics=metrics,
+        spread=spread,
+        fault=fault,
+        cost_s=cost_s,
+        measured=measured,
+        attempts=attempts,
+        worker=None if worker < 0 else worker,
+    )

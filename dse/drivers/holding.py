@@ -1,0 +1,79 @@
+"""The trials that a driver holds: claimed, ended, or issued again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from dse.core.metric import Fault, FaultKind
+from dse.core.trial import Event, Outcome, State, Trial
+from dse.drivers.lease import Lease
+from dse.drivers.ledger import Ledger
+from dse.drivers.retries import again
+
+LOST = Outcome(
+    state=State.FAILED, fault=Fault(kind="lost", reason="the driver that ran it was lost")
+)
+
+
+class Holding:
+    """Takes trials for a driver, and keeps what becomes of them.
+
+    Args:
+        ledger: what the driver knows of the study.
+        lease: its place there.
+        retries: how often a trial is issued again, for each kind of fault.
+    """
+
+    def __init__(self, ledger: Ledger, lease: Lease, retries: Mapping[FaultKind, int]) -> None:
+        self._ledger = ledger
+        self._lease = lease
+        self._retries = retries
+        self._free: list[int] = []
+
+    def taken(self, room: int, own: Set[int]) -> list[Trial]:
+        """Up to so many trials that nobody worked at, or somebody who is lost, claimed.
+
+        Args:
+            room: how many.
+            own: the numbers that the driver holds.
+        """
+        if room <= 0 or self._ledger.open.keys() <= own:
+            return []
+        if self._lease.due:
+            self._lease.look()
+            others = (one for number, one in self._ledger.open.items() if number not in own)
+            self._free = [trial.number for trial in others if self._lease.free(trial)]
+        got: list[Trial] = []
+        while len(got) < room and self._free:
+            tried, self._free = self._free[: room - len(got)], self._free[room - len(got) :]
+            got += self._claimed([number for number in tried if number in self._ledger.open])
+        return got
+
+    def end(self, outcomes: Mapping[int, Outcome], events: Sequence[Event] = ()) -> list[Trial]:
+        """Keep outcomes; trials whose fault may pass are issued again instead, and claimed."""
+        storage, study = self._ledger.storage, self._ledger.study
+        doubtful = any(o.fault and self._retries.get(o.fault.kind) for o in outcomes.values())
+        before = storage.attempts(study) if doubtful else []
+        more = {
+            number: outcome
+            for number, outcome in outcomes.items()
+            if again(outcome.fault, before, number, self._retries)
+        }
+        ended = {number: o for number, o in outcomes.items() if number not in more}
+        if ended or events:
+            storage.finish(study, ended, events, self._lease.id)
+        if not more:
+            return []
+        got = storage.claim(study, storage.retry(study, more), self._lease.id)
+        self._ledger.hold(got)
+        return got
+
+    def _claimed(self, numbers: Sequence[int]) -> list[Trial]:
+        """Those of the trials that could be had; what was lost with its driver counts as tried."""
+        ledger, lease = self._ledger, self._lease
+        held = {number: ledger.open[number].worker for number in numbers}
+        got = ledger.storage.claim(ledger.study, numbers, lease.id, lease.lost)
+        ledger.hold(got)
+        lost = sorted(trial.number for trial in got if held[trial.number] in lease.lost)
+        reissued = self.end(dict.fromkeys(lost, LOST)) if lost else []
+        return [*(trial for trial in got if trial.number not in lost), *reissued]

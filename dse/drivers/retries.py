@@ -1,0 +1,32 @@
+"""Which faults may pass, and how often a trial is issued again for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dse.core.metric import Fault, FaultKind
+from dse.core.trial import Attempt
+
+RETRIES: Mapping[FaultKind, int] = {"lost": 3}
+"""What a study does that says nothing: a machine that was lost says little about the design.
+
+It says a little: a design that has taken four drivers with it is given up, and the study goes on.
+"""
+
+
+def again(
+    fault: Fault | None, attempts: list[Attempt], number: int, retries: Mapping[FaultKind, int]
+) -> bool:
+    """True if a trial with this fault is to be issued once more.
+
+    Args:
+        fault: why it has no metrics; ``None`` where it has.
+        attempts: those of the study that were given up before.
+        number: of the trial.
+        retries: how often, for each kind of fault; a kind that is missing never.
+    """
+    if fault is None or fault.kind == "infeasible":
+        return False
+    before = [a for a in attempts if a.number == number and a.fault is not None]
+    same = sum(a.fault.kind == fault.kind for a in before if a.fault is not None)
+    return same < retries.get(fault.kind, 0)

@@ -1,0 +1,189 @@
+"""One run of a study by one driver: its phases, each a loop with another optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+
+from dse.choice import executor_for, needs_cost, optimizer_for
+from dse.core.trial import Event, Trial
+from dse.drivers.bounds import Bounds
+from dse.drivers.lease import LEASE_S, Lease
+from dse.drivers.ledger import Ledger
+from dse.drivers.provenance import provenance
+from dse.early_watch import Watch
+from dse.loop import Loop
+from dse.optimizers.aside import for_free
+from dse.optimizers.completion import worthwhile
+from dse.pipeline import Readings
+from dse.protocols import Executor, Optimizer, Storage
+from dse.registry import load, make, options_of
+from dse.schema.inherited import Inherited
+from dse.schema.models import PluginSpec
+from dse.schema.plan import AUTO, Plan
+from dse.schema.settled import check_settled, settled
+from dse.suggesting import COMPLETION, FIRST, NOBODY, chosen, given, scenario, suggesting
+
+COMPLETED = (AUTO, "grey-box")
+"""Optimizers whose studies end with the designs that share what was measured."""
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What one driver does for a study.
+
+    Args:
+        plan: the study; settled once its baselines are measured.
+        storage: where its record is.
+        name: its name there.
+        inherited: what it has from earlier studies.
+        carried: trials that came from another study and count for no budget.
+        bounds: when to stop.
+        executor: where evaluations run.
+        lease_s: a driver that gives no sign for so long is lost.
+        on_finished: told each trial when it is stored, whichever driver ran it.
+        on_choice: told in words what ``auto`` chose.
+        on_progress: told how much of how much is done in an optimizer's long step.
+    """
+
+    plan: Plan
+    storage: Storage
+    name: str
+    inherited: Inherited
+    carried: int
+    bounds: Bounds
+    executor: PluginSpec
+    lease_s: float = LEASE_S
+    on_finished: Callable[[Trial], None] = lambda _: None
+    on_choice: Callable[[str], None] = lambda _: None
+    on_progress: Callable[[int, int], None] = lambda *_: None
+    _ledger: Ledger = field(init=False)
+    _lease: Lease = field(init=False)
+
+    def go(self) -> str:
+        """Go on until the budget is used up; the reason for stopping is returned."""
+        with self._entered():
+            for event in self._events():
+                if event.kind == "choice":
+                    self.on_choice(event.text)
+            if self.plan.prior:
+                self._note(Event(kind="prior", text=self.inherited.words()))
+            self._measure_awaited()
+            use = self._used()
+            optimizer = suggesting(self.plan, use)
+            if hasattr(optimizer, "on_progress"):
+                optimizer.on_progress = self.on_progress
+            if self.bounds.gain is not None and not hasattr(optimizer, "expected_gain"):
+                text = "the optimizer does not tell what it expects to gain: 'gain' ends nothing"
+                self._note(Event(kind="gain", text=text))
+            reason = self._loop(optimizer, use, self.bounds)
+            self._add_what_is_free()
+        return reason
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """A driver of the study, with its record read, until the block is left."""
+        told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
+        with Lease(self.storage, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
+            self._ledger = Ledger(self.storage, self.name)
+            self._ledger.read()
+            yield
+
+    def _measure_awaited(self) -> None:
+        """Measure the baselines that objectives are told relative to, before anything else."""
+        if self.plan.awaited:
+            most = self.carried + len(self.plan.problem.baselines)
+            trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
+            self._loop(suggesting(self.plan, NOBODY), NOBODY, replace(self.bounds, trials=trials))
+            self.plan = settled(self.plan, self._ledger.trials)
+            check_settled(self.plan, self._ledger.trials)
+
+    def _used(self) -> str:
+        """The optimizer by name: the study's, or what ``auto`` has chosen or chooses now.
+
+        Several drivers may choose at once: what was recorded first holds for all.
+        """
+        use = self.plan.optimizer.use
+        if use != AUTO:
+            return use
+        if not chosen(self._events()):
+            problem = self.plan.problem
+            if needs_cost(problem):
+                one_more = replace(self.bounds, trials=self.carried + 1)
+                self._loop(suggesting(self.plan, FIRST), FIRST, one_more)
+            choice = optimizer_for(problem, self.bounds.measurements, self._cost_s())
+            if not chosen(self._events()):
+                event = Event(kind="choice", text=f"{choice.use}: {choice.reason}")
+                self.storage.record(self.name, [event])
+            self.on_choice(next(e.text for e in self._events() if e.kind == "choice"))
+        return chosen(self._events())
+
+    def _cost_s(self) -> float | None:
+        """What the first trial of its own took; what came from another study was free."""
+        trials = self._ledger.trials[self.carried : self.carried + 1]
+        return trials[0].cost_s if trials and trials[0].state.finished else None
+
+    def _add_what_is_free(self) -> None:
+        """Add the designs that share what was measured, and what single scenarios would choose."""
+        if self.plan.optimizer.use in COMPLETED and worthwhile(self.plan.problem):
+            self._loop_here(COMPLETION)
+        exact = any(event.kind == "exact" for event in self._events())
+        for name, problem in self.plan.alone.items():
+            if for_free(problem, exact=exact) is not None:
+                self._loop_here(scenario(name))
+
+    def _loop_here(self, by: str) -> None:
+        """A loop that costs nothing: it runs in this process, and waits for nobody."""
+        optimizer = suggesting(self.plan, by)
+        batch = getattr(optimizer, "batch", 1)
+        here = PluginSpec(use="serial", batch=batch)  # type: ignore[call-arg]
+        self._loop(optimizer, by, Bounds(), here)
+
+    def _loop(
+        self, optimizer: Optimizer, by: str, bounds: Bounds, here: PluginSpec | None = None
+    ) -> str:
+        runner = self._made(here or self.executor, optimizer)
+        if hasattr(runner, "on_report"):
+            watch = Watch(ledger=self._ledger, problem=self.plan.problem, rule=self.plan.early)
+            runner.on_report = watch
+        readings = Readings(self.plan.pipeline)
+        for reading in self.inherited.readings:
+            readings.learn(reading.trial())
+        with closing(runner):
+            return Loop(
+                ledger=self._ledger,
+                lease=self._lease,
+                optimizer=optimizer,
+                by=by,
+                executor=runner,
+                readings=readings,
+                stages=self.plan.stages,
+                retries=self.plan.retries,
+                bounds=bounds,
+                first=given(self.plan, self.inherited),
+                lingers=here is None,
+                on_finished=self.on_finished,
+            ).run()
+
+    def _made(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
+        use, options = spec.use, spec.options
+        if use == AUTO:
+            use = executor_for(self.plan.problem).use
+            if use == "processes":
+                options = {"workers": 1, **options}
+        if use == "serial" and not self.plan.problem.measured:
+            options = {"batch": getattr(optimizer, "batch", 1), **options}
+        known = options_of(load("executors", use))
+        if spec.use == AUTO:
+            options = {key: value for key, value in options.items() if key in known}
+        made: Executor = make("executors", use, self.plan.pipeline, **options)
+        return made
+
+    def _events(self) -> list[Event]:
+        return self.storage.events(self.name)
+
+    def _note(self, event: Event) -> None:
+        """Keep the event, unless it was said before."""
+        if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
+            self.storage.record(self.name, [event])

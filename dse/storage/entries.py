@@ -1,0 +1,118 @@
+"""What a study keeps beside its trials, as rows of a table and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Connection, Table, insert, select, update
+
+from dse.core.trial import Asked, Attempt, Driver, Event, Report
+from dse.errors import StorageError
+from dse.storage.codec import DAMAGED, canonical, checksum, fault_of, fault_text, numbers_text, read
+from dse.storage.tables import asks, attempts, drivers, events, reports
+
+T = TypeVar("T")
+
+Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+"""To the database and back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entries(Generic[T]):
+    """One kind of rows.
+
+    ``columns`` are fields of ``kind`` by the same names; ``ways`` has a converter where a field is
+    no plain number or text; ``numbered`` is the field that holds the row's place, if any does.
+    """
+
+    name: str
+    kind: type[T]
+    table: Table
+    columns: tuple[str, ...]
+    ways: Mapping[str, Way] = field(default_factory=dict)
+    numbered: str = ""
+
+    def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
+        """Write them after all earlier ones; how many there are now, by the counter's name."""
+        first: int = getattr(study, self.name)
+        if new:
+            rows = [self._row(study.id, seq, one) for seq, one in enumerate(new, start=first)]
+            connection.execute(insert(self.table), rows)
+        return {self.name: first + len(new)}
+
+    def all(self, connection: Connection, study: Any) -> list[T]:
+        """All of the study, oldest first.
+
+        Raises:
+            StorageError: one is damaged or missing.
+        """
+        names = ("seq", *self.columns, "sum")
+        rows = connection.execute(
+            select(*(self.table.c[name] for name in names))
+            .where(self.table.c.study == study.id)
+            .order_by(self.table.c.seq)
+        ).all()
+        if [row.seq for row in rows] != list(range(getattr(study, self.name))):
+            raise StorageError(f"some {self.name} of {study.name!r} are missing", hint=DAMAGED)
+        return [self._value(study.name, row) for row in rows]
+
+    def put(self, connection: Connection, study: Any, seq: int, one: T) -> None:
+        """Write another in the place of one."""
+        chosen = (self.table.c.study == study.id) & (self.table.c.seq == seq)
+        connection.execute(update(self.table).where(chosen).values(self._row(study.id, seq, one)))
+
+    def _row(self, study: int, seq: int, one: T) -> dict[str, Any]:
+        values = {name: self._stored(name, one) for name in self.columns}
+        return {"study": study, "seq": seq, **values, "sum": checksum(seq, *values.values())}
+
+    def _stored(self, name: str, one: T) -> Any:
+        value = getattr(one, name)
+        return self.ways[name][0](value) if name in self.ways else value
+
+    def _value(self, study: str, row: Sequence[Any]) -> T:
+        seq, *values, kept = row
+        if kept != checksum(seq, *values):
+            raise StorageError(f"{self.name} {seq} of {study!r} is damaged", hint=DAMAGED)
+        named = dict(zip(self.columns, values, strict=True))
+        told = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
+        return self.kind(**told, **({self.numbered: seq} if self.numbered else {}))
+
+
+EVENTS = Entries(
+    name="events",
+    kind=Event,
+    table=events,
+    columns=("kind", "text", "told"),
+    ways={"text": (canonical, read)},
+)
+ASKS = Entries(
+    name="asks",
+    kind=Asked,
+    table=asks,
+    columns=("first", "count", "wanted", "told", "seconds", "by", "worker"),
+    ways={"seconds": (float, float)},
+)
+ATTEMPTS = Entries(
+    name="attempts",
+    kind=Attempt,
+    table=attempts,
+    columns=("number", "attempt", "fault", "cost_s"),
+    ways={"fault": (fault_text, fault_of), "cost_s": (float, float)},
+)
+REPORTS = Entries(
+    name="reports",
+    kind=Report,
+    table=reports,
+    columns=("number", "attempt", "step", "metrics"),
+    ways={"metrics": (numbers_text, read)},
+)
+DRIVERS = Entries(
+    name="drivers",
+    kind=Driver,
+    table=drivers,
+    columns=("host", "pid", "started", "provenance", "beat", "left"),
+    ways={"provenance": (canonical, read), "left": (int, bool)},
+    numbered="id",
+)

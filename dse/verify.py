@@ -1,0 +1,169 @@
+"""The proof of a record: fresh optimizers, told what was known, must ask what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dse.core.design import Design
+from dse.core.trial import Asked, Trial
+from dse.drivers.ledger import Ledger, Moment, moments
+from dse.drivers.provenance import versions
+from dse.early_watch import contradiction
+from dse.loop import GIVEN, teachable
+from dse.protocols import Optimizer
+from dse.schema.plan import AUTO
+from dse.study import Study
+from dse.suggesting import CARRIED, chosen, given, is_plugin, suggesting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """The first trial that is not what its ask would be now, and how.
+
+    ``versions`` holds what was another one then: the version then, and the one now.
+    """
+
+    trial: int
+    reason: str
+    expected: Design | None = None
+    found: Design | None = None
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What a replay has shown.
+
+    ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study, and of
+    ``unknown`` ones the record does not tell how they were asked: an older version wrote it.
+    """
+
+    asks: int = 0
+    trials: int = 0
+    carried: int = 0
+    unknown: int = 0
+    mismatch: Mismatch | None = None
+
+    @property
+    def whole(self) -> bool:
+        """True if there is nothing in the record that was not proved."""
+        return self.mismatch is None and not self.unknown
+
+    def after(self, ask: Asked) -> Proof:
+        """The proof with one more ask that fits."""
+        if not ask.by:
+            return self
+        if ask.by == CARRIED:
+            return replace(self, carried=self.carried + ask.count)
+        return replace(self, asks=self.asks + 1, trials=self.trials + ask.count)
+
+
+class Replay:
+    """Goes through a study's record ask by ask; nothing of it is changed.
+
+    Args:
+        study: the study.
+        on_progress: told how many asks of how many are replayed.
+
+    Raises:
+        StudyError: it was begun with other evaluators, so that nothing can be proved.
+        StorageError: the record is damaged.
+    """
+
+    def __init__(
+        self, study: Study, *, on_progress: Callable[[int, int], None] = lambda *_: None
+    ) -> None:
+        study.check_unchanged()
+        self._study = study
+        self._on_progress = on_progress
+        self._asks = study.storage.asks(study.name)  # first: all that they name is then there
+        self._record = Ledger(study.storage, study.name)
+        self._record.read()
+        self._given = given(study.plan, study.inherited)
+        self._optimizers: dict[str, tuple[Optimizer, int]] = {}
+        use = study.plan.optimizer.use
+        self._use = chosen(study.events) if use == AUTO else use
+
+    def proof(self) -> Proof:
+        """What can be proved, up to the first ask that does not fit."""
+        proof = Proof()
+        for moment in moments(self._asks, self._record.trials, self._record.finished):
+            wrong = self._wrong(moment) if moment.ask.by else None
+            if wrong is not None:
+                return replace(proof, mismatch=replace(wrong, versions=self._changed(moment.ask)))
+            proof = proof.after(moment.ask)
+            self._on_progress(proof.asks, len(self._asks))
+        wrong = self._stopped_wrongly()
+        if wrong is not None:
+            return replace(proof, mismatch=wrong)
+        return replace(proof, unknown=len(self._record.trials) - proof.trials - proof.carried)
+
+    def _stopped_wrongly(self) -> Mismatch | None:
+        """A trial that was stopped early and had to go on, or the reverse."""
+        rule, study = self._study.plan.early, self._study
+        if rule is None:
+            return None
+        found = contradiction(
+            rule,
+            study.problem,
+            self._record.trials,
+            study.storage.reports(study.name),
+            finished=self._record.finished,
+            events=study.events,
+        )
+        return None if found is None else Mismatch(trial=found[0], reason=found[1])
+
+    def _wrong(self, moment: Moment) -> Mismatch | None:
+        """What is wrong about an ask; ``None`` where nothing is."""
+        ask = moment.ask
+        found = self._record.trials[ask.first : ask.first + ask.count]
+        reason = self._contradiction(ask, found)
+        if reason:
+            return Mismatch(trial=ask.first, reason=reason)
+        if ask.by == CARRIED:
+            return None
+        expected = self._expected(moment)
+        for place in range(max(len(expected), len(found))):
+            own = found[place].design if place < len(found) else None
+            now = expected[place] if place < len(expected) else None
+            if own != now:
+                reason = f"{ask.by} told {ask.told} trials asks something else"
+                return Mismatch(trial=ask.first + place, reason=reason, expected=now, found=own)
+        return None
+
+    def _contradiction(self, ask: Asked, found: Sequence[Trial]) -> str:
+        """Why the ask cannot have been made; empty where it can."""
+        if any(trial.told != ask.told for trial in found):
+            return "the trial and its ask differ in what was told"
+        if ask.told > len(self._record.finished):
+            return f"{ask.told} finished trials were told, and there are fewer"
+        carried = self._study.carried - len(self._study.inherited.designs)
+        if ask.by == CARRIED and ask.first + ask.count > carried:
+            return f"{carried} trials were carried over, and this is another one"
+        if is_plugin(ask.by) and ask.by != self._use:
+            return (
+                f"{ask.by} asked for it, and the study's optimizer is {self._use or 'not chosen'}"
+            )
+        return ""
+
+    def _expected(self, moment: Moment) -> list[Design]:
+        """What a fresh optimizer asks when it is told what was known."""
+        ask = moment.ask
+        wanted = ask.count if ask.wanted is None else ask.wanted
+        if ask.by == GIVEN:
+            numbers = self._record.numbers
+            new = [d for d in self._given if numbers.get(d, [ask.first])[0] >= ask.first]
+            return new[:wanted]
+        optimizer, told = self._optimizers.get(ask.by) or (suggesting(self._study.plan, ask.by), 0)
+        optimizer.tell(teachable(optimizer, self._record.finished[told : ask.told]))
+        self._optimizers[ask.by] = optimizer, max(told, ask.told)
+        return optimizer.ask(wanted, moment.pending)
+
+    def _changed(self, ask: Asked) -> dict[str, tuple[str, str]]:
+        """Versions that were other ones for the driver that asked."""
+        drivers = {one.id: one.provenance for one in self._study.storage.drivers(self._study.name)}
+        then = drivers.get(-1 if ask.worker is None else ask.worker, {})
+        now = versions()
+        names = sorted(then.keys() & now.keys())
+        return {name: (then[name], now[name]) for name in names if then[name] != now[name]}

@@ -1,0 +1,269 @@
+"""Several drivers, one study: what is lost is taken over, what failed is tried again."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from dse.core.metric import Fault
+from dse.core.trial import Ask, Driver, Outcome, State
+from dse.drivers.bounds import Bounds
+from dse.drivers.lease import Lease
+from dse.drivers.ledger import Ledger
+from dse.errors import SpecErrors
+from dse.executors.serial import Serial
+from dse.loop import Loop
+from dse.optimizers.nothing import Nothing
+from dse.optimizers.random_search import RandomSearch
+from dse.pipeline import Readings
+from dse.schema.plan import plan_of
+from dse.storage.memory import MemoryStorage
+from dse.study import Study
+from dse.verify import Replay
+
+SPACE = """
+space: s
+parameters:
+  rows:  {ordinal: 'range(1 .. 40)'}
+  cols:  {ordinal: 'range(1 .. 40)'}
+"""
+MODELLED = """
+study: s
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {time: {formula: 1000 / (rows * cols)}, area: {formula: rows * cols + rows}}}
+objectives: [{minimize: chip.time}, {minimize: chip.area}]
+optimizer: random
+executor: {use: serial, batch: 1}
+budget: {trials: 12}
+"""
+MEASURED = """
+study: s
+space: space.yaml
+evaluators:
+  board: {use: command, run: [PYTHON, -S, -E, board.py], metrics: {time: s}, timeout: 0.5 s}
+objectives: [{minimize: board.time}]
+optimizer: random
+executor: {use: EXECUTOR}
+budget: {measurements: 2}
+RETRIES
+"""
+LOST = Fault(kind="lost", reason="the driver that ran it was lost")
+
+# Each deed is done by the first two runs of the first design.
+BOARD = """
+import json, os, signal, sys, time
+design = json.load(sys.stdin)
+with open("runs", "a+") as file:
+    file.seek(0)
+    runs = file.read().split()
+    file.write(json.dumps(design["rows"]) + "\\n")
+first = not runs or (runs[0] == str(design["rows"]) and runs.count(runs[0]) < 2)
+deed = "DEED" if first else "fine"
+if deed == "crash": os.kill(os.getppid(), signal.SIGKILL)
+if deed == "hang": time.sleep(60)
+if deed == "raise": sys.exit("on fire")
+if deed == "impossible": print(json.dumps({"infeasible": "too hot"})); sys.exit()
+print(json.dumps({"time": design["rows"]}))
+"""
+
+
+def study_in(
+    folder: Path, text: str, storage: MemoryStorage, deed: str = "fine", **words: str
+) -> Study:
+    (folder / "space.yaml").write_text(SPACE)
+    (folder / "board.py").write_text(BOARD.replace("DEED", deed))
+    for word, meant in {
+        "PYTHON": sys.executable,
+        "EXECUTOR": "serial",
+        "RETRIES": "",
+        **words,
+    }.items():
+        text = text.replace(word, meant)
+    (folder / "study.yaml").write_text(text)
+    return Study.open(folder / "study.yaml", storage=storage)
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    return MemoryStorage()
+
+
+def held_elsewhere(study: Study, count: int = 1, host: str = "elsewhere") -> int:
+    """A driver of another machine that holds the first trials and gives no sign of life."""
+    storage = study.storage
+    driver = storage.enter("s", Driver(host=host, pid=1))
+    designs = study.problem.space.sample(count, study.problem.rng(0)).designs()
+    storage.add("s", designs, Ask(after=0, worker=driver))
+    return driver
+
+
+def loop(study: Study, lease: Lease, trials: int, optimizer: type = RandomSearch) -> Loop:
+    plan = study.plan
+    return Loop(
+        ledger=Ledger(study.storage, "s"),
+        lease=lease,
+        optimizer=optimizer(plan.problem),
+        by="random",
+        executor=Serial(plan.pipeline),
+        readings=Readings(plan.pipeline),
+        bounds=Bounds(trials=trials),
+    )
+
+
+def test_threads_share_one_budget_and_the_record_proves_every_ask(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+    others = [Thread(target=Study.load("s", storage).run) for _ in range(3)]
+    for one in others:
+        one.start()
+    for one in others:
+        one.join()
+    assert [trial.state for trial in study.trials] == [State.DONE] * 12
+    assert len({trial.design for trial in study.trials}) == 12
+    assert Replay(study).proof().trials == 12
+
+
+def test_when_all_is_asked_a_driver_waits_for_others_and_takes_over_what_they_lose(
+    tmp_path, storage
+):
+    study = study_in(tmp_path, MODELLED, storage)
+    lost = held_elsewhere(study, count=3)
+    with Lease(storage, "s", lease_s=0.3) as lease:
+        reason = loop(study, lease, trials=3).run()
+    assert reason == "3 trials are done"
+    assert [(t.state, t.worker, t.attempts) for t in study.trials] == [
+        (State.DONE, lease.id, 1)
+    ] * 3
+    assert [(a.number, a.fault.kind) for a in storage.attempts("s")] == [
+        (n, "lost") for n in range(3)
+    ]
+    assert lease.id != lost
+
+
+def test_what_another_driver_finishes_meanwhile_is_learnt_and_not_run_again(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+    held_elsewhere(study)
+    told = []
+    with Lease(storage, "s", lease_s=60) as lease:
+        waiting = loop(study, lease, trials=1)
+        waiting.on_finished = told.append
+        thread = Thread(target=waiting.run)
+        thread.start()
+        storage.finish("s", {0: Outcome(state=State.DONE, metrics={"chip.time": 1.0})})
+        thread.join(10)
+        assert not thread.is_alive()
+    assert [(trial.number, dict(trial.metrics)) for trial in told] == [(0, {"chip.time": 1.0})]
+
+
+def test_a_design_that_has_taken_four_drivers_with_it_is_given_up(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+    for attempt in range(4):
+        dead = storage.enter("s", Driver(host="elsewhere", pid=1))
+        if attempt == 0:
+            designs = study.problem.space.sample(1, study.problem.rng(0)).designs()
+            storage.add("s", designs, Ask(after=0, worker=dead))
+        else:
+            storage.retry("s", {0: Outcome(state=State.FAILED, fault=LOST)})
+            storage.claim("s", [0], dead)
+    with Lease(storage, "s", lease_s=0.2) as lease:
+        loop(study, lease, trials=1).run()
+    (trial,) = study.trials
+    assert (trial.state, trial.fault.kind, trial.attempts) == (State.FAILED, "lost", 3)
+
+
+def test_who_was_overtaken_asks_again_with_all_that_is_new(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+
+    class Overtaken(RandomSearch):
+        def ask(self, count, pending=()):
+            if not storage.trials("s"):
+                held_elsewhere(study)
+                storage.finish("s", {0: Outcome(state=State.DONE, metrics={"chip.time": 1.0})})
+            return super().ask(count, pending)
+
+    with Lease(storage, "s") as lease:
+        loop(study, lease, 2, Overtaken).run()
+    assert [(trial.told, trial.worker) for trial in study.trials] == [(0, 1), (1, 0)]
+    proof = Replay(study).proof()
+    assert (proof.mismatch, proof.trials, proof.unknown) == (None, 1, 1)
+
+
+def test_a_loop_that_costs_nothing_waits_for_nobody(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+    held_elsewhere(study)
+    with Lease(storage, "s", lease_s=60) as lease:
+        free = replace(loop(study, lease, trials=9, optimizer=lambda _: Nothing()), lingers=False)
+        assert free.run() == "no design is left to ask"
+    assert study.trials[0].state is State.RUNNING
+
+
+KINDS = [("crash", "crashed"), ("hang", "timeout"), ("raise", "raised")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("deed", "kind"), KINDS)
+def test_what_failed_is_tried_again_as_often_as_its_kind_allows(tmp_path, storage, deed, kind):
+    retries = f"retries: {{{kind}: 2}}"
+    study = study_in(tmp_path, MEASURED, storage, deed, EXECUTOR="processes", RETRIES=retries)
+    study.run()
+    assert [trial.state for trial in study.trials] == [State.DONE] * 2
+    assert sorted(trial.attempts for trial in study.trials) == [0, 2]
+    assert [attempt.fault.kind for attempt in storage.attempts("s")] == [kind] * 2
+    assert Replay(study).proof().trials == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("deed", "kind"), KINDS)
+def test_a_trial_that_fails_once_more_than_allowed_has_failed(tmp_path, storage, deed, kind):
+    retries = f"retries: {{{kind}: 1}}"
+    study = study_in(tmp_path, MEASURED, storage, deed, EXECUTOR="processes", RETRIES=retries)
+    study.run()
+    assert sorted((t.state.value, t.attempts) for t in study.trials) == [("done", 0), ("failed", 1)]
+
+
+def test_a_design_that_cannot_exist_is_never_tried_again(tmp_path, storage):
+    retries = "retries: {raised: 5, crashed: 5, invalid: 5}"
+    study_in(tmp_path, MEASURED, storage, "impossible", RETRIES=retries).run()
+    assert storage.attempts("s") == []
+
+
+def test_by_default_a_crash_is_final(tmp_path, storage):
+    study = study_in(tmp_path, MEASURED, storage, "raise")
+    study.run()
+    assert storage.attempts("s") == []
+    assert {trial.state for trial in study.trials} == {State.DONE, State.FAILED}
+
+
+@pytest.mark.parametrize(
+    ("retries", "said"),
+    [
+        (
+            "{crash: 1}",
+            r"study.yaml:10: there is no key 'crash' here\n  hint: did you mean 'crashed'",
+        ),
+        ("{infeasible: 1}", r"study.yaml:10: a design that cannot exist is never tried again"),
+        ("{lost: -1}", r"study.yaml:10: lost is at least 0, not -1"),
+        ("{lost: often}", r"study.yaml:10: lost: expected a whole number, found 'often'"),
+    ],
+)
+def test_retries_that_cannot_be_are_refused_with_their_line(tmp_path, storage, retries, said):
+    with pytest.raises(SpecErrors, match=said):
+        study_in(tmp_path, MEASURED, storage, RETRIES=f"retries: {retries}")
+
+
+def test_what_is_tried_again_may_be_changed_while_a_study_lives(tmp_path, storage):
+    study_in(tmp_path, MEASURED, storage).run()
+    changed = study_in(tmp_path, MEASURED, storage, RETRIES="retries: {timeout: 4}")
+    assert changed.plan.retries == {"lost": 3, "timeout": 4}
+    assert plan_of(changed.plan.path).identity == changed.plan.identity
+
+
+def test_a_driver_says_where_and_with_what_it_ran(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+    study.run()
+    (driver,) = storage.drivers("s")
+    assert {"python", "numpy", "dse-engine", "machine", "host", "cpu", "evaluators"} <= set(
+        driver.provenance
+    )
