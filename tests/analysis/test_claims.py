@@ -83,9 +83,7 @@ def test_of_three_groups_of_equals_at_most_one_comparison_in_twenty_claims_anyth
     question,
 ) -> None:
     rng = np.random.default_rng(7)
-    found = [
-        compare([question.chance(name, rng, 12) for name in "abc"]).claims for _ in range(100)
-    ]
+    found = [compare([question.chance(name, rng, 12) for name in "abc"]).claims for _ in range(100)]
     assert sum(any(claim.made for claim in told) for told in found) <= 5
 
 
