@@ -1,0 +1,1 @@
+"""Compression operators: arrays in, a record of exactly counted bits out, and back."""

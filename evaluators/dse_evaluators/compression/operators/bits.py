@@ -1,0 +1,31 @@
+"""Words of any width as bits in a row, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse_evaluators.formats.arrays import Words
+
+Loose = NDArray[np.uint8]
+"""Bits, one a byte, the lowest of each word first."""
+
+
+def loosened(words: Words, width: int) -> Loose:
+    """The low ``width`` bits of each word."""
+    table = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(-1, 4)
+    return np.unpackbits(table, axis=1, bitorder="little")[:, :width].ravel()
+
+
+def gathered(bits: Loose, width: int) -> Words:
+    """The words whose low ``width`` bits these are; none where the width is zero."""
+    count = len(bits) // width if width else 0
+    table = np.zeros((count, 32), dtype=np.uint8)
+    table[:, :width] = bits.reshape(count, width)
+    packed = np.packbits(table, axis=1, bitorder="little")
+    return packed.view("<u4").ravel().astype(np.uint32)
+
+
+def width_of(most: int) -> int:
+    """The bits that hold every whole number from zero to ``most``."""
+    return int(most).bit_length()

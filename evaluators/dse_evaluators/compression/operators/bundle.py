@@ -1,0 +1,37 @@
+"""The layers of a network as one record: what is compressed and what stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.dense import FP32
+from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.record import Layers, Record
+from dse_evaluators.formats.arrays import Single
+
+KIND = "bundle"
+
+
+def bundled(layers: Layers, compressed: Mapping[str, Record]) -> Record:
+    """All layers by name; those without a record stay in single precision.
+
+    Raises:
+        EvaluationError: a record is of no layer, or a name has a line break.
+    """
+    unknown = [name for name in compressed if name not in layers]
+    if unknown or any("\n" in name for name in layers):
+        raise EvaluationError(f"there are no layers of the names {unknown}")
+    parts = (
+        compressed[name] if name in compressed else FP32(np.asarray(layer, dtype=np.float32))
+        for name, layer in layers.items()
+    )
+    return Record(kind=KIND, shape=(len(layers),), text="\n".join(layers), parts=tuple(parts))
+
+
+def unbundled(record: Record) -> dict[str, Single]:
+    """The weights of each layer."""
+    names = record.text.split("\n")
+    return {name: restored(part) for name, part in zip(names, record.parts, strict=True)}

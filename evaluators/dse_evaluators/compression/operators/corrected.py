@@ -1,0 +1,62 @@
+"""Short words, and a product of low rank that makes up for what they lost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse_evaluators.compression.operators.dense import FP16
+from dse_evaluators.compression.operators.inputs import check_inputs
+from dse_evaluators.compression.operators.products import check_rank, product
+from dse_evaluators.compression.operators.record import Record, Store, table_of
+from dse_evaluators.compression.operators.svd import factors, whitened_factors
+from dse_evaluators.formats.arrays import Single
+
+KIND = "sum"
+
+
+def corrected(
+    weight: Single,
+    record: Record,
+    given: Single,
+    rank: int,
+    *,
+    inputs: Single | None = None,
+    store: Store = FP16,
+) -> Record:
+    """A compressed layer plus the best product of this rank for its error.
+
+    With calibration ``inputs`` the product is the one that leaves the least output error; without,
+    the least error of the weights. INT2.1 trains the product on the task, starting from nothing;
+    this is the solution in one step for one layer.
+
+    Args:
+        weight: what is to be reached.
+        record: the same weights, compressed.
+        given: what that record stands for.
+        rank: of the product.
+        inputs: (n, inputs).
+        store: of both factors.
+
+    Source:
+        Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error
+        Correction through Low-Rank Adaptation, 2023, section 3 (LREC).
+
+    Raises:
+        EvaluationError: the matrix has no such rank, or the inputs do not fit it.
+    """
+    table = table_of(weight)
+    check_rank(rank, min(table.shape))
+    lost = table.astype(np.float64) - given.reshape(table.shape)
+    if inputs is None:
+        left, right = factors(lost, rank)
+    else:
+        check_inputs(table, inputs)
+        left, right = whitened_factors(lost, inputs, rank)
+    return Record(
+        kind=KIND, shape=weight.shape, parts=(record, product(left, right, weight.shape, store))
+    )
+
+
+def read(record: Record, parts: tuple[Single, ...]) -> Single:
+    """The sum of the parts."""
+    return (parts[0] + parts[1]).reshape(record.shape)

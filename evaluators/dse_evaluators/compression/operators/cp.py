@@ -1,0 +1,98 @@
+"""A convolution as a sum of products of four vectors: CP."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.compression.operators.dense import FP32
+from dse_evaluators.compression.operators.products import check_rank
+from dse_evaluators.compression.operators.record import Record, Store
+from dse_evaluators.compression.operators.tucker import check_convolution
+from dse_evaluators.formats.arrays import Single
+
+KIND = "cp"
+_ROUNDS = 200
+_STILL = 1e-9
+_RIDGE = 1e-9
+
+
+def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Record:
+    """Two pointwise and two one-dimensional convolutions, fitted by alternating least squares.
+
+    Args:
+        weight: (outputs, inputs, height, width).
+        rank: how many products are summed; more than the axes' length is allowed.
+        store: of the four factors.
+        seed: of the factors' start.
+
+    Source:
+        Lebedev et al., Speeding-up Convolutional Neural Networks Using Fine-tuned
+        CP-Decomposition, 2015, section 3; Kolda and Bader, Tensor Decompositions and
+        Applications, 2009, figure 3.3.
+
+    Raises:
+        EvaluationError: it is no convolution, or the rank is more than its weights.
+    """
+    check_convolution(weight)
+    check_rank(rank, weight.size)
+    tensor = weight.astype(np.float64)
+    parts = tuple(store(part.astype(np.float32)) for part in _fitted(tensor, rank, seed))
+    return Record(kind=KIND, shape=weight.shape, parts=parts)
+
+
+def read(record: Record, parts: tuple[Single, ...]) -> Single:
+    """The sum of the products."""
+    wide = [part.astype(np.float64) for part in parts]
+    return _summed(wide).astype(np.float32).reshape(record.shape)
+
+
+def _fitted(tensor: Floats, rank: int, seed: int) -> list[Floats]:
+    """A factor for each axis, (length, rank)."""
+    rng = np.random.default_rng(seed)
+    sides = [rng.standard_normal((length, rank)) for length in tensor.shape]
+    whole = float((tensor**2).sum())
+    if whole == 0:
+        return [np.zeros_like(side) for side in sides]
+    last = np.inf
+    for _ in range(_ROUNDS):
+        for axis in range(4):
+            sides[axis] = _solved(tensor, sides, axis)
+        lost = float(((tensor - _summed(sides)) ** 2).sum())
+        if last - lost <= _STILL * whole:
+            break
+        last = lost
+    return _balanced(sides)
+
+
+def _solved(tensor: Floats, sides: list[Floats], axis: int) -> Floats:
+    """The best factor of one axis while the others stay; a small ridge keeps it solvable."""
+    others = [a for a in range(4) if a != axis]
+    gram = np.prod([sides[a].T @ sides[a] for a in others], axis=0)
+    across = np.moveaxis(tensor, axis, 0).reshape(tensor.shape[axis], -1)
+    seen = across @ _paired([sides[a] for a in others])
+    ridge = _RIDGE * max(float(np.trace(gram)), np.finfo(float).tiny) / len(gram)
+    return np.linalg.solve(gram + ridge * np.eye(len(gram)), seen.T).T
+
+
+def _paired(sides: list[Floats]) -> Floats:
+    """The products of every row of one with every row of the next, column by column."""
+    table = sides[0]
+    for side in sides[1:]:
+        table = (table[:, None] * side[None]).reshape(-1, side.shape[1])
+    return table
+
+
+def _balanced(sides: list[Floats]) -> list[Floats]:
+    """The same products, each with its length shared by its vectors, so that short words do."""
+    lengths = [np.linalg.norm(side, axis=0) for side in sides]
+    shared = np.prod(lengths, axis=0) ** 0.25
+    return [
+        side * np.divide(shared, length, out=np.zeros_like(length), where=length > 0)
+        for side, length in zip(sides, lengths, strict=True)
+    ]
+
+
+def _summed(sides: list[Floats]) -> Floats:
+    lengths = [len(side) for side in sides]
+    return (sides[0] @ _paired(sides[1:]).T).reshape(lengths)

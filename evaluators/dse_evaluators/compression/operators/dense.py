@@ -1,0 +1,70 @@
+"""Every number of an array in one number format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse_evaluators.compression.operators.bits import Loose
+from dse_evaluators.compression.operators.record import Record, Section, Use
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.encoded import Encoded
+from dse_evaluators.formats.format import Format
+from dse_evaluators.formats.layout import Axis
+from dse_evaluators.formats.names import format_of
+
+KIND = "dense"
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Stores arrays in the format that a text such as ``int4:group=32`` names."""
+
+    text: str
+
+    def __call__(self, values: Single) -> Record:
+        form = format_of(self.text)
+        return of_codes(form, form.encode(values, axis_of(values.shape)))
+
+
+FP32 = Dense("fp32")
+FP16 = Dense("fp16")
+
+
+def axis_of(shape: tuple[int, ...]) -> Axis:
+    """The inputs of each output, along which scales run."""
+    return tuple(range(1, len(shape))) if len(shape) > 1 else -1
+
+
+def of_codes(form: Format, encoded: Encoded) -> Record:
+    """The record of an array that was encoded already."""
+    codes, sides = split(form, encoded)
+    use: Use = "fp32" if form.grid.bits == 32 else "payload"
+    return Record(
+        kind=KIND,
+        shape=encoded.shape,
+        text=form.name,
+        sections=(Section.of(use, codes), Section.of("metadata", sides)),
+    )
+
+
+def read(record: Record, _: tuple[Single, ...]) -> Single:
+    """The numbers that the codes stand for."""
+    codes, sides = (section.loose for section in record.sections)
+    return decoded(record, codes, sides)
+
+
+def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
+    """The bits of the codes, and those of what is beside them."""
+    size = form.bits(encoded.shape, encoded.axis)
+    table = np.frombuffer(form.packed(encoded), dtype=np.uint8)
+    bits = np.unpackbits(table, count=size.total, bitorder="little")
+    return bits[: size.payload], bits[size.payload :]
+
+
+def decoded(record: Record, codes: Loose, sides: Loose) -> Single:
+    """The array of a record's shape and format from both kinds of bits."""
+    form = format_of(record.text)
+    data = np.packbits(np.concatenate([codes, sides]), bitorder="little").tobytes()
+    return form.decode(form.unpacked(data, record.shape, axis_of(record.shape)))

@@ -1,0 +1,49 @@
+"""An array in a number format, with its codes in Huffman's bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dse_evaluators.compression.operators import dense, huffman
+from dse_evaluators.compression.operators.bits import loosened
+from dse_evaluators.compression.operators.record import Record, Section
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.names import format_of
+
+KIND = "entropy"
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """Stores arrays in the format that a text such as ``kmeans:4`` names, then codes the codes.
+
+    With ``kmeans`` for the kept weights and ``gaps`` coded likewise it is Deep Compression.
+
+    Source:
+        Han et al., Deep Compression: Compressing Deep Neural Networks with Pruning, Trained
+        Quantization and Huffman Coding, 2016, sections 3 and 4.
+    """
+
+    text: str
+
+    def __call__(self, values: Single) -> Record:
+        form = format_of(self.text)
+        encoded = form.encode(values, dense.axis_of(values.shape))
+        _, sides = dense.split(form, encoded)
+        return Record(
+            kind=KIND,
+            shape=values.shape,
+            text=form.name,
+            sections=(
+                *huffman.coded(encoded.codes, form.grid.bits),
+                Section.of("metadata", sides),
+            ),
+        )
+
+
+def read(record: Record, _: tuple[Single, ...]) -> Single:
+    """The numbers that the codes stand for."""
+    table, codes, sides = record.sections
+    width = format_of(record.text).grid.bits
+    words = huffman.decoded(table, codes, width)
+    return dense.decoded(record, loosened(words, width), sides.loose)

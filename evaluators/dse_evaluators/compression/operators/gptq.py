@@ -1,0 +1,118 @@
+"""Words chosen column by column, each making up for the errors of those before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators import dense
+from dse_evaluators.compression.operators.inputs import check_inputs, moments
+from dse_evaluators.compression.operators.record import Record, table_of
+from dse_evaluators.formats.arrays import Single, Words
+from dse_evaluators.formats.encoded import Encoded
+from dse_evaluators.formats.format import Format
+from dse_evaluators.formats.lattice import Lattice
+from dse_evaluators.formats.layout import Layout
+from dse_evaluators.formats.names import format_of
+
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Gptq:
+    """Stores a layer in the format that a text names, with the output error in view.
+
+    What is stored is as large, and is read as fast, as without. Scales are those of the weights as
+    they were; within them, each column's rounding error is spread over the columns to come.
+
+    Args:
+        text: a format with a grid per tensor, channel or group, such as ``int4:group=32,asym``.
+        damping: share of the mean second moment that is added to each.
+
+    Source:
+        Frantar et al., GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
+        Transformers, 2023, algorithm 1; there a group's scales are taken when it is reached.
+    """
+
+    text: str
+    damping: float = 0.01
+
+    def __call__(self, weight: Single, inputs: Single) -> Record:
+        """The record of a layer, (outputs, ...), given calibration inputs, (n, inputs).
+
+        Raises:
+            EvaluationError: the inputs do not fit, or the format's grids are no tables of rows.
+        """
+        table = table_of(weight)
+        check_inputs(table, inputs)
+        form = format_of(self.text)
+        axis = dense.axis_of(table.shape)
+        layout = Layout.of(table.shape, axis, form.scaling.span, short=form.short)
+        sides, lattice = form.scaling.fitted(layout.table(table), form.grid)
+        grid = _Columns(form=form, lattice=lattice, layout=layout, table=table)
+        grid.choose(_spreading(moments(inputs), self.damping))
+        encoded = Encoded(shape=table.shape, axis=axis, codes=grid.codes.ravel(), sides=sides)
+        if not np.array_equal(form.decode(encoded), grid.given):
+            raise EvaluationError(f"{self.text!r} has no grid that stays along a column")
+        whole = Encoded(
+            shape=weight.shape,
+            axis=dense.axis_of(weight.shape),
+            codes=encoded.codes,
+            sides=sides,
+        )
+        return dense.of_codes(form, whole)
+
+
+class _Columns:
+    """The columns of a layer while their words are chosen."""
+
+    def __init__(self, *, form: Format, lattice: Lattice, layout: Layout, table: Single) -> None:
+        self._lattice = lattice
+        self._whole = form.scaling.span == "tensor"
+        self._block = layout.block
+        self._across = -(-layout.length // layout.block)  # blocks in a row
+        self._left = table.astype(np.float64)
+        self.given = np.zeros_like(table)
+        self.codes: Words = np.zeros(table.shape, dtype=np.uint32)
+
+    def choose(
+        self,
+        spreading: Floats,  # (inputs, inputs), upper
+    ) -> None:
+        """Takes the columns in their order."""
+        count = self._left.shape[1]
+        for start in range(0, count, _AT_ONCE):
+            end = min(start + _AT_ONCE, count)
+            errors = np.zeros((len(self._left), end - start))
+            for column in range(start, end):
+                self._snap(column)
+                lost = self._left[:, column] - self.given[:, column]
+                errors[:, column - start] = lost / spreading[column, column]
+                after = slice(column + 1, end)
+                self._left[:, after] -= np.outer(
+                    errors[:, column - start], spreading[column, after]
+                )
+            self._left[:, end:] -= errors @ spreading[start:end, end:]
+
+    def _snap(self, column: int) -> None:
+        """The nearest words of one column."""
+        rows = slice(0, 1) if self._whole else slice(column // self._block, None, self._across)
+        values = self._left[:, column].astype(np.float32)
+        values = values[None, :] if self._whole else values[:, None]
+        if self._lattice.into is not None:
+            values = values * self._lattice.into[rows]
+        self._lattice.snap(values, rows, None)
+        self.codes[:, column] = self._lattice.codes(values, rows).ravel()
+        if self._lattice.back is not None:
+            values = values * self._lattice.back[rows]
+        self.given[:, column] = values.ravel()
+
+
+def _spreading(second: Floats, damping: float) -> Floats:
+    """The upper root of the inverse of the moments; inputs that are never used count a little."""
+    mean = float(np.diag(second).mean())
+    damped = second + np.eye(len(second)) * (damping * mean if mean else 1.0)
+    return np.linalg.cholesky(np.linalg.inv(damped)).T

@@ -1,0 +1,118 @@
+"""Words of a few kinds in bits that follow how often each kind comes."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from dse.core.values import Ints
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.bits import Loose, gathered, loosened
+from dse_evaluators.compression.operators.record import Section
+from dse_evaluators.formats.arrays import Words
+
+_LENGTH_BITS = 6
+_LONGEST = 62  # a word of 64 bits holds every code of fewer than 2 ** 40 symbols
+
+
+def coded(
+    symbols: Words,  # (n,), below 2 ** width
+    width: int,
+) -> tuple[Section, Section]:
+    """The code table, one length for each symbol up to the largest, and the codes in a row.
+
+    The codes are canonical: from the lengths alone both sides make the same ones.
+
+    Source:
+        Huffman, A Method for the Construction of Minimum-Redundancy Codes, 1952; use on weights:
+        Han et al., Deep Compression, 2016, section 4.
+    """
+    counts = np.bincount(symbols, minlength=1)
+    lengths = _lengths(counts)
+    codes = _canonical(lengths)
+    table = np.concatenate(
+        [
+            loosened(np.array([len(lengths) - 1], dtype=np.uint32), width),
+            loosened(lengths.astype(np.uint32), _LENGTH_BITS),
+        ]
+    )
+    each = lengths[symbols]
+    starts = np.concatenate([[0], np.cumsum(each)])
+    place = np.arange(starts[-1]) - np.repeat(starts[:-1], each)
+    high_first = np.repeat(codes[symbols], each) >> (np.repeat(each, each) - 1 - place)
+    bits = (high_first & 1).astype(np.uint8)
+    return Section.of("metadata", table), Section.of("payload", bits)
+
+
+def decoded(table: Section, codes: Section, width: int) -> Words:
+    """The symbols again."""
+    bits = table.loose
+    highest = int(gathered(bits[:width], width)[0]) if width else 0
+    lengths = gathered(bits[width:], _LENGTH_BITS).astype(np.int64)
+    if len(lengths) != highest + 1:
+        raise EvaluationError("the code table of a compressed tensor is damaged")
+    symbols, each = _at_every_bit(codes.loose, lengths)
+    after = (np.arange(len(each)) + each).tolist()
+    places = []
+    place = 0
+    while place < len(after):
+        places.append(place)
+        place = after[place]
+    return symbols[places].astype(np.uint32)
+
+
+def entropy_bits(symbols: Words) -> float:
+    """The least bits that any code of single symbols needs; Huffman's are below one more each."""
+    counts = np.bincount(symbols)
+    shares = counts[counts > 0] / len(symbols)
+    return float(-len(symbols) * (shares * np.log2(shares)).sum())
+
+
+def _lengths(counts: Ints) -> Ints:
+    """The length of each symbol's code, zero where a symbol does not come."""
+    lengths = np.zeros(len(counts), dtype=np.int64)
+    heap: list[tuple[int, int, tuple[int, ...]]] = [
+        (int(counts[s]), int(s), (int(s),)) for s in np.flatnonzero(counts)
+    ]
+    if len(heap) == 1:
+        lengths[heap[0][1]] = 1  # a code of no bits could not be counted
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        first, low, few = heapq.heappop(heap)
+        second, high, many = heapq.heappop(heap)
+        lengths[list(few + many)] += 1
+        heapq.heappush(heap, (first + second, min(low, high), few + many))
+    return lengths
+
+
+def _canonical(lengths: Ints) -> Ints:
+    """The codes, shorter before longer and then by symbol."""
+    codes = np.zeros(len(lengths), dtype=np.int64)
+    code, last = 0, 0
+    for symbol in np.lexsort((np.arange(len(lengths)), lengths)):
+        length = int(lengths[symbol])
+        if length:
+            code <<= length - last
+            codes[symbol] = code
+            code, last = code + 1, length
+    return codes
+
+
+def _at_every_bit(bits: Loose, lengths: Ints) -> tuple[Ints, Ints]:
+    """The symbol that would begin at each bit, and its length."""
+    codes = _canonical(lengths)
+    padded = np.concatenate([bits, np.zeros(_LONGEST, dtype=np.uint8)]).astype(np.int64)
+    symbols = np.zeros(len(bits), dtype=np.int64)
+    each = np.zeros(len(bits), dtype=np.int64)
+    window = np.zeros(len(bits), dtype=np.int64)
+    for length in range(1, int(lengths.max(initial=0)) + 1):
+        window = (window << 1) | padded[length - 1 : length - 1 + len(bits)]
+        members = np.flatnonzero(lengths == length)
+        if len(members):
+            first = int(codes[members].min())
+            found = (each == 0) & (window >= first) & (window < first + len(members))
+            symbols[found] = members[window[found] - first]
+            each[found] = length
+    each[each == 0] = len(bits) + 1  # no code begins here: it is within one
+    return symbols, each

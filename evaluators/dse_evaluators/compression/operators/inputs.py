@@ -1,0 +1,47 @@
+"""What a layer is given on calibration data, as the second moments that its errors depend on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+
+
+def check_inputs(
+    table: Single,  # (outputs, inputs)
+    inputs: Single,  # (n, inputs)
+) -> None:
+    """Nothing, if these can be the inputs of this layer.
+
+    Raises:
+        EvaluationError: there are none, they have another width, or one is not a number.
+    """
+    if inputs.ndim != 2 or len(inputs) == 0 or inputs.shape[1] != table.shape[1]:
+        raise EvaluationError(
+            f"calibration inputs of shape {inputs.shape} do not fit a layer of "
+            f"{table.shape[1]} inputs",
+            hint="(samples, inputs); patches of a convolution count as samples",
+        )
+    if not np.isfinite(inputs).all():
+        raise EvaluationError("a calibration input is infinite or not a number")
+
+
+def moments(
+    inputs: Single,  # (n, inputs)
+) -> Floats:
+    """The mean product of every two inputs, (inputs, inputs)."""
+    wide = inputs.astype(np.float64)
+    return wide.T @ wide / len(wide)
+
+
+def output_error(
+    wanted: Single,  # (outputs, ...)
+    given: Single,
+    inputs: Single,  # (n, inputs)
+) -> float:
+    """The mean square of what the outputs differ by, over samples and outputs."""
+    apart = wanted.astype(np.float64) - given
+    outputs = inputs.astype(np.float64) @ apart.reshape(len(apart), -1).T
+    return float((outputs**2).mean())

@@ -1,0 +1,160 @@
+"""Where weights stay, in the fewest bits: one record for each way to tell the places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from dse.core.values import Mask
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators import binary_index, huffman
+from dse_evaluators.compression.operators.bits import gathered, width_of
+from dse_evaluators.compression.operators.prune import check_blocks
+from dse_evaluators.compression.operators.record import Reader, Record, Section
+from dse_evaluators.formats.arrays import Single
+
+BITMAP, ROWS, GAPS, OF_M, BLOCKS = (
+    "mask-bitmap", "mask-rows", "mask-gaps", "mask-of-m", "mask-blocks",
+)  # fmt: skip
+
+MaskCode = Callable[[Mask], Record]
+"""How a mask, (rows, columns), is stored; its record stands for ones and zeros."""
+
+
+def bitmap(mask: Mask) -> Record:
+    """One bit for each place."""
+    section = Section.of("metadata", mask.ravel().astype(np.uint8))
+    return Record(kind=BITMAP, shape=mask.shape, sections=(section,))
+
+
+def rows(mask: Mask) -> Record:
+    """Compressed sparse rows: how many stay in each row, and the column of each."""
+    count_bits, column_bits = _row_bits(mask.shape)
+    counts = mask.sum(axis=1).astype(np.uint32)
+    columns = np.nonzero(mask)[1].astype(np.uint32)
+    sections = (
+        Section.of_words("metadata", counts, count_bits),
+        Section.of_words("metadata", columns, column_bits),
+    )
+    return Record(kind=ROWS, shape=mask.shape, sections=sections)
+
+
+def gaps(mask: Mask) -> Record:
+    """The places left out before each that stays, in Huffman's bits.
+
+    Source:
+        Han et al., Deep Compression, 2016, sections 2 and 4. They cut gaps to 5 or 8 bits and
+        fill longer ones with zero weights; a code over all gaps needs no filling.
+    """
+    places = np.flatnonzero(mask)
+    apart = np.diff(places, prepend=-1) - 1
+    width = width_of(mask.size)
+    sections: tuple[Section, ...] = ()
+    if len(places):
+        table, codes = huffman.coded(apart.astype(np.uint32), width)
+        sections = (table, Section(use="metadata", bits=codes.bits, data=codes.data))
+    return Record(kind=GAPS, shape=mask.shape, sections=sections)
+
+
+def of_m(kept: int, of: int) -> MaskCode:
+    """The places within each group of ``of``, as the hardware reads them.
+
+    Source:
+        Mishra et al., Accelerating Sparse Deep Neural Networks, 2021, section 3: two bits for
+        each of two weights of four.
+    """
+
+    def told(mask: Mask) -> Record:
+        if mask.shape[1] % of or (mask.reshape(-1, of).sum(axis=1) > kept).any():
+            raise EvaluationError(f"the mask keeps more than {kept} of some {of}")
+        first = np.argsort(~mask.reshape(-1, of), axis=1, kind="stable")  # zeros fill a group up
+        places = np.sort(first[:, :kept], axis=1).astype(np.uint32)
+        section = Section.of_words("metadata", places, width_of(of - 1))
+        return Record(kind=OF_M, shape=mask.shape, settings=(kept, of), sections=(section,))
+
+    return told
+
+
+def of_blocks(block: tuple[int, int]) -> MaskCode:
+    """One bit for each block of rows by columns."""
+
+    def told(mask: Mask) -> Record:
+        check_blocks((mask.shape[0], mask.shape[1]), block)
+        high, wide = block
+        cut = mask.reshape(mask.shape[0] // high, high, mask.shape[1] // wide, wide)
+        stays = cut.any(axis=(1, 3))
+        section = Section.of("metadata", stays.ravel().astype(np.uint8))
+        return Record(kind=BLOCKS, shape=mask.shape, settings=block, sections=(section,))
+
+    return told
+
+
+def smallest(mask: Mask) -> Record:
+    """The smallest of the codes that fit every mask; the simplest of equals."""
+    return min((bitmap(mask), rows(mask), gaps(mask)), key=lambda record: record.cost.total)
+
+
+def mask_of(record: Record) -> Mask:
+    """The places that a mask's record tells."""
+    return MASK_READERS[record.kind](record, ()) != 0
+
+
+def _read_bitmap(record: Record, _: tuple[Single, ...]) -> Single:
+    """Ones and zeros."""
+    return record.sections[0].loose.astype(np.float32).reshape(record.shape)
+
+
+def _read_rows(record: Record, _: tuple[Single, ...]) -> Single:
+    """Ones and zeros."""
+    count_bits, column_bits = _row_bits(record.shape)
+    counts = record.sections[0].words(count_bits)
+    mask = np.zeros(record.shape, dtype=np.float32)
+    row = np.repeat(np.arange(len(counts)), counts)
+    columns = record.sections[1].words(column_bits) if column_bits else np.zeros_like(row)
+    mask[row, columns] = 1
+    return mask
+
+
+def _read_gaps(record: Record, _: tuple[Single, ...]) -> Single:
+    """Ones and zeros."""
+    mask = np.zeros(math.prod(record.shape), dtype=np.float32)
+    if record.sections:
+        table, codes = record.sections
+        apart = huffman.decoded(table, codes, width_of(mask.size)).astype(np.int64)
+        mask[np.cumsum(apart + 1) - 1] = 1
+    return mask.reshape(record.shape)
+
+
+def _read_of_m(record: Record, _: tuple[Single, ...]) -> Single:
+    """Ones and zeros."""
+    kept, of = record.settings
+    groups = np.zeros((math.prod(record.shape) // of, of), dtype=np.float32)
+    width = width_of(of - 1)
+    places = record.sections[0].words(width) if width else np.zeros(len(groups), np.uint32)
+    np.put_along_axis(groups, places.astype(np.int64).reshape(len(groups), kept), 1, axis=1)
+    return groups.reshape(record.shape)
+
+
+def _read_blocks(record: Record, _: tuple[Single, ...]) -> Single:
+    """Ones and zeros."""
+    high, wide = record.settings
+    stays = gathered(record.sections[0].loose, 1).astype(np.float32)
+    cut = stays.reshape(record.shape[0] // high, record.shape[1] // wide)
+    return cut.repeat(high, axis=0).repeat(wide, axis=1)
+
+
+def _row_bits(shape: tuple[int, ...]) -> tuple[int, int]:
+    """What a row's count and a column's number take."""
+    return width_of(shape[1]), width_of(shape[1] - 1)
+
+
+MASK_READERS: Mapping[str, Reader] = {
+    BITMAP: _read_bitmap,
+    ROWS: _read_rows,
+    GAPS: _read_gaps,
+    OF_M: _read_of_m,
+    BLOCKS: _read_blocks,
+    binary_index.KIND: binary_index.read,
+}

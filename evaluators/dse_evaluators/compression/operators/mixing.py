@@ -1,0 +1,31 @@
+"""Numbers that look drawn by chance, the same on every machine and for ever."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = NDArray[np.uint64]
+
+_STEP = 0x9E3779B97F4A7C15
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+def mixed(keys: Keys, seed: int) -> Keys:
+    """A word for each key; another seed gives other words.
+
+    Source:
+        Steele et al., Fast Splittable Pseudorandom Number Generators, 2014 (SplitMix64).
+    """
+    words = keys + np.uint64(_STEP * (seed + 1) % 2**64)
+    for _ in range(2):  # neighbouring seeds are apart by one step: mix twice
+        words = (words ^ (words >> np.uint64(30))) * _FIRST
+        words = (words ^ (words >> np.uint64(27))) * _SECOND
+        words = words ^ (words >> np.uint64(31)) ^ np.uint64(_STEP)
+    return words
+
+
+def mixed_range(count: int, seed: int) -> Keys:
+    """The words of the keys from zero on."""
+    return mixed(np.arange(count, dtype=np.uint64), seed)

@@ -1,0 +1,39 @@
+"""Weights as the product of a tall table and a wide one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.record import Record, Store
+from dse_evaluators.formats.arrays import Single
+
+KIND = "product"
+
+
+def product(
+    left: Floats,  # (outputs, r)
+    right: Floats,  # (r, inputs)
+    shape: tuple[int, ...],
+    store: Store,
+) -> Record:
+    """The record of a matrix that is stored as two factors."""
+    parts = tuple(store(np.ascontiguousarray(side, dtype=np.float32)) for side in (left, right))
+    return Record(kind=KIND, shape=shape, parts=parts)
+
+
+def check_rank(rank: int, most: int) -> None:
+    """Nothing, if a matrix of at most this rank has so many parts.
+
+    Raises:
+        EvaluationError: it has not.
+    """
+    if not 1 <= rank <= most:
+        raise EvaluationError(f"a rank of {rank} is not in 1 to {most}")
+
+
+def read(record: Record, parts: tuple[Single, ...]) -> Single:
+    """The factors multiplied."""
+    left, right = (part.astype(np.float64) for part in parts)
+    return (left @ right).astype(np.float32).reshape(record.shape)

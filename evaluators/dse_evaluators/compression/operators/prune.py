@@ -1,0 +1,114 @@
+"""Which weights become zero: the smallest of all layers, of each, of each M, or whole blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats, Mask
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.record import Layers, table_of
+from dse_evaluators.formats.arrays import Single
+
+
+def globally(layers: Layers, density: float) -> dict[str, Single]:
+    """The layers with only the largest weights of all of them, ties by place.
+
+    Args:
+        layers: judged together, under one threshold.
+        density: the share of all weights that stay, rounded to a whole count.
+
+    Source:
+        Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015;
+        one threshold for all layers: Blalock et al., What is the State of Neural Network
+        Pruning?, 2020.
+    """
+    flat = np.concatenate([layer.ravel() for layer in layers.values()])
+    thin = _largest(flat, density)
+    ends = np.cumsum([layer.size for layer in layers.values()])[:-1]
+    parts = np.split(thin, ends)
+    return {
+        name: part.reshape(layer.shape)
+        for (name, layer), part in zip(layers.items(), parts, strict=True)
+    }
+
+
+def by_layer(weight: Single, density: float) -> Single:
+    """The weights with only the largest of this layer."""
+    return _largest(weight.ravel(), density).reshape(weight.shape)
+
+
+def n_of_m(
+    weight: Single,  # (outputs, ...)
+    kept: int,
+    of: int,
+) -> Single:
+    """The weights with the ``kept`` largest of every ``of`` inputs in a row.
+
+    Source:
+        Mishra et al., Accelerating Sparse Deep Neural Networks, 2021, section 3 (2:4).
+
+    Raises:
+        EvaluationError: inputs are no multiple of ``of``, or more are kept than there are.
+    """
+    table = table_of(weight)
+    if not 0 < kept <= of:
+        raise EvaluationError(f"{kept} of {of} weights cannot be kept")
+    if table.shape[1] % of:
+        raise EvaluationError(f"{table.shape[1]} inputs are no multiple of {of}")
+    groups = table.reshape(-1, of)
+    order = np.argsort(-np.abs(groups), axis=1, kind="stable")
+    thin = np.zeros_like(groups)
+    chosen = order[:, :kept]
+    np.put_along_axis(thin, chosen, np.take_along_axis(groups, chosen, axis=1), axis=1)
+    return thin.reshape(weight.shape)
+
+
+def blocks(
+    weight: Single,  # (outputs, ...)
+    density: float,
+    block: tuple[int, int],
+) -> Single:
+    """The weights with only the blocks, outputs by inputs, of the largest sums of squares.
+
+    Source:
+        Narang et al., Block-Sparse Recurrent Neural Networks, 2017; the sum in place of their
+        largest: Joseph et al., A Programmable Approach to Neural Network Compression, 2020.
+
+    Raises:
+        EvaluationError: the table of outputs and inputs is no whole number of blocks.
+    """
+    table = table_of(weight)
+    high, wide = block
+    check_blocks((table.shape[0], table.shape[1]), block)
+    cut = table.reshape(len(table) // high, high, -1, wide)
+    sums = (cut.astype(np.float64) ** 2).sum(axis=(1, 3))
+    stays = _stays(sums.ravel(), density).reshape(sums.shape)
+    return (cut * stays[:, None, :, None]).astype(np.float32).reshape(weight.shape)
+
+
+def check_blocks(shape: tuple[int, int], block: tuple[int, int]) -> None:
+    """Nothing, if a table of this shape is a whole number of blocks.
+
+    Raises:
+        EvaluationError: it is not.
+    """
+    if min(block) < 1 or shape[0] % block[0] or shape[1] % block[1]:
+        raise EvaluationError(
+            f"a table of {shape[0]} by {shape[1]} is no whole number of blocks of "
+            f"{block[0]} by {block[1]}"
+        )
+
+
+def _largest(flat: Single, density: float) -> Single:
+    """The numbers with all but the largest magnitudes at zero."""
+    return np.where(_stays(np.abs(flat), density), flat, np.float32(0))
+
+
+def _stays(sizes: Single | Floats, density: float) -> Mask:
+    """True for the largest, of equals for the later."""
+    if not 0 <= density <= 1:
+        raise EvaluationError(f"a share of {density} of the weights cannot stay", hint="0 to 1")
+    dropped = sizes.size - round(density * sizes.size)
+    stays = np.ones(sizes.size, dtype=np.bool_)
+    stays[np.argsort(sizes, kind="stable")[:dropped]] = False
+    return stays

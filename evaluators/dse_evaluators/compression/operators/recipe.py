@@ -1,0 +1,170 @@
+"""How one layer is compressed, in words that a study's file can say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.compression.operators import masks, prune, svd
+from dse_evaluators.compression.operators.awq import Awq
+from dse_evaluators.compression.operators.bloomier import Bloomier
+from dse_evaluators.compression.operators.corrected import corrected
+from dse_evaluators.compression.operators.dense import Dense
+from dse_evaluators.compression.operators.entropy import Entropy
+from dse_evaluators.compression.operators.gptq import Gptq
+from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.record import Record, Store, table_of
+from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.formats.arrays import Single
+
+Row = TypeVar("Row")
+_PAIR = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What an operator at the end of a recipe is given."""
+
+    weight: Single
+    inputs: Single | None
+    places: masks.MaskCode | None  # where an operator before it left zeros
+    argument: str
+
+    @property
+    def seen(self) -> Single:
+        """The calibration inputs.
+
+        Raises:
+            SpecError: there are none.
+        """
+        if self.inputs is None:
+            raise SpecError("this operator needs calibration inputs of the layer")
+        return self.inputs
+
+    def stored(self, values: Store) -> Record:
+        """All weights, or those that stayed and their places."""
+        if self.places is None:
+            return values(self.weight)
+        return Sparse(values, self.places)(self.weight)
+
+
+def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
+    """The record of a layer by operators in a row, such as ``prune 0.1 > huffman kmeans:4``.
+
+    Operators before the last make weights zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``.
+    The last says how they are kept: ``format int4:group=32``, ``huffman kmeans:4``,
+    ``bloomier 4/8``; or, of whole layers, ``gptq int4:group=32``, ``awq int4:group=32``,
+    ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2:group=32,asym``.
+
+    Args:
+        recipe: the text.
+        weight: of the layer, (outputs, ...).
+        inputs: (n, inputs), which ``gptq``, ``awq``, ``whitened`` and ``corrected`` need.
+
+    Raises:
+        SpecError: there is no such operator, it stands at the wrong place, or says no such thing.
+        EvaluationError: the weights are not such that it can be done.
+    """
+    steps = [_parts(step) for step in recipe.split(">")]
+    table_of(weight)
+    places: masks.MaskCode | None = None
+    for name, argument in steps[:-1]:
+        weight, places = _row(_THINNING, name)(weight, argument)
+    name, argument = steps[-1]
+    if places is not None and name in _WHOLE:
+        raise SpecError(f"the operator {name!r} fills zeros up, so nothing is pruned before it")
+    task = Task(weight=weight, inputs=inputs, places=places, argument=argument)
+    return _row(_STORING, name)(task)
+
+
+def _pruned(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
+    return prune.by_layer(weight, _share(argument)), masks.smallest
+
+
+def _n_of_m(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
+    kept, of = (_whole(part) for part in _pair(argument, "2/4"))
+    return prune.n_of_m(weight, kept, of), masks.of_m(kept, of)
+
+
+def _blocks(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
+    share, block = _pair(argument, "0.5/4x4")
+    high, wide = (_whole(side) for side in _pair(block, "4x4", mark="x"))
+    return prune.blocks(weight, _share(share), (high, wide)), masks.of_blocks((high, wide))
+
+
+def _bloomier(task: Task) -> Record:
+    values, cells = (_whole(part) for part in _pair(task.argument, "4/8"))
+    return Bloomier(value_bits=values, cell_bits=cells)(task.weight)
+
+
+def _svd(task: Task) -> Record:
+    rank, text = _pair(task.argument, "16/fp16")
+    return svd.plain(task.weight, _whole(rank), Dense(text))
+
+
+def _whitened(task: Task) -> Record:
+    rank, text = _pair(task.argument, "16/fp16")
+    return svd.whitened(task.weight, task.seen, _whole(rank), Dense(text))
+
+
+def _corrected(task: Task) -> Record:
+    rank, text = _pair(task.argument, "8/int2:group=32,asym")
+    short = Dense(text)(task.weight)
+    return corrected(task.weight, short, restored(short), _whole(rank), inputs=task.seen)
+
+
+_THINNING: Mapping[str, Callable[[Single, str], tuple[Single, masks.MaskCode]]] = {
+    "prune": _pruned,
+    "n-of-m": _n_of_m,
+    "blocks": _blocks,
+}
+
+_STORING: Mapping[str, Callable[[Task], Record]] = {
+    "format": lambda task: task.stored(Dense(task.argument)),
+    "huffman": lambda task: task.stored(Entropy(task.argument)),
+    "bloomier": _bloomier,
+    "gptq": lambda task: Gptq(task.argument)(task.weight, task.seen),
+    "awq": lambda task: Awq(task.argument)(task.weight, task.seen),
+    "svd": _svd,
+    "whitened": _whitened,
+    "corrected": _corrected,
+}
+
+_WHOLE = ("gptq", "awq", "svd", "whitened", "corrected")
+
+
+def _row(table: Mapping[str, Row], name: str) -> Row:
+    """The operator of this name."""
+    if name in table:
+        return table[name]
+    other = name in _THINNING or name in _STORING
+    problem = "stands at the wrong place" if other else "is unknown"
+    raise SpecError(f"the operator {name!r} {problem}", hint=nearest(name, table))
+
+
+def _parts(step: str) -> tuple[str, str]:
+    """The operator's name, and what it says."""
+    name, _, argument = step.strip().partition(" ")
+    return name, argument.strip()
+
+
+def _pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
+    parts = text.split(mark)
+    if len(parts) != _PAIR:
+        raise SpecError(f"{text!r} is not of the form {example!r}")
+    return parts[0], parts[1]
+
+
+def _whole(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise SpecError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise SpecError(f"{text!r} is no share of the weights", hint="0 to 1") from None

@@ -1,0 +1,48 @@
+"""Weights whose input channels were multiplied before they became words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.dense import FP32
+from dse_evaluators.compression.operators.record import Record, Store, table_of
+from dse_evaluators.formats.arrays import Single
+
+KIND = "rescaled"
+
+
+def rescaled(
+    weight: Single,
+    factors: Single,  # (inputs,)
+    store: Store,
+) -> Record:
+    """Stores the weights times the factors, and the factors.
+
+    Where the layer before can take the factors on (a norm, or a linear layer without activation
+    between) they cost nothing there; here they are kept, in single precision, and counted.
+
+    Raises:
+        EvaluationError: factors are not positive, or not one for each input.
+    """
+    table = table_of(weight)
+    if factors.shape != (table.shape[1],) or not (factors > 0).all():
+        raise EvaluationError(f"{table.shape[1]} inputs need as many positive factors")
+    larger = (table * factors).astype(np.float32).reshape(weight.shape)
+    return Record(
+        kind=KIND, shape=weight.shape, parts=(store(larger), FP32(factors.astype(np.float32)))
+    )
+
+
+def read(record: Record, parts: tuple[Single, ...]) -> Single:
+    """The weights divided by the factors."""
+    larger, factors = parts
+    table = larger.reshape(len(larger), -1)
+    return (table / factors).astype(np.float32).reshape(record.shape)
+
+
+def centred(factors: Floats) -> Single:
+    """Factors with the geometric mean of the least and the largest at one."""
+    middle = np.sqrt(factors.max() * factors.min())
+    return (factors / middle).astype(np.float32)

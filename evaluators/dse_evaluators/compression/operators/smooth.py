@@ -1,0 +1,46 @@
+"""Large inputs made smaller, and the weights that they meet larger."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.inputs import check_inputs
+from dse_evaluators.compression.operators.record import Record, Store, table_of
+from dse_evaluators.compression.operators.rescaled import rescaled
+from dse_evaluators.formats.arrays import Single
+
+_LEAST = 1e-5
+
+
+def smoothing(weight: Single, inputs: Single, strength: float = 0.5) -> Single:
+    """The factor of each input: its largest value by the weights', both to powers, (inputs,).
+
+    Args:
+        weight: (outputs, ...).
+        inputs: (n, inputs), for calibration.
+        strength: 0 leaves the difficulty with the inputs, 1 gives all of it to the weights.
+
+    Source:
+        Xiao et al., SmoothQuant: Accurate and Efficient Post-Training Quantization for Large
+        Language Models, 2023, eq. 4.
+
+    Raises:
+        EvaluationError: the inputs do not fit, or the strength is not in 0 to 1.
+    """
+    table = table_of(weight)
+    check_inputs(table, inputs)
+    if not 0 <= strength <= 1:
+        raise EvaluationError(f"a strength of {strength} is not in 0 to 1", hint="0.5")
+    signals = np.maximum(np.abs(inputs).max(axis=0), _LEAST).astype(np.float64)
+    weights = np.maximum(np.abs(table).max(axis=0), _LEAST).astype(np.float64)
+    return (signals**strength / weights ** (1 - strength)).astype(np.float32)
+
+
+def smoothed(weight: Single, inputs: Single, store: Store, *, strength: float = 0.5) -> Record:
+    """The layer with the factors in its weights; its inputs are to be divided by them.
+
+    Raises:
+        EvaluationError: as :func:`smoothing`.
+    """
+    return rescaled(weight, smoothing(weight, inputs, strength), store)

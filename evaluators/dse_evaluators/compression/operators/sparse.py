@@ -1,0 +1,44 @@
+"""Only the weights that stay, and where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse_evaluators.compression.operators.masks import MaskCode, mask_of, smallest
+from dse_evaluators.compression.operators.record import Record, Store, table_of
+from dse_evaluators.formats.arrays import Single
+
+KIND = "sparse"
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """Stores the weights that are not zero by ``values``, in a row, and their places by ``mask``.
+
+    Without a ``mask`` the places are told in whichever way is smallest. A mask for whole blocks or
+    N of M may keep a zero, and then it is stored.
+    """
+
+    values: Store
+    mask: MaskCode = smallest
+
+    def __call__(self, weight: Single) -> Record:
+        return masked(weight, self.mask(table_of(weight) != 0), self.values)
+
+
+def masked(weight: Single, places: Record, values: Store) -> Record:
+    """The weights under a mask that is told already, such as a product of two small ones."""
+    kept = table_of(weight)[mask_of(places)]
+    row = (values(kept),) if kept.size else ()
+    return Record(kind=KIND, shape=weight.shape, parts=(places, *row))
+
+
+def read(record: Record, parts: tuple[Single, ...]) -> Single:
+    """The weights, with zeros where nothing is stored."""
+    stays = parts[0] != 0
+    table = np.zeros(stays.shape, dtype=np.float32)
+    if len(parts) > 1:
+        table[stays] = parts[1]
+    return table.reshape(record.shape)

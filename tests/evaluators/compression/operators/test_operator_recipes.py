@@ -1,0 +1,79 @@
+"""Operators in a row, as a text says them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dse.errors import SpecError
+from dse_evaluators.compression.operators import masks, prune, svd
+from dse_evaluators.compression.operators.bloomier import Bloomier
+from dse_evaluators.compression.operators.dense import FP16, Dense
+from dse_evaluators.compression.operators.entropy import Entropy
+from dse_evaluators.compression.operators.gptq import Gptq
+from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.recipe import compressed
+from dse_evaluators.compression.operators.record import Record
+from dse_evaluators.compression.operators.sparse import Sparse
+
+RECIPES = [
+    "format int4:group=32,asym",
+    "huffman kmeans:4",
+    "prune 0.1 > format fp16",
+    "prune 0.1 > huffman kmeans:4",
+    "n-of-m 2/4 > format int8",
+    "blocks 0.5/4x4 > format fp16",
+    "n-of-m 2/4 > prune 0.25 > huffman kmeans:3",
+    "prune 0.1 > bloomier 4/8",
+    "gptq int3:group=32",
+    "awq int3:group=32",
+    "svd 8/fp16",
+    "whitened 8/int8:channel",
+    "corrected 8/int2:group=32,asym",
+]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipes_record_comes_back_from_as_many_bytes_as_it_counts(layer, inputs, recipe):
+    record = compressed(recipe, layer, inputs)
+    data = record.to_bytes()
+    assert 8 * len(data) == record.cost.total < 32 * layer.size
+    assert np.array_equal(restored(Record.from_bytes(data)), restored(record))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "same"),
+    [
+        ("format nf4", lambda w, _: Dense("nf4")(w)),
+        ("prune 0.1 > huffman kmeans:4", lambda w, _: Sparse(Entropy("kmeans:4"))(prune.by_layer(w, 0.1))),
+        ("n-of-m 2/4 > format fp16", lambda w, _: Sparse(FP16, masks.of_m(2, 4))(prune.n_of_m(w, 2, 4))),
+        ("prune 0.1 > bloomier 4/8", lambda w, _: Bloomier(value_bits=4, cell_bits=8)(prune.by_layer(w, 0.1))),
+        ("gptq int4", Gptq("int4")),
+        ("whitened 8/fp16", lambda w, x: svd.whitened(w, x, 8, FP16)),
+    ],
+)  # fmt: skip
+def test_a_recipe_is_what_its_operators_do(layer, inputs, recipe, same):
+    assert compressed(recipe, layer, inputs) == same(layer, inputs)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ("prun 0.1 > format fp16", "'prun' is unknown"),
+        ("prune 0.1", "'prune' stands at the wrong place"),
+        ("format fp16 > format fp16", "'format' stands at the wrong place"),
+        ("prune half > format fp16", "'half' is no share"),
+        ("n-of-m 2 > format fp16", "'2' is not of the form '2/4'"),
+        ("svd eight/fp16", "'eight' is no whole number"),
+        ("prune 0.1 > gptq int4", "nothing is pruned before it"),
+        ("format int44", "int44"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(layer, inputs, recipe, message):
+    with pytest.raises(SpecError, match=message):
+        compressed(recipe, layer, inputs)
+
+
+def test_operators_that_need_inputs_say_so(layer):
+    with pytest.raises(SpecError, match="needs calibration inputs"):
+        compressed("gptq int4", layer)
