@@ -183,8 +183,8 @@ class Minifloat:
         if not special.any():
             return
         unknown = np.isnan(snapped)
-        sign = 1 << (self.bits - 1)
+        words, sign = codes.view(np.uint32), np.uint32(1 << (self.bits - 1))
         if self.specials == "ieee":
             infinite = special & ~unknown
-            codes[infinite] = (codes[infinite] & sign) | (self.top_code + 1)
-        codes[unknown] = sign if self.specials == "nuz" else sign - 1
+            words[infinite] = (words[infinite] & sign) | np.uint32(self.top_code + 1)
+        words[unknown] = sign if self.specials == "nuz" else sign - np.uint32(1)

@@ -136,3 +136,12 @@ def test_clusters_of_few_distinct_numbers_are_those_numbers():
 def test_clusters_have_the_means_of_their_members():
     found = quantized("kmeans:1", [0.0, 1.0, 2.0, 9.0, 10.0])
     assert found == [1.0, 1.0, 1.0, 9.5, 9.5]
+
+
+@pytest.mark.parametrize("name", ["fp32", "fp16", "bf16", "fp:e4m3"])
+def test_what_is_no_number_comes_back_as_none(name):
+    made = format_of(name)
+    assert np.isnan(made.decode(made.encode(np.array([np.nan, 1.0], np.float32)))).tolist() == [
+        True,
+        False,
+    ]
