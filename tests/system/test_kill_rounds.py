@@ -156,12 +156,12 @@ class Torn:
 
 
 def workers(driver: int) -> list[int]:
-    """The processes under a driver that evaluate: those of ``processes`` and those of Ray."""
+    """The processes under a driver that evaluate, and Ray's seats: not Ray's own servers."""
     found = []
     for process in descendants(driver):
         with suppress(OSError):
             line = Path(f"/proc/{process}/cmdline").read_bytes()
-            if b"spawn_main" in line or line.startswith(b"ray::"):
+            if b"spawn_main" in line or line.startswith(b"ray::Seat"):
                 found.append(process)
     return found
 
