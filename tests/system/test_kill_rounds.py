@@ -66,6 +66,7 @@ loss = {"bf16": 0.0, "fp8": 0.02, "mxfp4": 0.07}[d["format"]] + d.get("block", 0
 print(json.dumps({"time": time, "loss": loss + d["dp"] / 1e4}))
 """
 
+LONGEST_START_S = 120
 EARLY = 0.15
 """The share of kills that may come before a driver is ready."""
 
@@ -114,7 +115,7 @@ class Torn:
 
     def await_ready(self) -> None:
         """Wait until the driver that was begun last has all its imports behind it."""
-        until = time.monotonic() + 120
+        until = time.monotonic() + LONGEST_START_S
         while not self.said[-1].read_text():
             assert time.monotonic() < until, self.said[-1].with_suffix(".err").read_text()
             time.sleep(0.01)
@@ -168,14 +169,16 @@ def workers(driver: int) -> list[int]:
 
 def struck(driver: subprocess.Popen, victim: str, rng: random.Random) -> bool:
     """True if the driver was alive, and it, one of its workers or both were killed."""
+    chosen: list[int] = []
+    until = time.monotonic() + LONGEST_START_S
+    while victim != "driver" and not chosen and driver.poll() is None:
+        assert time.monotonic() < until
+        chosen = workers(driver.pid)
     if driver.poll() is not None:
-        return False
-    chosen = workers(driver.pid) if victim != "driver" else []
-    if victim == "worker" and not chosen:
         return False
     if victim == "worker":
         chosen = [rng.choice(chosen)]
-    if victim != "worker":
+    else:
         chosen.append(driver.pid)
     for process in chosen:
         with suppress(ProcessLookupError):

@@ -1,0 +1,68 @@
+"""A trained model with the data that judges it: what compression is measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from dse.core.metric import Metric
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.format import Format
+
+Parameters = Mapping[str, Single]
+"""Weights, biases and all else that was learnt, by name, in the order of the model."""
+
+Split = Literal["search", "test"]
+"""What a study may look at as often as it likes, and what is kept for the end."""
+
+SPLITS: tuple[Split, ...] = ("search", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """The formats that signals are rounded to while the model runs; ``None`` is single precision.
+
+    ``activations`` are the inputs of every layer, ``kv_cache`` the keys and values of attention.
+    """
+
+    activations: Format | None = None
+    kv_cache: Format | None = None
+
+
+class Workload(Protocol):
+    """A model that runs on whatever parameters it is given.
+
+    Laws: the same parameters give the same outputs, to the last bit, in every process; no example
+    is in two of training, search and test; calibration inputs are those of training examples. A
+    model takes its widths from the parameters' shapes, and leaves out the blocks that are absent,
+    where it says in its docstring that it can.
+    """
+
+    name: str
+    parameters: Parameters
+    compressible: tuple[str, ...]
+    """Names of the layers' weights, (outputs, inputs, ...): what is not here stays as it is."""
+
+    metrics: Mapping[str, Metric]
+    """Of quality; at least one is continuous, the others may be shares of so many examples."""
+
+    def calibration(self) -> Mapping[str, Single]:
+        """The inputs of the layers that multiply, (n, inputs), on training examples."""
+        ...
+
+    def outputs(
+        self, parameters: Parameters, split: Split, signals: Signals
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        """What the model says of each example, (n, k): logits, scores or embeddings.
+
+        Raises:
+            EvaluationError: the parameters do not fit one another.
+        """
+        ...
+
+    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+        """The metrics of these outputs; ``reference`` is what the uncompressed model says."""
+        ...
