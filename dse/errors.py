@@ -48,7 +48,7 @@ class DesignError(DseError):
 
 
 class PluginError(DseError):
-    """A plug-in is unknown, cannot be loaded, or was given options that it does not know."""
+    """A plug-in, or an asset of one, is unknown, cannot be had, or was given unknown options."""
 
 
 class StudyError(DseError):

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from dse.errors import PluginError, nearest
 
-Group = Literal["evaluators", "optimizers", "executors", "storages", "functions"]
+Group = Literal["evaluators", "optimizers", "executors", "storages", "functions", "assets"]
 
 GROUPS: tuple[Group, ...] = ("evaluators", "optimizers", "executors", "storages", "functions")
+"""What a study can name; ``assets`` are tables of what an evaluator reads, one per package."""
 
 
 @cache

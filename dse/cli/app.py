@@ -8,6 +8,7 @@ import sys
 import typer
 
 from dse.cli import (
+    assets,
     check,
     compare,
     effects,
@@ -40,6 +41,7 @@ app = typer.Typer(
 studies = typer.Typer(help="The studies of a storage.", no_args_is_help=True)
 plugins = typer.Typer(help="Evaluators, optimizers, executors and storages.", no_args_is_help=True)
 spaces = typer.Typer(help="Look at a space.", no_args_is_help=True)
+data = typer.Typer(help="Models and data that measurements need.", no_args_is_help=True)
 
 app.command("run")(run.run)
 app.command("resume")(run.resume)
@@ -70,9 +72,14 @@ studies.command("migrate")(manage.migrate_study)
 studies.command("export")(portability.export_study)
 studies.command("import")(portability.import_study)
 studies.command("merge")(portability.merge_studies)
+data.command("list")(assets.list_assets)
+data.command("install")(assets.install_assets)
+data.command("where")(assets.where_assets)
+data.command("remove")(assets.remove_assets)
 app.add_typer(spaces, name="space")
 app.add_typer(plugins, name="plugins")
 app.add_typer(studies, name="studies")
+app.add_typer(data, name="assets")
 
 
 @app.callback(invoke_without_command=True)

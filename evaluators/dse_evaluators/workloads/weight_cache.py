@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dse.assets.asset import cache_folder
+
 Arrays = dict[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -19,9 +21,8 @@ _DAMAGE = (OSError, ValueError, TypeError, EOFError, NotImplementedError, zipfil
 
 
 def folder() -> Path:
-    """Where weights are kept: ``$DSE_CACHE``, else ``~/.cache/dse-engine``."""
-    chosen = os.environ.get("DSE_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "dse-engine"
+    """Where weights are kept: beside all else that can be made or fetched again."""
+    return cache_folder()
 
 
 def cached(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:

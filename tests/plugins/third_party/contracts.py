@@ -56,6 +56,10 @@ class TestLone(ExecutorContract):
 class TestLoneIsolates(IsolationContract):
     @pytest.fixture
     def make(self) -> Callable[[Work], Executor]:
+        return partial(Lone, workers=2)
+
+    @pytest.fixture
+    def hasty(self) -> Callable[[Work], Executor]:
         return partial(Lone, workers=2, timeout=2.0)
 
 
