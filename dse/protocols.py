@@ -37,6 +37,10 @@ COHERENT = "coherent"
 class Evaluator(Protocol):
     """Tells what designs cost and yield; made with its own keyword options.
 
+    It may have a method ``check_values``, which is told the values that each reading can take (of
+    a range its ends, of a metric nothing) before a study is run, and raises SpecError where it
+    could not be run on one of them.
+
     Laws:
         - It gives the same row whatever the batch around it.
         - It provides every metric that it declares, in the declared unit, for every row without
@@ -286,8 +290,8 @@ class Storage(Protocol):
         """Keep what evaluators told of trials on their way, after all that was told before."""
         ...
 
-    def reports(self, study: str) -> list[Report]:
-        """All reports in the order of their arrival."""
+    def reports(self, study: str, since: int = 0) -> list[Report]:
+        """All reports in the order of their arrival, but for so many first ones."""
         ...
 
     def enter(self, study: str, driver: Driver) -> int:

@@ -9,33 +9,60 @@ from typing import Annotated, Any
 import typer
 
 from dse.cli.options import Format, FormatOption, show_json, study_path
+from dse.cli.reproduce import reproduced
 
 _PROBES = 64
+
+ReproduceOption = Annotated[
+    bool, typer.Option("--reproduce", help="Run the studies and judge the claims that they state.")
+]
+KeptIn = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        help="Keep the reproduced studies here, to go on with; else they are forgotten.",
+        show_default=False,
+    ),
+]
 
 
 def check(
     files: Annotated[list[str], typer.Argument(help="Study and space files.", show_default=False)],
     *,
+    reproduce: ReproduceOption = False,
+    storage: KeptIn = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Judge study and space files; every mistake is told with its line and how to mend it.
 
+    With --reproduce the studies are run, and the claims of papers that they state are held against
+    what comes out: exit code 1 if one does not hold.
+
     Example: dse check studies/quickstart.yaml spaces/edge_codesign.yaml
     """
+    if reproduce:
+        reproduced([study_path(file) for file in files], storage, output)
+        return
+    if storage is not None:
+        raise typer.BadParameter("a plain check runs nothing: --storage goes with --reproduce")
     told = [_told_of(file) for file in files]
-    broken = [error for one in told for error in one.get("errors", [])]
     if output is Format.JSON:
         show_json(told)
     else:
-        for one in told:
-            if one["ok"]:
-                typer.echo(f"{one['file']}: ok. {one['summary']}")
-        for error in broken:
-            typer.echo(f"error: {error['message']}", err=True)
-        if broken:
-            typer.echo(f"{len(broken)} mistake{'s' if len(broken) > 1 else ''}", err=True)
-    if broken:
+        _print(told)
+    if not all(one["ok"] for one in told):
         raise typer.Exit(2)
+
+
+def _print(told: list[dict[str, Any]]) -> None:
+    for one in told:
+        if one["ok"]:
+            typer.echo(f"{one['file']}: ok. {one['summary']}")
+    broken = [error for one in told for error in one.get("errors", [])]
+    for error in broken:
+        typer.echo(f"error: {error['message']}", err=True)
+    if broken:
+        typer.echo(f"{len(broken)} mistake{'s' if len(broken) > 1 else ''}", err=True)
 
 
 def _told_of(file: str) -> dict[str, Any]:
@@ -88,7 +115,9 @@ def _study(path: Path) -> dict[str, Any]:
         f"{_counted(problem.space.parameters, 'parameter')}, {_told(count)}; "
         + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
         + f"; {_counted(problem.objectives, 'objective')}"
-        + f", {_counted(problem.limits, 'limit')}{notes}"
+        + f", {_counted(problem.limits, 'limit')}"
+        + (f", {_counted(plan.claims, 'claim')}" if plan.claims else "")
+        + notes
     )
     return {"designs": count, **kinds, "summary": summary}
 

@@ -27,7 +27,8 @@ def evaluate(
     """
     from dse.cli.settings import settings
     from dse.protocols import Task
-    from dse.schema.plan import design_of, plan_of
+    from dse.schema.designs import design_of
+    from dse.schema.plan import plan_of
     from dse.units import shown
 
     plan = plan_of(study_path(study))

@@ -323,15 +323,15 @@ class _Parser:
             hint = nearest(name.text, self.functions)
             raise self._error(f"there is no function {name.text!r}", name.column, hint)
         self._take()
-        arguments = [self._implication()]
+        least, most = self.functions[name.text]
+        arguments = [] if least == 0 and self._at(")") else [self._implication()]
         while self._at(","):
             self._take()
             arguments.append(self._implication())
         self._expect(")")
-        least, most = self.functions[name.text]
         if name.text in _FOLDS and not any(names_in(argument) for argument in arguments):
             least = 2  # one number is no list
-        if not least <= len(arguments) <= (most or len(arguments)):
+        if not least <= len(arguments) <= (len(arguments) if most is None else most):
             raise self._error(f"{name.text} was given {len(arguments)} arguments", name.column)
         return Call(name.text, tuple(arguments))
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dse import dimensions, units
 from dse.core.design import base
 from dse.core.expression import Expression
+from dse.core.parameter import Integer, Parameter, Real, size
+from dse.core.values import Value
 from dse.errors import DseError, PluginError, SpecError, nearest
 from dse.pipeline import Bound
 from dse.protocols import COHERENT, EVERYTHING, Evaluator
 from dse.registry import check_options, load
+from dse.schema.given import Given
 from dse.schema.models import EvaluatorSpec
+
+_MOST_VALUES = 256
+"""An evaluator is asked about so many whole numbers one by one, about more by their ends."""
 
 
 def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
@@ -114,6 +120,31 @@ def check_formulas(name: str, evaluator: Evaluator, known: Mapping[str, str]) ->
                 f"but {formula.text!r} is in {found or 'no unit'}",
                 hint=f"declare 'unit: {found}'",
             )
+
+
+def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
+    """Nothing, if the evaluator could be run on all values that its readings can take.
+
+    Raises:
+        SpecError: it says that it could not.
+    """
+    evaluator = bound.evaluator
+    given: dict[str, Sequence[Value]] = {}
+    if isinstance(evaluator, Given):
+        given = {own: (value,) for own, value in evaluator.values.items()}
+        evaluator = evaluator.evaluator
+    if hasattr(evaluator, "check_values"):
+        read = {own: full for own, full in bound.names.items() if full in parameters}
+        evaluator.check_values(given | {own: _some(parameters[full]) for own, full in read.items()})
+
+
+def _some(parameter: Parameter) -> Sequence[Value]:
+    """All values of the parameter, or both ends where they are too many."""
+    if isinstance(parameter, Real) or (
+        isinstance(parameter, Integer) and size(parameter) > _MOST_VALUES
+    ):
+        return parameter.low, parameter.high
+    return parameter.values
 
 
 def _found(

@@ -11,7 +11,7 @@ from dse.core.space import Space
 from dse.errors import DseError, SpecError, nearest
 from dse.pipeline import Bound
 from dse.protocols import EVERYTHING, Evaluator, Needs
-from dse.schema.binding import bound_of, check_formulas, evaluator_of
+from dse.schema.binding import bound_of, check_formulas, check_values, evaluator_of
 from dse.schema.given import Given
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, ResourcesSpec, ScenarioSpec, StudySpec
@@ -177,7 +177,9 @@ class Cast:
     ) -> Bound:
         check_formulas(name, evaluator, known)
         bind = self._spec.evaluators[name].bind
-        return bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
+        bound = bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
+        check_values(bound, space.by_name)
+        return bound
 
     def _guarded(self, path: Sequence[str | int], make: Any) -> Any:
         """What ``make`` gives, or ``None`` with its mistake kept."""

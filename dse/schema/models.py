@@ -153,6 +153,27 @@ def _study(value: Any) -> Any:
     return {"study": value} if isinstance(value, str) else value
 
 
+class ClaimSpec(Model):
+    """What a paper says, and ``ours``: the number of this study that is held against it.
+
+    ``accept`` says of ``ours`` what is to hold; what did not come out may do without.
+    """
+
+    claim: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    published: Quantity
+    proof: Literal["exact", "held-out", "free", "direction", "not reproduced"]
+    ours: str
+    accept: str | None = None
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _judged(self) -> ClaimSpec:
+        if self.accept is None and self.proof != "not reproduced":
+            raise ValueError("a claim says what is accepted: 'accept: ours < 1'")
+        return self
+
+
 class StudySpec(Model):
     """A study file."""
 
@@ -173,4 +194,5 @@ class StudySpec(Model):
     budget: BudgetSpec = BudgetSpec()
     retries: RetriesSpec = RetriesSpec()
     early: EarlySpec | None = None
+    reproduces: list[ClaimSpec] = []
     seed: int = Field(default=0, ge=0, lt=2**63)

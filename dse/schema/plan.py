@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dse import units
 from dse.core.design import Design
 from dse.core.expression import Expression
 from dse.core.insight.difference import difference as space_difference
@@ -16,12 +15,10 @@ from dse.core.insight.fingerprint import outline
 from dse.core.lists import Listing
 from dse.core.metric import FaultKind, Goal
 from dse.core.objective import Limit, Objective
-from dse.core.parameter import Choice
 from dse.core.problem import Problem
 from dse.core.space import Space
-from dse.core.values import Value
 from dse.early_rules import Rule
-from dse.errors import DesignError, DseError, SpecError
+from dse.errors import DseError, SpecError
 from dse.pipeline import Bound, Pipeline
 from dse.registry import check_options, load, make, names, options_of
 from dse.schema.alone import problems_alone
@@ -29,6 +26,8 @@ from dse.schema.baselines import check_name, named, told_baselines
 from dse.schema.budgets import Budget, budget_of
 from dse.schema.cast import Cast
 from dse.schema.checked import model_of
+from dse.schema.claims import Claim, Reader, claims_of
+from dse.schema.designs import legal_design
 from dse.schema.early import early_of
 from dse.schema.fidelities import ladder_of, stages_of
 from dse.schema.files import Files, resolved
@@ -40,7 +39,6 @@ from dse.schema.retries import retries_of
 from dse.schema.scenarios import weights_of
 from dse.schema.source import Source
 from dse.schema.space import space_of
-from dse.schema.spaces.domains import amount
 from dse.schema.spaces.rules import units_of
 from dse.schema.spaces.spelled import spelled
 
@@ -57,7 +55,8 @@ class Plan:
     ``identity`` holds, part by part, what must not change while the study lives; ``texts`` every
     file that it was read from, so that it can be rebuilt from its record alone. ``weights`` are the
     shares of its scenarios, and ``alone`` the problem as each of them would ask it. ``awaited`` are
-    baselines that must be measured before any objective has a number.
+    baselines that must be measured before any objective has a number. ``claims`` are those of
+    papers that the study is held against; they change nothing of how it runs.
     """
 
     name: str
@@ -78,6 +77,7 @@ class Plan:
     alone: Mapping[str, Problem] = field(default_factory=dict, repr=False)
     awaited: Mapping[str, Design] = field(default_factory=dict)
     early: Rule | None = None
+    claims: tuple[Claim, ...] = field(default=(), repr=False)
 
 
 _TOLD_CHANGES = 3
@@ -141,10 +141,15 @@ class _Builder:
             ["reference"], lambda: reference_of(self.spec.reference, objectives)
         )
         budget = self._guarded(["budget"], lambda: budget_of(self.spec.budget))
+        claims = claims_of(
+            self.spec.reproduces,
+            Reader(known=known, lists=lists, designs=designs),
+            self.source,
+            self.mistakes,
+        )
         self._check_plugins(space)
         ladders = self._ladders(pipeline)
         self.mistakes.check()
-        assert budget is not None
         problem = Problem(
             space=space,
             sources=pipeline.sources,
@@ -179,6 +184,7 @@ class _Builder:
             alone=problems_alone(problem, self.spec, formulas, known, lists),
             awaited=baselines.awaited,
             early=self._early(problem),
+            claims=claims,
         )
 
     def _early(self, problem: Problem) -> Rule | None:
@@ -254,7 +260,7 @@ class _Builder:
             self._guarded(["baselines", name], lambda name=name: check_name(name))
             design = self._guarded(
                 ["baselines", name],
-                lambda values=values: _legal(values, space),
+                lambda values=values: legal_design(values, space),
             )
             found |= {name: design} if design is not None else {}
         return found
@@ -332,34 +338,6 @@ class _Builder:
             **({"prior": [one.study for one in self.spec.prior]} if self.spec.prior else {}),
             **({"early": self.spec.early.model_dump()} if self.spec.early else {}),
         }
-
-
-def design_of(values: Mapping[str, Value], space: Space) -> Design:
-    """The legal design of these values; quantities may be texts with a unit.
-
-    Raises:
-        DesignError: it breaks a rule of the space.
-        SpecError: a quantity cannot be read.
-    """
-    plain: dict[str, Value] = {}
-    for name, value in values.items():
-        parameter = space.by_name.get(name)
-        told = isinstance(value, str) and units.quantity(value) is not None
-        if parameter is not None and told and not isinstance(parameter, Choice):
-            plain[name] = amount(value, parameter.unit).value
-        else:
-            plain[name] = value
-    space.check(plain)
-    return space.batch([plain]).design(0)  # 1 and 1.0 are one value, and one design
-
-
-def _legal(values: Mapping[str, Value], space: Space) -> Design:
-    """The design, or a mistake told where the values stand and not where the rule does."""
-    try:
-        return design_of(values, space)
-    except DesignError as error:
-        rule = f" ({error.where})" if error.where else ""
-        raise SpecError(error.problem, hint=error.hint + rule) from error
 
 
 def _metric_units(bound: list[Bound]) -> dict[str, str]:
