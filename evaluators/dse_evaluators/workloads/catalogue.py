@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dse_evaluators.workloads.layers import DIGITS_CNN, Layer
+from dse_evaluators.workloads.layers import DIGITS_CNN, MNIST_CNN, MOVIELENS_MLP, Layer
 from dse_evaluators.workloads.resnet import RESNET18, RESNET50
 
 WORKLOADS: Mapping[str, tuple[Layer, ...]] = {
     "digits-cnn": DIGITS_CNN,
+    "mnist-cnn": MNIST_CNN,
+    "movielens-dlrm": MOVIELENS_MLP,  # what it multiplies; looking up is no multiplication
     "resnet18": RESNET18,
     "resnet50": RESNET50,
 }

@@ -49,8 +49,13 @@ class Layer:
         return self.weights_per_filter * self.filters
 
 
-def dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> Layer:
-    """A fully connected layer on one input vector; the last one keeps all its outputs."""
+def dense(
+    name: str, inputs: int, outputs: int, *, first: bool = False, last: bool = False
+) -> Layer:
+    """A fully connected layer on one input vector.
+
+    The first one of a network keeps all its inputs, the last one all its outputs.
+    """
     return Layer(
         name=name,
         height=1,
@@ -59,6 +64,7 @@ def dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> Layer:
         filter_width=1,
         channels=inputs,
         filters=outputs,
+        pruned_inputs=not first,
         pruned_outputs=not last,
     )
 
@@ -85,4 +91,24 @@ DIGITS_CNN: tuple[Layer, ...] = (
     _conv3("conv3", 4, 64, 64),
     dense("fc1", 64 * 2 * 2, 128),
     dense("fc2", 128, 10, last=True),
+)
+
+# The network that reads 28 x 28 pixels of MNIST, with 33,194 weights and biases:
+# conv - pool 2 - conv - pool 2 - conv - pool 2 - dense - dense.
+MNIST_CNN: tuple[Layer, ...] = (
+    _conv3("conv1", 28, 1, 16, first=True),
+    _conv3("conv2", 14, 16, 32),
+    _conv3("conv3", 7, 32, 32),
+    dense("fc1", 32 * 3 * 3, 64),
+    dense("fc2", 64, 10, last=True),
+)
+
+# The dense layers of a recommender on MovieLens-100k: 22 features become a vector of 32, and that
+# with the 15 products of six such vectors (five are looked up in tables) becomes one number.
+MOVIELENS_MLP: tuple[Layer, ...] = (
+    dense("bottom1", 22, 64, first=True),
+    dense("bottom2", 64, 32, last=True),
+    dense("top1", 32 + 15, 128, first=True),
+    dense("top2", 128, 64),
+    dense("top3", 64, 1, last=True),
 )

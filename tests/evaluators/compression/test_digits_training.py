@@ -10,7 +10,8 @@ import torch
 
 from dse_evaluators.compression.reference import reference
 from dse_evaluators.workloads.digits import digits
-from dse_evaluators.workloads.digits_cnn import Training, train
+from dse_evaluators.workloads.digits_cnn import TRAINING
+from dse_evaluators.workloads.image_training import Training, train
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import forward, stages
 
@@ -53,7 +54,7 @@ def test_every_layer_has_the_outputs_that_the_table_counts():
 def test_training_is_the_same_twice_and_leaves_torch_as_it_was():
     short = Training(epochs=2)
     before = (torch.random.get_rng_state(), torch.get_num_threads())
-    first, second = train(digits().train, short), train(digits().train, short)
+    first, second = train(DIGITS_CNN, digits().train, short), train(DIGITS_CNN, digits().train, short)
     assert all(torch.equal(a.weight, b.weight) for a, b in zip(first, second, strict=True))
     assert torch.equal(torch.random.get_rng_state(), before[0])
     assert torch.get_num_threads() == before[1]
@@ -64,7 +65,7 @@ def test_training_is_the_same_twice_and_leaves_torch_as_it_was():
 def test_training_from_scratch_takes_seconds_and_reads_98_percent_of_unseen_digits():
     data = digits()
     started = time.process_time()
-    affines = train(data.train)
+    affines = train(DIGITS_CNN, data.train, TRAINING)
     cpu_s = time.process_time() - started
     said = forward(stages(DIGITS_CNN), affines, torch.tensor(data.held_out.images)).argmax(dim=1)
     assert (said.numpy() == data.held_out.labels).mean() >= 0.98

@@ -1,0 +1,92 @@
+"""A transformer that tells the next character, of whatever widths its tensors are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dse_evaluators.workloads.taps import Taps
+
+WIDTH = 96
+HEAD = 32
+BLOCKS = 3
+_SMALLEST = 1e-5  # keeps a stream of zeros from being divided by zero
+_SLOWEST = 10_000.0
+
+Tensors = Mapping[str, Tensor]
+
+
+def logits(
+    tensors: Tensors,
+    codes: Tensor,  # (n, t)
+    taps: Taps,
+) -> Tensor:
+    """The logits of each next character, (n, t, symbols).
+
+    Heads, neurons and blocks are those whose weights are there: without ``blocks.0.attention.qkv``
+    nothing attends in block 0, without ``blocks.0.ffn.up`` it has no feed-forward part. So an exit
+    after a block is a network without those that follow. The stream may be narrower, too: its
+    norm is over :data:`WIDTH` numbers however many are left, as if the others were zero. Where
+    there is a ``blocks.0.attention.crossing`` (or ``.ffn.crossing``), (after, before), the stream
+    that goes round this part passes through it.
+
+    Source:
+        Vaswani et al., Attention Is All You Need, 2017; Zhang, Sennrich, Root Mean Square Layer
+        Normalization, 2019, eq. 4; Su et al., RoFormer, 2021, eq. 34; Ashkboos et al., SliceGPT,
+        2024, section 3 (crossings).
+    """
+    stream = tensors["embed"][codes]
+    for block in range(BLOCKS):
+        for part, weight, change in (("attention", "qkv", _attention), ("ffn", "up", _ffn)):
+            name = f"blocks.{block}.{part}"
+            if f"{name}.{weight}" in tensors:
+                added = change(tensors, name, stream, taps)
+                stream = _past(tensors, name, stream) + added
+    return _linear(tensors, "head", _normed(stream, tensors["norm"]), taps)
+
+
+def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
+    """What the past has to say, head by head."""
+    signal = _normed(stream, tensors[f"{name}.norm"])
+    mixed = _linear(tensors, f"{name}.qkv", signal, taps)
+    count, length, _ = mixed.shape
+    heads = mixed.view(count, length, 3, -1, HEAD).permute(2, 0, 3, 1, 4)
+    queries, keys, values = _turned(heads[0]), taps.cached(_turned(heads[1])), taps.cached(heads[2])
+    found = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    return _linear(tensors, f"{name}.out", found.transpose(1, 2).flatten(2), taps)
+
+
+def _ffn(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
+    """What each place makes of itself."""
+    signal = _normed(stream, tensors[f"{name}.norm"])
+    inner = functional.gelu(_linear(tensors, f"{name}.up", signal, taps))
+    return _linear(tensors, f"{name}.down", inner, taps)
+
+
+def _linear(tensors: Tensors, name: str, signal: Tensor, taps: Taps) -> Tensor:
+    return functional.linear(taps.inputs(name, signal), tensors[name])
+
+
+def _normed(stream: Tensor, gain: Tensor) -> Tensor:
+    power = stream.square().sum(-1, keepdim=True) / WIDTH
+    return stream * torch.rsqrt(power + _SMALLEST) * gain
+
+
+def _past(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
+    """The stream that goes past a part."""
+    crossing = tensors.get(f"{name}.crossing")
+    return stream if crossing is None else functional.linear(stream, crossing)
+
+
+def _turned(
+    heads: Tensor,  # (n, heads, t, HEAD)
+) -> Tensor:
+    """Queries or keys, turned by their places, so that products tell how far two are apart."""
+    rates = _SLOWEST ** (-torch.arange(HEAD // 2) / (HEAD // 2))
+    angles = torch.arange(heads.shape[2])[:, None] * rates
+    left, right = heads.chunk(2, dim=-1)
+    cosine, sine = angles.cos(), angles.sin()
+    return torch.cat([left * cosine - right * sine, right * cosine + left * sine], dim=-1)

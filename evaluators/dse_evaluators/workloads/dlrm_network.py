@@ -1,0 +1,55 @@
+"""A recommender of vectors that are looked up, multiplied with one another, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+BOTTOM = ("bottom1", "bottom2")
+TOP = ("top1", "top2", "top3")
+
+Given = Callable[[str, Tensor], Tensor]
+"""What a layer makes of the inputs that it is given, before it multiplies."""
+
+
+def as_given(_: str, inputs: Tensor) -> Tensor:
+    """The inputs, unchanged."""
+    return inputs
+
+
+def scores(
+    weights: Mapping[str, Tensor],
+    ids: Tensor,  # (n, tables)
+    features: Tensor,  # (n, features)
+    given: Given = as_given,
+) -> Tensor:
+    """The logarithms of the odds that each is liked, (n,).
+
+    The features become a vector as long as those of the tables; products of every two vectors
+    stand beside it at the top. All widths are those of the weights, and the tables come in the
+    order of the columns of ``ids``.
+
+    Source:
+        Naumov et al.: Deep Learning Recommendation Model for Personalization and Recommendation
+        Systems, 2019, section 2 and figure 1.
+    """
+    vector = features
+    for name in BOTTOM:
+        vector = torch.relu(_multiplied(weights, name, vector, given))
+    tables = [weight for name, weight in weights.items() if name.startswith("embed_")]
+    looked_up = (table[column] for table, column in zip(tables, ids.T, strict=True))
+    vectors = given("products", torch.stack([vector, *looked_up], dim=1))
+    products = vectors @ vectors.transpose(1, 2)  # (n, tables + 1, tables + 1)
+    first, second = torch.triu_indices(vectors.shape[1], vectors.shape[1], offset=1)
+    signal = torch.cat([vector, products[:, first, second]], dim=1)
+    for name in TOP[:-1]:
+        signal = torch.relu(_multiplied(weights, name, signal, given))
+    return _multiplied(weights, TOP[-1], signal, given)[:, 0]
+
+
+def _multiplied(weights: Mapping[str, Tensor], name: str, inputs: Tensor, given: Given) -> Tensor:
+    weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+    return functional.linear(given(name, inputs), weight, bias)

@@ -1,0 +1,130 @@
+"""A convolutional network with its images, as a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dse.core.metric import Metric
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.format import Format
+from dse_evaluators.workloads.images import Examples
+from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, classified
+from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.network import (
+    Affine,
+    Affines,
+    Stage,
+    applied,
+    passed_on,
+    stages,
+)
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.workload import Parameters, Signals, Split
+
+_MOST_SAMPLES = 4096
+"""Windows of a layer that are kept for calibration, drawn from all."""
+
+_BY_IMAGE = (2, 3, 1)  # scales run along an image's channels first, then over its pixels
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageClassifier:
+    """Logits of images by a network that takes its widths from the weights; no layer may go.
+
+    Activations are rounded image by image, a row of scales for each: only a format with one scale
+    per tensor makes an image's logits depend on the other images of the split.
+    """
+
+    name: str
+    layers: Sequence[Layer]
+    affines: Affines
+    calibrating: Examples
+    judging: Mapping[Split, Examples]
+
+    parameters: Parameters = field(init=False)
+    compressible: tuple[str, ...] = field(init=False)
+    metrics: Mapping[str, Metric] = field(
+        default_factory=lambda: {name: METRICS[name] for name in CLASSIFIER}, init=False
+    )
+
+    def __post_init__(self) -> None:
+        parameters: dict[str, Single] = {}
+        for layer, affine in zip(self.layers, self.affines, strict=True):
+            parameters[f"{layer.name}.weight"] = affine.weight.numpy()
+            parameters[f"{layer.name}.bias"] = affine.bias.numpy()
+        for array in parameters.values():
+            array.flags.writeable = False
+        object.__setattr__(self, "parameters", parameters)
+        weights = tuple(f"{layer.name}.weight" for layer in self.layers)
+        object.__setattr__(self, "compressible", weights)
+
+    def calibration(self) -> Mapping[str, Single]:
+        found: dict[str, Single] = {}
+        with deterministic(), torch.inference_mode():
+            signal = _tensor(self.calibrating.images)
+            for stage, affine in zip(stages(self.layers), self.affines, strict=True):
+                found[f"{stage.name}.weight"] = _samples(stage, affine, signal)
+                signal = passed_on(stage, applied(stage, affine, signal))
+        return found
+
+    def outputs(
+        self, parameters: Parameters, split: Split, signals: Signals
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        try:
+            with deterministic(), torch.inference_mode():
+                signal = _tensor(self.judging[split].images)
+                for stage in stages(self.layers):
+                    affine = _affine(parameters, stage.name)
+                    signal = _rounded(signal, signals.activations, stage)
+                    signal = passed_on(stage, applied(stage, affine, signal))
+                return signal.numpy()
+        except (KeyError, RuntimeError) as error:
+            raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
+
+    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+        return classified(outputs, reference, self.judging[split].labels)
+
+
+def _affine(parameters: Parameters, name: str) -> Affine:
+    weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]
+    return Affine(_tensor(weight), _tensor(bias))
+
+
+def _tensor(array: Single) -> Tensor:
+    """A copy with the strides of its shape alone.
+
+    Of an axis of length 1 the stride is of no matter, but torch picks its kernels by it, and they
+    differ in the last bit.
+    """
+    return torch.tensor(array.ravel()).view(array.shape)
+
+
+def _rounded(signal: Tensor, word: Format | None, stage: Stage) -> Tensor:
+    """A layer's inputs at the numbers of the format."""
+    if word is None:
+        return signal
+    if stage.dense:
+        return _tensor(word.quantize(signal.flatten(1).numpy()))
+    return _tensor(word.quantize(signal.numpy(), _BY_IMAGE))
+
+
+def _samples(stage: Stage, affine: Affine, signal: Tensor) -> Single:
+    """What the layer multiplies, a row for each output position of some of the images."""
+    if stage.dense:
+        windows = signal.flatten(1)
+    else:
+        patches = functional.unfold(
+            signal, affine.weight.shape[2:], padding=stage.padding, stride=stage.stride
+        )
+        windows = patches.movedim(1, -1).flatten(0, 1)
+    if len(windows) > _MOST_SAMPLES:
+        drawn = np.random.default_rng(0).choice(len(windows), _MOST_SAMPLES, replace=False)
+        windows = windows[torch.tensor(np.sort(drawn))]
+    return windows.contiguous().numpy()

@@ -1,0 +1,115 @@
+"""A table of layers trained on labelled images in seconds, then cached."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dse_evaluators.workloads.images import Examples
+from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.network import Affine, Affines, forward, shape, stages
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.weight_cache import Arrays, cached
+
+Layers = Sequence[Layer]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How a network is trained; part of the name under which its weights are kept."""
+
+    epochs: int = 30
+    batch: int = 32
+    peak_rate: float = 3e-3
+    weight_decay: float = 1e-2
+    shift: int = 1  # pixels, at most, in each direction
+    seed: int = 0
+
+
+def kept(name: str, layers: Layers, examples: Examples, training: Training) -> Affines:
+    """The network's weights, from the cache where they are there."""
+    shapes = {f"{layer.name}.weight": shape(layer) for layer in layers}
+    shapes |= {f"{layer.name}.bias": (layer.filters,) for layer in layers}
+    arrays = cached(
+        _name(name, layers, examples, training),
+        shapes,
+        lambda: _arrays(layers, train(layers, examples, training)),
+    )
+    return tuple(
+        Affine(torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"]))
+        for x in layers
+    )
+
+
+def train(layers: Layers, examples: Examples, training: Training) -> Affines:
+    """Weights learnt from scratch; the same examples give the same bits.
+
+    Source:
+        He et al., Delving Deep into Rectifiers, 2015, eq. 10 (start); Loshchilov, Hutter,
+        Decoupled Weight Decay Regularization, 2019 (AdamW); Smith, Topin, Super-Convergence,
+        2018 (one cycle of the rate).
+    """
+    chance = torch.Generator().manual_seed(training.seed)
+    images = torch.tensor(examples.images)
+    labels = torch.tensor(examples.labels)
+    with deterministic():
+        affines = _start(layers, chance)
+        tensors = [tensor for affine in affines for tensor in (affine.weight, affine.bias)]
+        steps = len(labels) // training.batch
+        optimizer = torch.optim.AdamW(
+            tensors, lr=training.peak_rate, weight_decay=training.weight_decay
+        )
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, training.peak_rate, total_steps=training.epochs * steps
+        )
+        network = stages(layers)
+        for _ in range(training.epochs):
+            order = torch.randperm(len(labels), generator=chance)
+            for rows in order[: steps * training.batch].reshape(steps, training.batch):
+                logits = forward(network, affines, _shifted(images[rows], training.shift, chance))
+                optimizer.zero_grad()
+                functional.cross_entropy(logits, labels[rows]).backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                schedule.step()
+    return tuple(Affine(affine.weight.detach(), affine.bias.detach()) for affine in affines)
+
+
+def _start(layers: Layers, chance: torch.Generator) -> Affines:
+    """Random weights that keep a rectified signal's size, and no bias."""
+    affines = []
+    for layer in layers:
+        weight = torch.randn(shape(layer), generator=chance)
+        weight *= math.sqrt(2 / weight[0].numel())
+        affines.append(Affine(weight.requires_grad_(), torch.zeros(layer.filters).requires_grad_()))
+    return tuple(affines)
+
+
+def _shifted(images: Tensor, most: int, chance: torch.Generator) -> Tensor:
+    """The images moved by the same few pixels, black where nothing was."""
+    height, width = images.shape[-2:]
+    down, right = torch.randint(0, 2 * most + 1, (2,), generator=chance).tolist()
+    padded = functional.pad(images, (most, most, most, most))
+    return padded[..., down : down + height, right : right + width]
+
+
+def _arrays(layers: Layers, affines: Affines) -> Arrays:
+    arrays: Arrays = {}
+    for layer, affine in zip(layers, affines, strict=True):
+        arrays[f"{layer.name}.weight"] = affine.weight.numpy().astype(np.float32)
+        arrays[f"{layer.name}.bias"] = affine.bias.numpy().astype(np.float32)
+    return arrays
+
+
+def _name(name: str, layers: Layers, examples: Examples, training: Training) -> str:
+    """Changes with all that the weights depend on: layers, training, images, torch."""
+    recipe = hashlib.sha256(f"{tuple(layers)} {training} {torch.__version__}".encode())
+    recipe.update(examples.images.tobytes())
+    recipe.update(examples.labels.tobytes())
+    return f"{name}-{recipe.hexdigest()[:16]}"

@@ -1,0 +1,50 @@
+"""Labelled images, and parts of them that share none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """Images with pixels in [0, 1], and the class that each shows."""
+
+    images: NDArray[np.float32]  # (n, channels, height, width)
+    labels: NDArray[np.int64]  # (n,)
+
+    def at(self, rows: Rows) -> Examples:
+        """The examples of these rows."""
+        return Examples(images=self.images[rows], labels=self.labels[rows])
+
+
+def parted(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
+    """The rows of the parts, drawn from each class by its own share; the first part is the rest.
+
+    Args:
+        labels: (n,).
+        shares: of every part but the first.
+        seed: of the draw.
+    """
+    rng = np.random.default_rng(seed)
+    parts: list[list[Rows]] = [[] for _ in (None, *shares)]
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        taken = 0
+        for part, share in zip(parts[1:], shares, strict=True):
+            end = taken + round(len(rows) * share)
+            part.append(rows[taken:end])
+            taken = end
+        parts[0].append(rows[taken:])
+    return tuple(np.sort(np.concatenate(part)) for part in parts)
+
+
+def halved(examples: Examples) -> tuple[Examples, Examples]:
+    """Every other example of each class, and those in between."""
+    order = np.argsort(examples.labels, kind="stable")
+    return examples.at(np.sort(order[0::2])), examples.at(np.sort(order[1::2]))

@@ -1,0 +1,149 @@
+"""Magika: a convolutional network that tells a file's type from its bytes, under onnxruntime."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from dse.core.metric import Metric
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.assets import asset_folder
+from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, classified
+from dse_evaluators.workloads.magika_files import Examples, Tokens, Window, examples
+from dse_evaluators.workloads.onnx_runtime import (
+    Session,
+    initializers,
+    read,
+    with_initializers,
+    with_outputs,
+)
+from dse_evaluators.workloads.workload import Parameters, Signals, Split
+
+_MODEL = Path("magika") / "models" / "standard_v3_3"
+_NET = "jax2tf_get_logits_/pjit_get_logits_/MagikaV2/"
+_NAMES: Mapping[str, str] = {
+    "embed.weight": "jax2tf_get_logits_/Const:0",
+    "embed.bias": f"{_NET}Dense_0/Reshape:0",
+    "norm0.weight": f"{_NET}LayerNorm_0/Reshape_2:0",
+    "norm0.bias": f"{_NET}LayerNorm_0/Reshape_3:0",
+    "conv.weight": f"{_NET}Conv_0/transpose_3:0",
+    "conv.bias": "const_fold_opt__209",
+    "norm1.weight": f"{_NET}LayerNorm_1/Reshape_2:0",
+    "norm1.bias": f"{_NET}LayerNorm_1/Reshape_3:0",
+    "dense.weight": "jax2tf_get_logits_/Const_24:0",
+    "dense.bias": f"{_NET}Dense_1/Reshape:0",
+}
+_TURNED = ("embed.weight", "dense.weight")  # an ONNX matrix product has (inputs, outputs)
+_LAYER_INPUTS = (f"{_NET}Conv_0/Conv2D__120:0", f"{_NET}LayerNorm_1/AddV2_1:0")
+_TAPS = 5  # of the convolution
+_POSITIONS = 16  # of each calibration file, for the layers that run at all of its positions
+_LEAST_SHARE = 1e-12  # its logarithm is what an output without any share is given
+
+
+class Magika:
+    """The network as its package ships it, judged on files of four packages.
+
+    Outputs are the logarithms of the shares that it gives to its 214 types, file by file. Signals
+    are what onnxruntime makes them: they cannot be rounded.
+
+    Source:
+        Fratantonio et al.: Magika: AI-Powered Content-Type Detection, 2024; model standard_v3_3.
+
+    Raises:
+        PluginError: an asset, onnx or onnxruntime is not installed.
+    """
+
+    name = "magika"
+    compressible = ("embed.weight", "conv.weight", "dense.weight")
+    metrics: Mapping[str, Metric] = {name: METRICS[name] for name in CLASSIFIER}
+
+    def __init__(self) -> None:
+        folder = asset_folder("magika") / _MODEL
+        config = json.loads((folder / "config.min.json").read_text())
+        self.model = read(folder / "model.onnx")
+        arrays = dict(zip(_NAMES, initializers(self.model, tuple(_NAMES.values())), strict=True))
+        self.parameters: Parameters = _turned(arrays)
+        window = Window(
+            beginning=config["beg_size"],
+            end=config["end_size"],
+            block_bytes=config["block_size"],
+            padding=config["padding_token"],
+        )
+        self.width = window.beginning + window.end
+        self._examples = examples(window, config["target_labels_space"])
+
+    def examples(self, part: str) -> Examples:
+        """The files of ``search``, ``test`` or ``calibration``."""
+        return self._examples[part]
+
+    def with_parameters(self, parameters: Parameters) -> bytes:
+        """The ONNX file with these parameters.
+
+        Raises:
+            EvaluationError: a shape is another.
+        """
+        for name, array in parameters.items():
+            if array.shape != self.parameters[name].shape:
+                raise EvaluationError(f"magika's {name} cannot have the shape {array.shape}")
+        arrays = _turned(parameters)
+        return with_initializers(self.model, {_NAMES[name]: arrays[name] for name in arrays})
+
+    def calibration(self) -> Mapping[str, Single]:
+        """The inputs of the layers on the calibration files, each at sixteen positions."""
+        tokens = self.examples("calibration").tokens
+        session = Session(with_outputs(self.model, _LAYER_INPUTS))
+        told = [session.run(row[None]) for row in tokens]
+        sequences = np.stack([signals[0].reshape(signals[0].shape[1], -1) for signals in told])
+        step = sequences.shape[2] // _POSITIONS
+        windows = np.lib.stride_tricks.sliding_window_view(sequences, _TAPS, axis=2)[:, :, ::step]
+        rows = windows.transpose(0, 2, 1, 3)  # (n, positions, channels, taps)
+        bytes_seen = tokens[:, :: tokens.shape[1] // _POSITIONS].ravel()
+        return {
+            "embed.weight": np.eye(self.parameters["embed.weight"].shape[1], dtype=np.float32)[
+                bytes_seen
+            ],
+            "conv.weight": rows.reshape(-1, rows.shape[2] * _TAPS).copy(),
+            "dense.weight": np.concatenate([signals[1] for signals in told]),
+        }
+
+    def outputs(self, parameters: Parameters, split: Split, signals: Signals) -> Single:
+        """What the network says of each file.
+
+        Raises:
+            EvaluationError: the parameters do not fit, or signals are to be rounded.
+        """
+        if signals != Signals():
+            raise EvaluationError("the signals of magika cannot be rounded: onnxruntime runs it")
+        model = self.with_parameters(parameters)
+        return log_shares(Session(model), self.examples(split).tokens)
+
+    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+        return classified(outputs, reference, self.examples(split).labels)
+
+
+def log_shares(session: Session, tokens: Tokens) -> Single:
+    """The logarithms of what each type is given of 1, file by file.
+
+    One at a time, because dynamic quantisation has one scale for all files of a batch.
+    """
+    shares = np.concatenate([session.run(row[None])[0] for row in tokens])
+    return np.log(np.maximum(shares, np.float32(_LEAST_SHARE)))
+
+
+@cache
+def magika() -> Magika:
+    """The workload, made once."""
+    return Magika()
+
+
+def _turned(parameters: Parameters) -> dict[str, Single]:
+    """The parameters with matrices as (outputs, inputs) where they were the other way, and back."""
+    return {
+        name: np.ascontiguousarray(array.T) if name in _TURNED else array
+        for name, array in parameters.items()
+    }

