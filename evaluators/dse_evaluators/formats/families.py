@@ -112,7 +112,7 @@ def _adaptivfloat(request: Request) -> Made:
     (word,) = request.parts(0, r"(\d+)", "adaptivfloat:8,3")
     (written,) = request.parts(1, r"(\d+)", "adaptivfloat:8,3")
     bits = request.whole("the width", word, (3, 16))
-    exponent = request.whole("the exponent", written, (1, min(6, bits - 2)), letter=f"{bits},")
+    exponent = request.whole("the exponent", written, (1, min(6, bits - 1)), letter=f"{bits},")
     variant = request.word("variant", ("paper", "reference"), "paper")
     grid = Adaptive(
         exponent=exponent, mantissa=bits - 1 - exponent, reference=variant == "reference"

@@ -40,7 +40,7 @@ def test_spaces_and_capitals_do_not_count():
         ("mx:e2m1,skale=floor", "did you mean 'scale'?"),
         ("posit:2,1", "did you mean 'posit:3,1'?"),
         ("posit:16,9", "did you mean 'posit:16,3'?"),
-        ("adaptivfloat:4,9", "did you mean 'adaptivfloat:4,2'?"),
+        ("adaptivfloat:4,9", "did you mean 'adaptivfloat:4,3'?"),
         ("nxfp:3", "did you mean 'nxfp:4'?"),
         ("bfp:m0,b16", "did you mean 'bfp:m1,b16'?"),
         ("bfp:m4", "as in 'bfp:m4,b16'"),

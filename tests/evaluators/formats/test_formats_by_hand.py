@@ -24,6 +24,14 @@ def test_adaptivfloat_is_as_its_algorithm_says():
     assert quantized("adaptivfloat:4,2", ADAPTIVFLOAT[0]) == ADAPTIVFLOAT[1]
 
 
+# AdaptivFloat<4,3> has no mantissa: exponents run from -5 to 2, zero is in the place of 2^-5, the
+# smallest number is 2^-4 and the largest 4; 3 is as near to 4 as to 2 and goes to the even 2 * 2.
+def test_adaptivfloat_without_a_mantissa_is_powers_of_two():
+    values = [6.5, 5.0, 3.5, 3.0, 2.9, 0.0625, 0.04, 0.03, -0.7]
+    wanted = [4.0, 4.0, 4.0, 4.0, 2.0, 0.0625, 0.0625, 0.0, -0.5]
+    assert quantized("adaptivfloat:4,3", values) == wanted
+
+
 def test_adaptivfloat_has_fifteen_numbers_at_four_bits():
     codes = np.arange(16, dtype=np.uint32)
     numbers = format_of("adaptivfloat:4,2").grid.values(codes) * 4

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+
 from dse.errors import SpecError, nearest
 from dse_evaluators.compression.operators import masks, prune, svd
 from dse_evaluators.compression.operators.awq import Awq
+from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.corrected import corrected
 from dse_evaluators.compression.operators.dense import Dense
@@ -17,6 +20,7 @@ from dse_evaluators.compression.operators.gptq import Gptq
 from dse_evaluators.compression.operators.reading import restored
 from dse_evaluators.compression.operators.record import Record, Store, table_of
 from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
 
 Row = TypeVar("Row")
@@ -53,10 +57,11 @@ class Task:
 def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
     """The record of a layer by operators in a row, such as ``prune 0.1 > huffman kmeans:4``.
 
-    Operators before the last make weights zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``.
-    The last says how they are kept: ``format int4:group=32``, ``huffman kmeans:4``,
-    ``bloomier 4/8``; or, of whole layers, ``gptq int4:group=32``, ``awq int4:group=32``,
-    ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected 8/int2:group=32,asym``.
+    Operators before the last make weights zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``,
+    ``low-rank-mask 16/0.1``. The last says how they are kept: ``format int4:group=32``,
+    ``huffman kmeans:4``, ``bloomier 4/8``, ``xor 24/240`` (signs and one scale); or, of whole
+    layers, ``gptq int4:group=32``, ``awq int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``,
+    ``corrected 8/int2:group=32,asym``.
 
     Args:
         recipe: the text.
@@ -79,8 +84,11 @@ def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Rec
     return _row(_STORING, name)(task)
 
 
-def _pruned(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
-    return prune.by_layer(weight, _share(argument)), masks.smallest
+def _pruned(weight: Single, argument: str) -> tuple[Single, masks.MaskCode | None]:
+    share = _share(argument)
+    if share == 1:
+        return weight, None  # where all stay, no place need be told
+    return prune.by_layer(weight, share), masks.smallest
 
 
 def _n_of_m(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
@@ -94,9 +102,22 @@ def _blocks(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
     return prune.blocks(weight, _share(share), (high, wide)), masks.of_blocks((high, wide))
 
 
+def _low_rank_mask(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
+    rank, share = _pair(argument, "16/0.1")
+    told = BinaryIndex(rank=_whole(rank), density=_share(share))(weight)
+    kept = masks.mask_of(told).reshape(weight.shape)
+    return np.where(kept, weight, np.float32(0)), lambda _: told
+
+
 def _bloomier(task: Task) -> Record:
     values, cells = (_whole(part) for part in _pair(task.argument, "4/8"))
     return Bloomier(value_bits=values, cell_bits=cells)(task.weight)
+
+
+def _xor(task: Task) -> Record:
+    seeds, spread = (_whole(part) for part in _pair(task.argument, "24/240"))
+    places = task.places or masks.bitmap
+    return Xor(seed_bits=seeds, spread=spread)(task.weight, places(table_of(task.weight) != 0))
 
 
 def _svd(task: Task) -> Record:
@@ -115,16 +136,18 @@ def _corrected(task: Task) -> Record:
     return corrected(task.weight, short, restored(short), _whole(rank), inputs=task.seen)
 
 
-_THINNING: Mapping[str, Callable[[Single, str], tuple[Single, masks.MaskCode]]] = {
+_THINNING: Mapping[str, Callable[[Single, str], tuple[Single, masks.MaskCode | None]]] = {
     "prune": _pruned,
     "n-of-m": _n_of_m,
     "blocks": _blocks,
+    "low-rank-mask": _low_rank_mask,
 }
 
 _STORING: Mapping[str, Callable[[Task], Record]] = {
     "format": lambda task: task.stored(Dense(task.argument)),
     "huffman": lambda task: task.stored(Entropy(task.argument)),
     "bloomier": _bloomier,
+    "xor": _xor,
     "gptq": lambda task: Gptq(task.argument)(task.weight, task.seen),
     "awq": lambda task: Awq(task.argument)(task.weight, task.seen),
     "svd": _svd,

@@ -1,0 +1,31 @@
+"""What is told of a model that was cut, beside its workload's own quality."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dse.core.metric import Metric
+from dse.errors import PluginError, nearest
+from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.workload import SPLITS
+
+MEASURES: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="deviation", goal="minimize"),
+        Metric(name="size", unit="B", goal="minimize"),
+        Metric(name="computation", goal="minimize"),
+    )
+}
+"""``computation``: multiplications for a character, as a share of the whole model's."""
+
+
+def metrics_of(model: str, split: str) -> dict[str, Metric]:
+    """All that is told of a model on a split.
+
+    Raises:
+        PluginError: there is no such model or split.
+    """
+    if split not in SPLITS:
+        raise PluginError(f"there is no split {split!r}", hint=nearest(str(split), SPLITS))
+    return {**model_of(model).metrics, **MEASURES}

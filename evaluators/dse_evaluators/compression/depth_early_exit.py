@@ -1,0 +1,94 @@
+"""The evaluator `compression.early-exit`: a transformer that stops where it is sure, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import PluginError, nearest
+from dse_evaluators.compression.cut_measures import metrics_of
+from dse_evaluators.compression.depth_dropped import blocks_of, fitted_exit, left_early, stopped
+from dse_evaluators.compression.one_by_one import Found, one_by_one
+from dse_evaluators.workloads.workload import Split
+
+HEADS = ("shared", "fitted")
+
+
+@dataclass(kw_only=True)
+class EarlyExit:
+    """Asks the head after each block, and stops at a character once it is sure enough.
+
+    ``confidence`` is the probability that the likeliest character must have. ``heads`` says
+    whether each exit has the last block's head, ``shared``, or one of its own that was ``fitted``
+    by least squares. ``depth`` is the mean number of blocks; ``computation`` counts them and every
+    head that was asked. Later characters attend to keys and values of all blocks as if earlier
+    ones had not stopped, so the saving is the most that there can be.
+
+    Args:
+        model: its name.
+        split: ``search``, or ``test`` for the end.
+
+    Source:
+        Teerapittayanon, McDanel, Kung, BranchyNet, 2016; Schuster et al., Confident Adaptive
+        Language Modeling, 2022, section 3.
+
+    Raises:
+        PluginError: there is no such model or split.
+    """
+
+    model: str = "shakespeare-lm"
+    split: Split = "search"
+
+    reads: frozenset[str] = field(default=frozenset({"confidence"}), init=False)
+    optional: frozenset[str] = field(default=frozenset({"heads"}), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        depth = Metric(name="depth", goal="minimize")
+        self.provides = {**metrics_of(self.model, self.split), "depth": depth}
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One model after the other."""
+        return one_by_one(batch, self.provides, self._measured)
+
+    def _measured(self, design: Mapping[str, Value]) -> Found:
+        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.compression import other_parameters
+        from dse_evaluators.workloads.models import workload_of
+
+        heads = str(design.get("heads", HEADS[0]))
+        if heads not in HEADS:
+            raise PluginError(f"there are no heads {heads!r}", hint=nearest(heads, HEADS))
+        whole = workload_of(self.model)
+        depths = range(1, blocks_of(whole.parameters) + 1)
+        if heads == "fitted":
+            inputs = other_parameters.calibration(self.model)
+            cuts = [fitted_exit(whole.parameters, inputs, depth) for depth in depths]
+        else:
+            cuts = [stopped(whole.parameters, depth) for depth in depths]
+        exits = [other_parameters.outputs(self.model, cut, self.split) for cut in cuts]
+        left = left_early(exits, float(design["confidence"]))
+        asked = whole.parameters["head"].size / other_parameters.work(self.model)
+        costs = np.array(
+            [
+                other_parameters.computation(self.model, cut) + asked * at
+                for at, cut in enumerate(cuts)
+            ]
+        )
+        own = {f"{at}.head": cut["head"] for at, cut in enumerate(cuts[:-1]) if heads == "fitted"}
+        return Found(
+            values={
+                **other_parameters.judged(self.model, left.outputs, self.split),
+                "size": float(other_parameters.size_bytes({**whole.parameters, **own})),
+                "computation": float(costs[left.exits].mean()),
+                "depth": float(left.exits.mean() + 1),
+            }
+        )

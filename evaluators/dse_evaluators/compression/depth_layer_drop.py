@@ -1,0 +1,84 @@
+"""The evaluator `compression.layer-drop`: a transformer without some of its parts, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse_evaluators.compression.cut_measures import metrics_of
+from dse_evaluators.compression.depth_dropped import KINDS, blocks_of, without
+from dse_evaluators.compression.one_by_one import Found, one_by_one
+from dse_evaluators.compression.template import members
+from dse_evaluators.workloads.workload import Split
+
+
+@dataclass(kw_only=True)
+class LayerDrop:
+    """Leaves out the attention or the feed-forward part of some blocks of a trained transformer.
+
+    ``attention`` and ``ffn`` are lists, true for each block that keeps that part, or one value for
+    all blocks. Nothing is trained again.
+
+    Args:
+        model: its name.
+        split: ``search``, or ``test`` for the end.
+
+    Source:
+        Fan, Grave, Joulin, Reducing Transformer Depth on Demand with Structured Dropout, 2020.
+
+    Raises:
+        PluginError: there is no such model or split.
+    """
+
+    model: str = "shakespeare-lm"
+    split: Split = "search"
+
+    reads: frozenset[str] = field(default=frozenset(KINDS), init=False)
+    optional: frozenset[str] = field(default=frozenset(), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        self.provides = metrics_of(self.model, self.split)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One model after the other."""
+        return one_by_one(batch, self.provides, self._measured)
+
+    def _measured(self, design: Mapping[str, Value]) -> Found:
+        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.compression import other_parameters
+        from dse_evaluators.workloads.models import workload_of
+
+        whole = workload_of(self.model).parameters
+        cut = without(whole, dropped(design, blocks_of(whole)))
+        given = other_parameters.outputs(self.model, cut, self.split)
+        return Found(
+            values={
+                **other_parameters.judged(self.model, given, self.split),
+                "size": float(other_parameters.size_bytes(cut)),
+                "computation": other_parameters.computation(self.model, cut),
+            }
+        )
+
+
+def dropped(design: Mapping[str, Value], blocks: int) -> list[str]:
+    """The parts that a design leaves out, such as ``blocks.1.ffn`` where ``ffn[1]`` is false."""
+    names = {kind: members(kind, tuple(design)) for kind in KINDS}
+    every = [
+        f"blocks.{block}.{kind}"
+        for kind in KINDS
+        for block in range(blocks)
+        if not names[kind] and not design[kind]
+    ]
+    return every + [_part(name) for listed in names.values() for name in listed if not design[name]]
+
+
+def _part(member: str) -> str:
+    kind, _, place = member.removesuffix("]").partition("[")
+    return f"blocks.{place}.{kind}"

@@ -1,0 +1,134 @@
+"""The evaluator ``compression.matrix``: what a recipe makes of a matrix of drawn weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import DseError, SpecError
+from dse_evaluators.compression.layer_recipes import check_recipe
+from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.recipe import compressed
+from dse_evaluators.compression.template import Template
+from dse_evaluators.formats.arrays import Single
+
+_METRICS = (
+    Metric(name="bits_per_weight", goal="minimize"),
+    Metric(name="payload_bits_per_weight", goal="minimize"),
+    Metric(name="place_bits_per_weight", goal="minimize"),
+    Metric(name="density"),
+    Metric(name="kept_magnitude", goal="maximize"),
+    Metric(name="wrong_signs", goal="minimize"),
+    Metric(name="error", goal="minimize"),
+)
+
+_MOST_WEIGHTS = 1 << 26
+
+
+@dataclass(kw_only=True)
+class DrawnMatrix:
+    """Compresses one matrix of normally distributed weights, reads it back, and counts bits.
+
+    For claims about bits, which depend on shape and pruning rate and not on what was learnt.
+    ``bits_per_weight`` counts codes, scales and places; ``payload_bits_per_weight`` codes alone,
+    and ``place_bits_per_weight`` all else. ``density`` is the share of weights that come back as
+    not zero. ``kept_magnitude`` is their sum of magnitudes over that of as many largest weights,
+    ``wrong_signs`` the share of them with another sign, and ``error`` the square of what is off,
+    over that of the weights.
+
+    Args:
+        recipe: as ``compression.recipe`` reads it, with names of the space in braces.
+        rows: outputs of the layer.
+        columns: its inputs.
+        seed: of the weights.
+
+    Raises:
+        SpecError: the recipe is none, or there are no weights, or more than 2^26.
+    """
+
+    recipe: str
+    rows: int
+    columns: int
+    seed: int = 0
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False, default=frozenset())
+    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="measured")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.columns) < 1 or self.rows * self.columns > _MOST_WEIGHTS:
+            raise SpecError(
+                f"a matrix of {self.rows} by {self.columns} cannot be drawn",
+                hint=f"1 to {_MOST_WEIGHTS:,} weights",
+            )
+        self._template = Template.of(self.recipe)
+        self.reads = frozenset(self._template.names)
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if every text that these values make is a recipe. Raises SpecError if not."""
+        for place, text in enumerate(self._template.fillings(values, 0)):
+            if place == 0:
+                check_recipe(text)
+            for step in _alone(text):
+                check_recipe(step)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One matrix after the other."""
+        columns = {name: np.full(len(batch), np.nan) for name in self.provides}
+        faults: dict[int, Fault] = {}
+        for row in range(len(batch)):
+            try:
+                found = self._measured(self._template.filled(batch.row(row), 0))
+            except DseError as error:
+                faults[row] = Fault(kind="raised", reason=str(error))
+                continue
+            for name, value in found.items():
+                columns[name][row] = value
+        return Metrics(columns=columns, faults=faults)
+
+    def _measured(self, recipe: str) -> dict[str, float]:
+        weight = _drawn(self.rows, self.columns, self.seed)
+        record = compressed(recipe, weight)
+        return {
+            "bits_per_weight": record.cost.stored / weight.size,
+            "payload_bits_per_weight": record.cost.payload / weight.size,
+            "place_bits_per_weight": (record.cost.stored - record.cost.payload) / weight.size,
+            **_faithful(weight, restored(record)),
+        }
+
+
+def _alone(text: str) -> list[str]:
+    """Each operator as a recipe of its own: there are fewer of these than of combinations."""
+    *before, last = (step.strip() for step in text.split(">"))
+    return [*(f"{step} > format fp32" for step in before), last]
+
+
+def _faithful(weight: Single, given: Single) -> dict[str, float]:
+    """How much of the weights is there again."""
+    stays = given != 0
+    sizes = np.abs(weight.astype(np.float64))
+    largest = np.sort(sizes, axis=None)[::-1][: stays.sum()].sum()
+    wrong = np.sign(given[stays]) != np.sign(weight[stays])
+    off = given.astype(np.float64) - weight
+    return {
+        "density": float(stays.mean()),
+        "kept_magnitude": float(sizes[stays].sum() / largest) if len(wrong) else 0.0,
+        "wrong_signs": float(wrong.mean()) if len(wrong) else 0.0,
+        "error": float((off**2).sum() / (sizes**2).sum()),
+    }
+
+
+@lru_cache(maxsize=1)
+def _drawn(rows: int, columns: int, seed: int) -> Single:
+    weight = np.random.default_rng(seed).standard_normal((rows, columns), dtype=np.float32)
+    weight.setflags(write=False)
+    return weight

@@ -1,0 +1,139 @@
+"""A model's layers by their recipes: what they stand for, what they take, and as bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, lru_cache
+
+from threadpoolctl import threadpool_limits
+
+from dse.errors import DseError
+from dse_evaluators.compression.layer_recipes import KEEP
+from dse_evaluators.compression.operators import bundle, dense
+from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.recipe import compressed
+from dse_evaluators.compression.operators.record import Cost, Record, Section, Use
+from dse_evaluators.compression.shelf import Shelf
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.workloads.models import model_of, workload_of
+from dse_evaluators.workloads.shapes import shapes_of
+
+_ROOM_BYTES = 2**30
+_CALIBRATED = ("gptq", "awq", "whitened", "corrected")
+"""The operators that look at a layer's inputs."""
+_FORMAT = "format "
+
+Recipes = Mapping[str, str]
+"""What is done to each layer that can be compressed, by its name."""
+
+
+def weights(model: str, recipes: Recipes) -> dict[str, Single]:
+    """What the compressed layers stand for, from the shelf where it is there.
+
+    Raises:
+        PluginError: the model's assets are not installed.
+        SpecError, EvaluationError: a recipe cannot be followed; the layer is named.
+    """
+    shelf = _shelf(model)
+    return {
+        name: shelf.found(name, text, lambda n=name, t=text: _made(model, n, t)[0])  # type: ignore[misc]
+        for name, text in recipes.items()
+    }
+
+
+@lru_cache(maxsize=2**16)
+def cost(model: str, layer: str, recipe: str) -> Cost:
+    """The bits that a layer takes; those of plain formats are known without making it."""
+    shape = shapes_of(model)[layer]
+    text = "fp32" if recipe == KEEP else _format(recipe)
+    if text is not None:
+        with _named(layer, recipe):
+            return _dense_cost(text, shape)
+    return _made(model, layer, recipe)[1]
+
+
+@cache
+def rest(model: str) -> Cost:
+    """The bits of all that is in no layer: parameters that stay, and the list of names."""
+    shapes = shapes_of(model)
+    own = Record(kind=bundle.KIND, shape=(len(shapes),), text="\n".join(shapes))
+    layers = model_of(model).layers
+    stays = (_dense_cost("fp32", shape) for name, shape in shapes.items() if name not in layers)
+    return sum(stays, start=own.cost)
+
+
+def count(model: str) -> int:
+    """How many weights the layers have that can be compressed."""
+    return sum(math.prod(shapes_of(model)[name]) for name in model_of(model).layers)
+
+
+def written(model: str, recipes: Recipes) -> bytes:
+    """The whole compressed model as bytes; ``unbundled`` reads its parameters back."""
+    parameters = workload_of(model).parameters
+    records = {name: _record(model, name, text) for name, text in recipes.items() if text != KEEP}
+    return bundle.bundled(parameters, records).to_bytes()
+
+
+def _made(model: str, layer: str, recipe: str) -> tuple[Single, Cost]:
+    """The layer as it is stored and read back.
+
+    Quantising gives what encoding and decoding would, bit by bit, in a tenth of the time.
+    """
+    weight = workload_of(model).parameters[layer]
+    text = _format(recipe)
+    if recipe == KEEP:
+        return weight, _dense_cost("fp32", weight.shape)
+    if text is not None:
+        with _named(layer, recipe):
+            values = format_of(text).quantize(weight, dense.axis_of(weight.shape))
+        return values, _dense_cost(text, weight.shape)
+    record = _record(model, layer, recipe)
+    return restored(record), record.cost
+
+
+def _record(model: str, layer: str, recipe: str) -> Record:
+    operator = recipe.rpartition(">")[2].strip().partition(" ")[0]
+    inputs = _calibration(model).get(layer) if operator in _CALIBRATED else None
+    with _named(layer, recipe), threadpool_limits(limits=1):
+        return compressed(recipe, workload_of(model).parameters[layer], inputs)
+
+
+def _format(recipe: str) -> str | None:
+    """The format, where a recipe says nothing else."""
+    plain = recipe.startswith(_FORMAT) and ">" not in recipe
+    return recipe.removeprefix(_FORMAT).strip() if plain else None
+
+
+@lru_cache(maxsize=2**12)
+def _dense_cost(text: str, shape: tuple[int, ...]) -> Cost:
+    """What an array of this shape takes in a format, without one bit of it being packed."""
+    form = format_of(text)
+    size = form.bits(shape, dense.axis_of(shape))
+    use: Use = "fp32" if form.grid.bits == 32 else "payload"
+    sections = (
+        Section(use=use, bits=size.payload, data=b""),
+        Section(use="metadata", bits=size.total - size.payload, data=b""),
+    )
+    return Record(kind=dense.KIND, shape=shape, text=form.name, sections=sections).cost
+
+
+@contextmanager
+def _named(layer: str, recipe: str) -> Iterator[None]:
+    """Errors inside say which layer they are about."""
+    try:
+        yield
+    except DseError as error:
+        raise type(error)(f"{layer}, {recipe!r}: {error.problem}", hint=error.hint) from error
+
+
+@cache
+def _shelf(model: str) -> Shelf:  # noqa: ARG001 - one for each
+    return Shelf(_ROOM_BYTES)
+
+
+@cache
+def _calibration(model: str) -> Mapping[str, Single]:
+    return workload_of(model).calibration()

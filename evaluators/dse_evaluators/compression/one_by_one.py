@@ -1,0 +1,51 @@
+"""Designs measured one after the other: a row's outcome does not depend on the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Value
+from dse.errors import DseError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was measured of one design, with standard errors where there are any."""
+
+    values: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+
+def one_by_one(
+    batch: Batch,
+    provides: Collection[str],
+    measured: Callable[[Mapping[str, Value]], Found],
+    uncertain: Collection[str] = (),
+) -> Metrics:
+    """The metrics of all rows; where one raises an error of ours, it is that row's fault.
+
+    Args:
+        batch: the designs.
+        provides: the names of the metrics.
+        measured: gives them for one design.
+        uncertain: those that have a standard error.
+    """
+    columns = {name: np.full(len(batch), np.nan) for name in provides}
+    spread = {name: np.full(len(batch), np.nan) for name in uncertain}
+    faults: dict[int, Fault] = {}
+    for row in range(len(batch)):
+        try:
+            found = measured(batch.row(row))
+        except DseError as error:
+            faults[row] = Fault(kind="raised", reason=str(error))
+            continue
+        for name, value in found.values.items():
+            columns[name][row] = value
+        for name, error_of in found.errors.items():
+            spread[name][row] = error_of
+    return Metrics(columns=columns, spread=spread, faults=faults)

@@ -1,0 +1,118 @@
+"""The evaluator `compression.onnx`: a real network under onnxruntime, with its real latency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import DseError, PluginError, nearest
+from dse_evaluators.compression.onnx_recipe import KNOBS, check_choice, onnx_recipe_of
+from dse_evaluators.compression.timing import Timing
+from dse_evaluators.workloads.judging import CLASSIFIER
+from dse_evaluators.workloads.judging import METRICS as QUALITY
+from dse_evaluators.workloads.workload import SPLITS, Split
+
+MODELS = ("magika",)
+
+METRICS: Mapping[str, Metric] = {
+    **{name: QUALITY[name] for name in CLASSIFIER},
+    "size": Metric(name="size", unit="B", goal="minimize"),
+    "weight_size": Metric(name="weight_size", unit="B", goal="minimize"),
+    "latency": Metric(name="latency", unit="s", goal="minimize"),
+}
+
+
+@dataclass(kw_only=True)
+class OnnxModels:
+    """Quantises an ONNX file, runs it on files that it must tell apart, and times it.
+
+    A choice that is an option here is fixed; the others are read from the design, where it has
+    them. ``size`` is of the real file; ``weight_size`` is what its weights take in it, or would
+    take packed by a format that onnxruntime cannot read. ``latency`` is of a call on one thread.
+
+    Args:
+        model: the network.
+        runtime_format: ``fp32``, ``dynamic_int8``, ``static_int8``, or the text of a number format
+            that only weights are rounded to.
+        operators: ``convolutions``, ``products`` or ``all``: what is quantised.
+        per_channel: whether each output has its own scale of weights.
+        calibration: ``minmax``, ``percentile`` or ``entropy``: how a static scale is found.
+        optimization: ``none``, ``basic``, ``extended`` or ``all``: how far the graph is rewritten.
+        split: ``search`` or ``test``: the files that it is judged on.
+        batch: files per timed call.
+        repeats: how many rounds of calls are timed, each of 5 ms or more.
+        warmup: how many calls are made before.
+
+    Raises:
+        PluginError: no such model or split, or a count that is none.
+        SpecError: a choice cannot be what it is said to be.
+    """
+
+    model: str = "magika"
+    runtime_format: str | None = None
+    operators: str | None = None
+    per_channel: bool | None = None
+    calibration: str | None = None
+    optimization: str | None = None
+    split: Split = "search"
+    batch: int = 1
+    repeats: int = 15
+    warmup: int = 3
+
+    reads: frozenset[str] = field(default=frozenset(), init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise PluginError(
+                f"there is no ONNX model {self.model!r}", hint=nearest(self.model, MODELS)
+            )
+        if self.split not in SPLITS:
+            raise PluginError(f"there is no split {self.split!r}", hint=nearest(self.split, SPLITS))
+        for name, least in (("batch", 1), ("repeats", 2), ("warmup", 0)):
+            count = getattr(self, name)
+            if not isinstance(count, int) or isinstance(count, bool) or count < least:
+                hint = f"a whole number, at least {least}"
+                raise PluginError(f"{name} cannot be {count!r}", hint=hint)
+        for name, value in self._fixed.items():
+            check_choice(name, value)
+        self.optional = frozenset(KNOBS) - self._fixed.keys()
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One file after the other: a row's outcome does not depend on the batch."""
+        columns = {name: np.full(len(batch), np.nan) for name in METRICS}
+        error_s = np.full(len(batch), np.nan)
+        faults: dict[int, Fault] = {}
+        for row in range(len(batch)):
+            try:
+                error_s[row], metrics = self._measured(batch.row(row))
+            except DseError as error:
+                faults[row] = Fault(kind="raised", reason=str(error))
+                continue
+            for name, value in metrics.items():
+                columns[name][row] = value
+        return Metrics(columns=columns, spread={"latency": error_s}, faults=faults)
+
+    def _measured(self, design: Mapping[str, Value]) -> tuple[float, Mapping[str, float]]:
+        # onnx and its runtime are optional, and who only checks a study needs neither.
+        from dse_evaluators.compression import onnx_runner
+
+        knobs = {name: design[name] for name in self.optional if name in design}
+        timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
+        recipe = onnx_recipe_of({**knobs, **self._fixed})
+        reading = onnx_runner.measured(recipe, timing, self.split)
+        return reading.latency_error_s, reading.metrics
+
+    @property
+    def _fixed(self) -> dict[str, Value]:
+        values = {name: getattr(self, name) for name in KNOBS}
+        return {name: value for name, value in values.items() if value is not None}

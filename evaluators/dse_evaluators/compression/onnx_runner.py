@@ -1,0 +1,67 @@
+"""One ONNX file measured: what it says of files, how large it is and how long it takes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dse_evaluators.compression.onnx_files import file_of, weight_bytes
+from dse_evaluators.compression.onnx_recipe import OPTIMIZATIONS, OnnxRecipe
+from dse_evaluators.compression.timing import Timing, timed
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.magika import Magika, log_shares, magika
+from dse_evaluators.workloads.onnx_runtime import Session
+from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.workload import Split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was measured of one file; all but the latency is the same each time."""
+
+    metrics: dict[str, float]
+    latency_error_s: float
+
+
+def measured(recipe: OnnxRecipe, timing: Timing, split: Split) -> Reading:
+    """The reading of magika under a recipe.
+
+    Raises:
+        PluginError: an asset, onnx or onnxruntime is not installed.
+        SpecError: there is no such format.
+        EvaluationError: the weights cannot be rounded, or onnxruntime cannot run the file.
+    """
+    workload = magika()
+    path = file_of(workload, recipe)
+    whole = file_of(workload, OnnxRecipe())
+    level = OPTIMIZATIONS[recipe.optimization]
+    quality = workload.quality(
+        _outputs(workload, path, level, split), _outputs(workload, whole, level, split), split
+    )
+    model = path.read_bytes()
+    latency_s, error_s = _latency_s(workload, Session(model, level), timing, split)
+    sizes = {"size": float(len(model)), "weight_size": weight_bytes(workload, recipe, model)}
+    return Reading(metrics={**quality, **sizes, "latency": latency_s}, latency_error_s=error_s)
+
+
+def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
+    """What the file says of the examples, from the cache where it was asked before."""
+    tokens = workload.examples(split).tokens
+    seen = hashlib.sha256(tokens.tobytes()).hexdigest()[:16]
+    shape = (len(tokens), len(workload.parameters["dense.bias"].ravel()))
+
+    def make() -> Arrays:
+        return {"outputs": log_shares(Session(path.read_bytes(), level), tokens)}
+
+    return cached(f"onnx/{path.stem}-{level}-{seen}", {"outputs": shape}, make)["outputs"]
+
+
+def _latency_s(
+    workload: Magika, session: Session, timing: Timing, split: Split
+) -> tuple[float, float]:
+    """The median of a run on one thread, and its error."""
+    tokens = np.resize(workload.examples(split).tokens, (timing.batch, workload.width))
+    return timed(lambda: session.run(tokens), timing)

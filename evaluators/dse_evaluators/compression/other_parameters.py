@@ -1,0 +1,87 @@
+"""A model that runs on other parameters than it was trained to: judged, weighed and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.bundle import bundled
+from dse_evaluators.compression.operators.record import Record
+from dse_evaluators.compression.recipe_runner import deviation
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.character_lm import CONTEXT
+from dse_evaluators.workloads.models import workload_of
+from dse_evaluators.workloads.workload import Parameters, Signals, Split
+
+LOOKED_UP = "embed"
+"""The table of which a character takes one row, and multiplies nothing."""
+
+
+def judged(model: str, given: Single, split: Split) -> dict[str, float]:
+    """The workload's quality of these outputs, and how far they are off.
+
+    Raises:
+        EvaluationError: an output is infinite or not a number.
+    """
+    if not np.isfinite(given).all():
+        raise EvaluationError("an output of the changed model is infinite or not a number")
+    whole = reference(model, split)
+    quality = workload_of(model).quality(given, whole, split)
+    return {**quality, "deviation": deviation(given, whole)}
+
+
+def outputs(
+    model: str, parameters: Parameters, split: Split, signals: Signals | None = None
+) -> Single:
+    """What the model says with these parameters, on one thread."""
+    with threadpool_limits(limits=1):
+        return workload_of(model).outputs(parameters, split, signals or Signals())
+
+
+@cache
+def reference(model: str, split: Split) -> Single:
+    """What the uncompressed model says."""
+    return outputs(model, workload_of(model).parameters, split)
+
+
+@cache
+def calibration(model: str) -> Mapping[str, Single]:
+    """The inputs of the layers on training examples, (n, inputs)."""
+    with threadpool_limits(limits=1):
+        return workload_of(model).calibration()
+
+
+def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:
+    """What the parameters take on disk; those without a record are in single precision."""
+    return len(bundled(parameters, compressed or {}).to_bytes())
+
+
+def computation(model: str, parameters: Parameters) -> float:
+    """The multiplications for a character, as a share of the whole model's."""
+    return multiplications(parameters) / work(model)
+
+
+@cache
+def work(model: str) -> float:
+    """The multiplications of the whole model for a character."""
+    return multiplications(workload_of(model).parameters)
+
+
+def multiplications(parameters: Parameters) -> float:
+    """What a transformer multiplies for one character, on the mean over a window.
+
+    Every table but the looked-up one is a product with the stream, and each head multiplies its
+    query by every key so far, and as many values by their weights.
+
+    Args:
+        parameters: tables by name; a ``qkv`` holds queries, keys and values in equal shares.
+    """
+    products = sum(
+        array.size for name, array in parameters.items() if array.ndim == 2 and name != LOOKED_UP
+    )
+    heads = sum(len(array) / 3 for name, array in parameters.items() if name.endswith(".qkv"))
+    return products + heads * (CONTEXT + 1)

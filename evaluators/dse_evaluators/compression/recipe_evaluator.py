@@ -1,0 +1,140 @@
+"""The evaluator `compression.recipe`: a real model, compressed as a study's file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import DseError, PluginError, SpecError, nearest
+from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
+from dse_evaluators.compression.template import Template, members
+from dse_evaluators.formats.format import Format
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.workload import SPLITS, Signals, Split
+
+SIZES: Mapping[str, Metric] = {
+    "size": Metric(name="size", unit="B", goal="minimize"),
+    "bits_per_weight": Metric(name="bits_per_weight", goal="minimize"),
+    "deviation": Metric(name="deviation", goal="minimize"),
+}
+"""What is told of every model beside its own quality."""
+
+_WHOLE = (KEEP, "fp32")
+
+
+@dataclass(kw_only=True)
+class ByRecipe:
+    """Compresses the layers of a trained model, and runs it on examples that it never saw.
+
+    Names in braces are read from the design; a list gives each layer that the recipe is for its
+    own entry, in the order of the model. ``size`` is what the whole model takes as bytes,
+    ``bits_per_weight`` counts codes, scales and places of the layers that can be compressed, and
+    ``deviation`` is the mean square of what the outputs are off by, over that of the outputs.
+
+    Args:
+        model: its name.
+        recipe: what is done to each layer, such as ``format {bits}`` or ``prune 0.5 > huffman
+            kmeans:4``; ``keep`` leaves it in single precision.
+        layers: other recipes, by pattern of the layers' names; the first that matches counts.
+        activations: the format that each layer's inputs are rounded to.
+        kv_cache: the format of the keys and values of attention.
+        split: ``search``, or ``test`` for the end.
+
+    Raises:
+        PluginError: there is no such model or split.
+        SpecError: a recipe or a format is none, or a pattern matches no layer.
+    """
+
+    model: str
+    recipe: str = KEEP
+    layers: Mapping[str, str] = field(default_factory=dict)
+    activations: str = KEEP
+    kv_cache: str = KEEP
+    split: Split = "search"
+
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(default=frozenset(), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        model = model_of(self.model)
+        if self.split not in SPLITS:
+            hint = nearest(str(self.split), SPLITS)
+            raise PluginError(f"there is no split {self.split!r}", hint=hint)
+        self.provides = {**model.metrics, **SIZES}
+        self._parts: tuple[Part, ...] = parts_of(model.layers, self.recipe, self.layers)
+        self._signals = {
+            name: Template.of(getattr(self, name)) for name in ("activations", "kv_cache")
+        }
+        templates = [part.template for part in self._parts] + list(self._signals.values())
+        self.reads = frozenset(name for template in templates for name in template.names)
+        for part in self._parts:
+            part.check({})
+        self._check_signals({})
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: a text that they make is no recipe or no format, or a list has not one
+                entry for each layer.
+        """
+        for part in self._parts:
+            part.check(values)
+        self._check_signals(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One model after the other: a row's outcome does not depend on the batch."""
+        for part in self._parts:
+            part.check_lengths(tuple(batch.names))
+        columns = {name: np.full(len(batch), np.nan) for name in self.provides}
+        faults: dict[int, Fault] = {}
+        for row in range(len(batch)):
+            try:
+                found = self._measured(batch.row(row))
+            except DseError as error:
+                faults[row] = Fault(kind="raised", reason=str(error))
+                continue
+            for name, value in found.items():
+                columns[name][row] = value
+        return Metrics(columns=columns, faults=faults)
+
+    def recipes(self, design: Mapping[str, Value]) -> dict[str, str]:
+        """What is done to each layer under a design."""
+        return {
+            name: part.template.filled(design, place)
+            for part in self._parts
+            for place, name in enumerate(part.layers)
+        }
+
+    def _measured(self, design: Mapping[str, Value]) -> dict[str, float]:
+        # What runs models takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.compression import recipe_runner
+
+        rounded = {name: _format(text.filled(design, 0)) for name, text in self._signals.items()}
+        signals = Signals(activations=rounded["activations"], kv_cache=rounded["kv_cache"])
+        return recipe_runner.measured(self.model, self.recipes(design), self.split, signals)
+
+    def _check_signals(self, values: Mapping[str, Sequence[Value]]) -> None:
+        for option, template in self._signals.items():
+            for name in template.names:
+                if members(name, tuple(values)):
+                    raise SpecError(
+                        f"{name!r} is a list, but {option} have one format in all layers"
+                    )
+            for text in template.fillings(values, 0):
+                _format(text)
+
+
+def _format(text: str) -> Format | None:
+    """The format of a text; none where signals stay in single precision."""
+    return None if text in _WHOLE else format_of(text)

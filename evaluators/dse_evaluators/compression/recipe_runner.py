@@ -1,0 +1,62 @@
+"""A real model under recipes for its layers: compressed, run and judged."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dse.errors import EvaluationError
+from dse_evaluators.compression.model_layers import Recipes, cost, count, rest, weights
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.models import workload_of
+from dse_evaluators.workloads.workload import Signals, Split
+
+
+def measured(model: str, recipes: Recipes, split: Split, signals: Signals) -> dict[str, float]:
+    """The workload's quality, what the model takes, and how far its outputs are off.
+
+    Raises:
+        PluginError: the model's assets are not installed.
+        SpecError, EvaluationError: a recipe cannot be followed, or the outputs are no numbers.
+    """
+    workload = workload_of(model)
+    whole = _reference(model, split)
+    given = outputs(model, recipes, split, signals)
+    costs = [cost(model, name, text) for name, text in recipes.items()]
+    return {
+        **workload.quality(given, whole, split),
+        "size": sum((one.total for one in costs), start=rest(model).total) / 8,
+        "bits_per_weight": sum(one.stored for one in costs) / count(model),
+        "deviation": deviation(given, whole),
+    }
+
+
+def outputs(model: str, recipes: Recipes, split: Split, signals: Signals) -> Single:
+    """What the compressed model says of each example.
+
+    Raises:
+        EvaluationError: an output is infinite or not a number.
+    """
+    workload = workload_of(model)
+    with threadpool_limits(limits=1):
+        parameters = {**workload.parameters, **weights(model, recipes)}
+        given = workload.outputs(parameters, split, signals)
+    if not np.isfinite(given).all():
+        raise EvaluationError("an output of the compressed model is infinite or not a number")
+    return given
+
+
+def deviation(given: Single, whole: Single) -> float:
+    """The mean square of what the outputs are off by, over that of the outputs."""
+    wanted = whole.astype(np.float64)
+    return float(((given - wanted) ** 2).mean() / (wanted**2).mean())
+
+
+@cache
+def _reference(model: str, split: Split) -> Single:
+    """What the uncompressed model says."""
+    workload = workload_of(model)
+    with threadpool_limits(limits=1):
+        return workload.outputs(workload.parameters, split, Signals())

@@ -1,0 +1,92 @@
+"""The evaluator `compression.size`: what a model takes under its recipes, without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import DseError
+from dse_evaluators.compression import model_layers
+from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
+from dse_evaluators.compression.recipe_evaluator import SIZES
+from dse_evaluators.workloads.models import model_of
+
+
+@dataclass(kw_only=True)
+class Size:
+    """The ``size`` and ``bits_per_weight`` that `compression.recipe` tells of the same options.
+
+    Both are known before anything is measured. Of a plain format it is a matter of shapes; a layer
+    with other operators is compressed once for each of its recipes.
+
+    Args:
+        model: its name.
+        recipe: what is done to each layer.
+        layers: other recipes, by pattern of the layers' names; the first that matches counts.
+
+    Raises:
+        PluginError: there is no such model.
+        SpecError: a recipe is none, or a pattern matches no layer.
+    """
+
+    model: str
+    recipe: str = KEEP
+    layers: Mapping[str, str] = field(default_factory=dict)
+
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(default=frozenset(), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(default="modelled", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        self.provides = {name: SIZES[name] for name in ("size", "bits_per_weight")}
+        layers = model_of(self.model).layers
+        self._parts: tuple[Part, ...] = parts_of(layers, self.recipe, self.layers)
+        self.reads = frozenset(name for part in self._parts for name in part.template.names)
+        self.check_values({})
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if all texts that these values make are recipes.
+
+        Raises:
+            SpecError: one is none, or a list has not one entry for each layer.
+        """
+        for part in self._parts:
+            part.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """Layer by layer: what differs in it is counted once, and then added up in all rows."""
+        total = np.full(len(batch), float(model_layers.rest(self.model).total))
+        stored = np.zeros(len(batch))
+        faults: dict[int, Fault] = {}
+        for part in self._parts:
+            part.check_lengths(tuple(batch.names))
+            for place in range(len(part.layers)):
+                bits = self._bits(batch, part, place, faults)
+                total, stored = total + bits[0], stored + bits[1]
+        columns = {"size": total / 8, "bits_per_weight": stored / model_layers.count(self.model)}
+        return Metrics(columns=columns, faults=faults)
+
+    def _bits(self, batch: Batch, part: Part, place: int, faults: dict[int, Fault]) -> Floats:
+        """What one layer takes in each row: all bits, and those that papers count, (2, n)."""
+        own = {f"{name}[{place}]" for name in part.template.names} | set(part.template.names)
+        among = batch.distinct(frozenset(own & batch.names))
+        found = np.zeros((2, len(among.rows)))
+        wrong: dict[int, Fault] = {}
+        for number, row in enumerate(among.rows.tolist()):
+            try:
+                text = part.template.filled(batch.row(row), place)
+                cost = model_layers.cost(self.model, part.layers[place], text)
+            except DseError as error:
+                wrong[number] = Fault(kind="raised", reason=str(error))
+                continue
+            found[:, number] = cost.total, cost.stored
+        faults |= among.spread_rows(wrong)
+        return np.asarray(among.spread(found))

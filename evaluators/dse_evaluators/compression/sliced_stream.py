@@ -1,0 +1,142 @@
+"""A transformer whose stream is narrower: each part sees the directions that vary most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.errors import EvaluationError
+from dse_evaluators.compression.operators.dense import FP32
+from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.record import Record
+from dse_evaluators.compression.operators.sliced import basis, crossing, reading, writing
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.workload import Parameters
+
+_KINDS = {"attention": ("qkv", "out"), "ffn": ("up", "down")}
+_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Where the stream is read after its norm, and where what comes of it is added."""
+
+    gain: str
+    reads: str
+    writes: str | None  # the head adds nothing
+    crossing: str | None
+
+
+def parts_of(parameters: Parameters) -> tuple[Part, ...]:
+    """The parts along the stream, the head at the end.
+
+    Raises:
+        EvaluationError: the model has no such stream.
+    """
+    found = [
+        Part(
+            gain=f"{name}.norm",
+            reads=f"{name}.{reads}",
+            writes=f"{name}.{writes}",
+            crossing=f"{name}.crossing",
+        )
+        for block in range(len(parameters))
+        for kind, (reads, writes) in _KINDS.items()
+        if f"{(name := f'blocks.{block}.{kind}')}.{reads}" in parameters
+    ]
+    if not found or not {"embed", "norm", "head"} <= parameters.keys():
+        raise EvaluationError(
+            "the model has no stream that could be sliced", hint="shakespeare-lm has one"
+        )
+    return (*found, Part(gain="norm", reads="head", writes=None, crossing=None))
+
+
+def sliced(
+    parameters: Parameters,
+    inputs: Mapping[str, Single],
+    shares: Sequence[float],
+    directions: str = "principal",
+) -> dict[str, Record]:
+    """All tables of the model with this share of the stream cut off before each part.
+
+    Norms' gains go into the tables that read, so that only the root mean square is left, which a
+    rotation does not change: with shares of 0 the model computes what it did.
+
+    Args:
+        parameters: of the whole model.
+        inputs: of each table that reads the stream, on training examples, (n, width).
+        shares: one for each part and the head, or one for all.
+        directions: ``principal``; ``largest`` keeps the numbers of the stream that are largest in
+            the mean square, and ``random`` takes any rotation: what the first is compared with.
+
+    Source:
+        Ashkboos et al., SliceGPT: Compress Large Language Models by Deleting Rows and Columns,
+        2024, section 3.
+
+    Raises:
+        EvaluationError: a share is not in 0 to 1, there are too few, or nothing would be left.
+    """
+    parts = parts_of(parameters)
+    given = shares if len(shares) != 1 else [shares[0]] * len(parts)
+    if len(given) != len(parts) or not all(0 <= share < 1 for share in given):
+        raise EvaluationError(
+            f"shares of {list(shares)} do not cut a stream before {len(parts)} parts",
+            hint="one for all, or one for each; each from 0 to below 1",
+        )
+    chosen = [
+        _DIRECTIONS[directions](_normed(parameters, inputs, part), share)
+        for part, share in zip(parts, given, strict=True)
+    ]
+    records = {"embed": reading(parameters["embed"], chosen[0])}
+    for place, part in enumerate(parts):
+        before = chosen[place]
+        records[part.gain] = FP32(np.ones(before.shape[1], dtype=np.float32))
+        table = parameters[part.reads] * parameters[part.gain]
+        records[part.reads] = reading(table, before)
+        if part.writes is not None and part.crossing is not None:
+            after = chosen[place + 1]
+            records[part.writes] = writing(parameters[part.writes], after)
+            records[part.crossing] = crossing(before, after)
+    return records
+
+
+def read(records: Mapping[str, Record]) -> dict[str, Single]:
+    """The parameters that the model runs on."""
+    return {name: restored(record) for name, record in records.items()}
+
+
+def _normed(parameters: Parameters, inputs: Mapping[str, Single], part: Part) -> Single:
+    """The stream before the part, divided by its root mean square, (n, width)."""
+    return inputs[part.reads] / parameters[part.gain]
+
+
+def _kept(signals: Single, share: float) -> int:
+    return max(1, round(signals.shape[1] * (1 - share)))
+
+
+def _principal(signals: Single, share: float) -> Single:
+    return basis(signals, _kept(signals, share))
+
+
+def _largest(signals: Single, share: float) -> Single:
+    power = (signals.astype(np.float64) ** 2).mean(axis=0)
+    axes = np.argsort(-power, kind="stable")[: _kept(signals, share)]
+    return np.eye(signals.shape[1], dtype=np.float32)[:, axes]
+
+
+def _random(signals: Single, share: float) -> Single:
+    width = signals.shape[1]
+    drawn = np.random.default_rng(_SEED).normal(size=(width, width))
+    axes = np.linalg.qr(drawn)[0][:, : _kept(signals, share)]
+    return np.ascontiguousarray(axes, dtype=np.float32)
+
+
+_DIRECTIONS: Mapping[str, Callable[[Single, float], Single]] = {
+    "principal": _principal,
+    "largest": _largest,
+    "random": _random,
+}
+DIRECTIONS = tuple(_DIRECTIONS)
+"""How what stays can be chosen."""

@@ -1,0 +1,76 @@
+"""A text with names in braces, for which a design has values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+
+from dse.core.values import Value
+from dse.errors import EvaluationError, SpecError
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+_MOST_TEXTS = 1_000
+"""So many of a template's texts are looked at before a study is run; the rest while it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """What a design's values are put into: ``format {bits}`` with ``names`` of ``("bits",)``."""
+
+    text: str
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(text: object) -> Template:
+        """The template that a text is.
+
+        Raises:
+            SpecError: it is none, braces are no pair, or have no name between them.
+        """
+        if not isinstance(text, str):
+            raise SpecError(f"a recipe cannot be {text!r}", hint="a text, as in 'format int8'")
+        names = [name.strip() for name in _BRACES.findall(text)]
+        wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
+        if wrong is not None or set("{}") & set(_BRACES.sub("", text)):
+            raise SpecError(
+                f"in {text!r} the braces hold no name", hint="as in 'format {weight_format}'"
+            )
+        return Template(text=text, names=tuple(dict.fromkeys(names)))
+
+    def filled(self, values: Mapping[str, Value], place: int) -> str:
+        """The text for one design; of a list, the member of this place.
+
+        Raises:
+            EvaluationError: the design has no value for a name.
+        """
+        found = {name: _value(values, name, place) for name in self.names}
+        return self._with(found)
+
+    def fillings(self, values: Mapping[str, Sequence[Value]], place: int) -> Iterator[str]:
+        """The texts for all of these values, up to a thousand; none where a name has no values."""
+        each = [values.get(name, values.get(f"{name}[{place}]", ())) for name in self.names]
+        for row in islice(product(*each), _MOST_TEXTS):
+            yield self._with(dict(zip(self.names, row, strict=True)))
+
+    def _with(self, values: Mapping[str, Value]) -> str:
+        return _BRACES.sub(lambda found: _said(values[found[1].strip()]), self.text).strip()
+
+
+def members(name: str, known: Sequence[str]) -> list[str]:
+    """The names of a list's members among those known: ``bits[0]``, ``bits[1]``."""
+    return [one for one in known if one.startswith(f"{name}[") and one.endswith("]")]
+
+
+def _value(values: Mapping[str, Value], name: str, place: int) -> Value:
+    for key in (name, f"{name}[{place}]"):
+        if key in values:
+            return values[key]
+    raise EvaluationError(f"the design has no value for {name!r} at place {place}")
+
+
+def _said(value: Value) -> str:
+    """A value as a recipe has it: whole numbers without a point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,0 +1,108 @@
+"""The evaluator `compression.tuned-correction`: short words with trained products beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import EvaluationError, PluginError, nearest
+from dse_evaluators.compression.one_by_one import Found, one_by_one
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.workload import SPLITS, Split
+
+MODEL = "shakespeare-lm"
+STARTS = ("nothing", "outputs")
+MEASURES: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="deviation", goal="minimize"),
+        Metric(name="size", unit="B", goal="minimize"),
+        Metric(name="bits_per_weight", goal="minimize"),
+    )
+}
+
+
+@dataclass(kw_only=True)
+class TunedCorrection:
+    """Stores a language model in short words, and trains products of low rank beside them.
+
+    ``weight_format`` and ``rank`` are the layers'; ``steps`` of training follow a ``start`` from
+    ``nothing`` or from the least error of each layer's ``outputs``. What is learnt is what the
+    uncompressed model says of training text. Products are stored in fp16, and kept on disk.
+
+    Args:
+        embedding: the format of the characters' table, which is not corrected.
+        rate: of the first step; the last is a twentieth of it.
+        split: ``search``, or ``test`` for the end.
+
+    Source:
+        Chai et al., INT2.1: Towards Fine-Tunable Quantized Large Language Models with Error
+        Correction through Low-Rank Adaptation, 2023.
+
+    Raises:
+        PluginError: there is no such split, or the rate is not above zero.
+        SpecError: there is no such format.
+    """
+
+    embedding: str = "int8:channel"
+    rate: float = 3e-3
+    split: Split = "search"
+
+    reads: frozenset[str] = field(default=frozenset({"weight_format", "rank", "steps"}), init=False)
+    optional: frozenset[str] = field(default=frozenset({"start"}), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        self.provides = {**model_of(MODEL).metrics, **MEASURES}
+        format_of(self.embedding)
+        if self.split not in SPLITS:
+            raise PluginError(
+                f"there is no split {self.split!r}", hint=nearest(str(self.split), SPLITS)
+            )
+        if self.rate <= 0:
+            raise PluginError(f"the rate cannot be {self.rate}", hint="above zero, such as 0.003")
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One model after the other."""
+        return one_by_one(batch, self.provides, self._measured)
+
+    def _measured(self, design: Mapping[str, Value]) -> Found:
+        # Torch takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.compression import other_parameters, tuned_correction
+        from dse_evaluators.compression.operators.dense import Dense
+        from dse_evaluators.compression.operators.reading import restored
+        from dse_evaluators.workloads.models import workload_of
+
+        start = str(design.get("start", STARTS[0]))
+        rank, steps = int(design["rank"]), int(design["steps"])
+        if start not in STARTS or min(rank, steps) < 0:
+            raise EvaluationError(
+                f"products of rank {rank} cannot start from {start!r} and learn in {steps} steps",
+                hint=f"a start from {' or '.join(STARTS)}",
+            )
+        whole = workload_of(MODEL)
+        tuning = tuned_correction.Tuning(
+            text=str(design["weight_format"]), rank=rank, steps=steps, start=start, rate=self.rate
+        )
+        records = tuned_correction.tuned(
+            whole.parameters, other_parameters.calibration(MODEL), tuning
+        )
+        records["embed"] = Dense(self.embedding)(whole.parameters["embed"])
+        small = {name: restored(record) for name, record in records.items()}
+        given = other_parameters.outputs(MODEL, {**whole.parameters, **small}, self.split)
+        numbers = sum(array.size for array in small.values())
+        bits = sum(record.cost.stored for record in records.values())
+        return Found(
+            values={
+                **other_parameters.judged(MODEL, given, self.split),
+                "size": float(other_parameters.size_bytes(whole.parameters, records)),
+                "bits_per_weight": bits / numbers,
+            }
+        )

@@ -1,0 +1,66 @@
+"""Compressed layers are kept, and no more of them than there is room for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dse_evaluators.compression.shelf import Shelf
+
+KIB = 1024
+
+
+class Maker:
+    """Makes an array of 1 KiB, and counts."""
+
+    def __init__(self):
+        self.made = 0
+
+    def __call__(self):
+        self.made += 1
+        return np.zeros(KIB // 4, dtype=np.float32)
+
+
+@pytest.fixture
+def maker():
+    return Maker()
+
+
+def test_what_was_made_is_given_again(maker):
+    shelf = Shelf(4 * KIB)
+    first = shelf.found("conv1", "format int8", maker)
+    assert shelf.found("conv1", "format int8", maker) is first
+    assert maker.made == 1
+
+
+def test_another_recipe_or_layer_is_another_array(maker):
+    shelf = Shelf(4 * KIB)
+    shelf.found("conv1", "format int8", maker)
+    shelf.found("conv1", "format int4", maker)
+    shelf.found("conv2", "format int8", maker)
+    assert maker.made == 3
+
+
+def test_what_was_not_used_for_longest_goes_first(maker):
+    shelf = Shelf(2 * KIB)
+    shelf.found("a", "keep", maker)
+    shelf.found("b", "keep", maker)
+    shelf.found("a", "keep", maker)
+    shelf.found("c", "keep", maker)  # takes the place of b
+    shelf.found("a", "keep", maker)
+    assert maker.made == 3
+    shelf.found("b", "keep", maker)
+    assert maker.made == 4
+
+
+def test_an_array_larger_than_the_shelf_is_given_all_the_same(maker):
+    assert Shelf(1).found("a", "keep", maker).nbytes == KIB
+
+
+def test_what_was_thrown_away_leaves_its_room(maker):
+    shelf = Shelf(2 * KIB)
+    for layer in "abcdefgh":
+        shelf.found(layer, "keep", maker)
+    shelf.found("g", "keep", maker)
+    shelf.found("h", "keep", maker)
+    assert maker.made == 8
