@@ -1,0 +1,1 @@
+"""Embeddings trained as a product of two tables, and stored as one."""

@@ -1,0 +1,143 @@
+"""The evaluator `compression.mlet`: embeddings trained as one table or two, and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import EvaluationError, PluginError, nearest
+from dse_evaluators.compression.one_by_one import Found, one_by_one
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="auc", goal="maximize"),
+        Metric(name="loss", goal="minimize"),
+        Metric(name="test_auc", goal="maximize"),
+        Metric(name="rare_auc", goal="maximize"),
+        Metric(name="rate"),
+        Metric(name="size", unit="B", goal="minimize"),
+        Metric(name="training_size", unit="B", goal="minimize"),
+        Metric(name="training_time", unit="s", goal="minimize"),
+    )
+}
+OPTIMIZERS = ("sgd", "adagrad", "adam")
+_SPREADS = ("auc", "loss", "test_auc", "rare_auc", "training_time")
+_BYTES = 4  # of a float32
+
+
+@dataclass(kw_only=True)
+class Mlet:
+    """Trains a recommender on MovieLens-100k with embeddings of a width that the design says.
+
+    Without an ``inner_dimension`` each field has one table of ``embedding_dimension`` numbers a
+    category; with one, the table is learnt as a product through that many numbers, and stored as
+    their product: the size in use is the same. Both kinds are trained at every rate of ``rates``
+    with every seed, and the rate that is best on the split to choose by is told: the same budget
+    of tuning for both.
+
+    ``auc`` and ``loss`` (nats) are of the split to choose by, ``test_auc`` of another;
+    ``rare_auc`` is of the third of the test ratings whose movies have the fewest ratings to learn
+    from. All are means over the seeds. ``training_time`` is the CPU time of one training when it
+    was done; readings are kept on disk.
+
+    Args:
+        optimizer: ``sgd``, ``adagrad`` or ``adam``.
+        rates: the step lengths to choose from.
+        seeds: how many trainings at each.
+        epochs: of each training; the epoch that is best on the split to choose by is told.
+
+    Source:
+        Ghaemmaghami et al., Training with Multi-Layer Embeddings for Model Reduction, 2020;
+        Deng et al., Enhancing Cross-Category Learning in Recommendation Systems with Multi-Layer
+        Embedding Training, 2023.
+
+    Raises:
+        PluginError: there is no such optimizer, a rate is not above zero, or there are
+            too few seeds or epochs.
+    """
+
+    optimizer: str = "adam"
+    rates: Sequence[float] = (0.003, 0.01)
+    seeds: int = 3
+    epochs: int = 8
+
+    reads: frozenset[str] = field(default=frozenset({"embedding_dimension"}), init=False)
+    optional: frozenset[str] = field(default=frozenset({"inner_dimension"}), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise PluginError(
+                f"there is no optimizer {self.optimizer!r}",
+                hint=nearest(self.optimizer, OPTIMIZERS),
+            )
+        if not self.rates or not all(rate > 0 for rate in self.rates):
+            raise PluginError(f"rates cannot be {list(self.rates)}", hint="all above zero")
+        if self.seeds < 2 or self.epochs < 1:
+            raise PluginError(
+                f"{self.seeds} seeds of {self.epochs} epochs cannot be trained",
+                hint="at least 2 and 1",
+            )
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One design after the other."""
+        return one_by_one(batch, METRICS, self._measured, uncertain=_SPREADS)
+
+    def _measured(self, design: Mapping[str, Value]) -> Found:
+        # Torch takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.compression.embeddings.training import widths_of
+
+        width = int(design["embedding_dimension"])
+        inner = int(design.get("inner_dimension", 0))
+        if width < 1 or 0 < inner < width:
+            raise EvaluationError(
+                f"embeddings of {width} numbers cannot be learnt through {inner}",
+                hint="inner_dimension is at least embedding_dimension",
+            )
+        told = {rate: self._read(width, inner, rate) for rate in self.rates}
+        rate = max(told, key=lambda each: float(told[each]["auc"].mean()))
+        if not told[rate]["auc"].all():
+            raise EvaluationError(f"training ran away at every rate of {list(self.rates)}")
+        widths = widths_of(width, inner)
+        means = {name: float(values.mean()) for name, values in told[rate].items()}
+        errors = {
+            name: float(values.std(ddof=1) / np.sqrt(len(values)))
+            for name, values in told[rate].items()
+        }
+        sizes = {"size": widths.stored, "training_size": widths.trained}
+        means |= {name: float(_BYTES * numbers) for name, numbers in sizes.items()}
+        return Found(values={**means, "rate": rate}, errors=errors)
+
+    def _read(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
+        """What came of one rate, a number for each seed."""
+        from dse_evaluators.compression.embeddings.training import Training, reading_of
+
+        readings = [
+            reading_of(
+                Training(
+                    embedding=width,
+                    inner=inner,
+                    optimizer=self.optimizer,
+                    rate=rate,
+                    seed=seed,
+                    epochs=self.epochs,
+                )
+            )
+            for seed in range(self.seeds)
+        ]
+        return {
+            "auc": np.array([each.auc for each in readings]),
+            "loss": np.array([each.loss for each in readings]),
+            "test_auc": np.array([each.test_auc for each in readings]),
+            "rare_auc": np.array([each.rare_auc for each in readings]),
+            "training_time": np.array([each.cpu_s for each in readings]),
+        }

@@ -1,0 +1,154 @@
+"""A recommender learnt from ratings once, and what it was worth; kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from dse_evaluators.compression.embeddings.recommender import Recommender, Widths, started
+from dse_evaluators.workloads.judging import auc
+from dse_evaluators.workloads.movielens import MovieLens, Ratings, movielens
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.weight_cache import Arrays, cached
+
+_TOLD = 5
+_VERSION = 1  # of this file's numbers
+_MOVIE = "movie"
+
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """One way to learn; all of it is in the name under which its reading is kept."""
+
+    embedding: int
+    inner: int  # 0: one table for each field
+    optimizer: str
+    rate: float
+    seed: int
+    epochs: int
+    batch: int = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The recommender at the epoch that is best on the split to choose by."""
+
+    auc: float  # to choose by
+    loss: float  # the same split, nats
+    test_auc: float
+    rare_auc: float  # of the third of the test ratings whose films are rated least
+    cpu_s: float  # of the whole training
+
+
+def widths_of(embedding: int, inner: int) -> Widths:
+    """The sizes of the recommender for these ratings."""
+    known = _known()
+    return Widths(
+        categories=tuple(known.rows.values()),
+        dense=known.train.features.shape[1],
+        embedding=embedding,
+        inner=inner,
+    )
+
+
+def reading_of(training: Training) -> Reading:
+    """What came of a training, from the disk where it was done before.
+
+    One that ran away from its first step on has read nothing: its ``auc`` is 0.
+    """
+    key = hashlib.sha256(f"{_VERSION} {training} {torch.__version__}".encode()).hexdigest()[:16]
+    shapes = {"reading": (_TOLD,)}
+    told = cached(f"mlet-{key}", shapes, lambda: _trained(training))["reading"]
+    values = [float(value) for value in told]
+    return Reading(
+        auc=values[0], loss=values[1], test_auc=values[2], rare_auc=values[3], cpu_s=values[4]
+    )
+
+
+def _trained(training: Training) -> Arrays:
+    known = _known()
+    chance = torch.Generator().manual_seed(training.seed)
+    begin = time.process_time()
+    best = np.zeros(_TOLD, dtype=np.float32)
+    with deterministic():
+        model = started(widths_of(training.embedding, training.inner), chance)
+        optimizer = OPTIMIZERS[training.optimizer](model.tensors, lr=training.rate)
+        for _ in range(training.epochs):
+            _epoch(model, optimizer, training, chance)
+            now = np.array(_judged(model.collapsed(), known), dtype=np.float32)
+            if np.isfinite(now).all():
+                best = max(best, now, key=lambda told: float(told[0]))
+    best[-1] = time.process_time() - begin
+    return {"reading": best}
+
+
+def _epoch(
+    model: Recommender,
+    optimizer: torch.optim.Optimizer,
+    training: Training,
+    chance: torch.Generator,
+) -> None:
+    """Every rating once, but for those that fill no batch."""
+    categories, features, liked = _tensors(_known().train)
+    order = torch.randperm(len(liked), generator=chance)
+    steps = len(order) // training.batch
+    for rows in order[: steps * training.batch].reshape(steps, training.batch):
+        logits = model.logits(categories[rows], features[rows])
+        loss = functional.binary_cross_entropy_with_logits(logits, liked[rows])
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+@torch.inference_mode()
+def _judged(model: Recommender, known: MovieLens) -> tuple[float, ...]:
+    """As in :class:`Reading`, with no time yet."""
+    search, test = _scores(model, known.search), _scores(model, known.test)
+    few = rare(known)
+    loss = functional.binary_cross_entropy_with_logits(search, _tensors(known.search)[2])
+    return (
+        auc(search.numpy(), known.search.liked),
+        float(loss),
+        auc(test.numpy(), known.test.liked),
+        auc(test.numpy()[few], known.test.liked[few]),
+        0.0,
+    )
+
+
+def rare(known: MovieLens) -> NDArray[np.bool_]:
+    """The third of the test ratings whose movies have the fewest ratings to learn from, (n,)."""
+    column = list(known.rows).index(_MOVIE)
+    counts = np.bincount(known.train.ids[:, column], minlength=known.rows[_MOVIE])
+    each = counts[known.test.ids[:, column]]
+    few: NDArray[np.bool_] = each <= np.quantile(each, 1 / 3)
+    return few
+
+
+def _scores(model: Recommender, ratings: Ratings) -> Tensor:
+    categories, features, _ = _tensors(ratings)
+    return model.logits(categories, features)
+
+
+def _tensors(ratings: Ratings) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, features and labels."""
+    return (
+        torch.from_numpy(ratings.ids),
+        torch.from_numpy(ratings.features),
+        torch.from_numpy(ratings.liked.astype(np.float32)),
+    )
+
+
+@cache
+def _known() -> MovieLens:
+    """Read once in each process."""
+    return movielens()

@@ -1,0 +1,50 @@
+"""Operations of training and of running, counted from the weights that are multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.workloads.layers import Layer
+
+_MULTIPLY_ADD = 2  # operations
+
+
+def whole_weights(layers: Sequence[Layer]) -> Floats:
+    """How many weights each layer has before anything is cut, (layers,)."""
+    return np.array([layer.weights for layer in layers], dtype=np.float64)
+
+
+def forward_flop(
+    weights: Floats,  # (..., layers)
+    layers: Sequence[Layer],
+) -> Floats:
+    """Operations for one image, (...,): every weight once for each place of its layer's output."""
+    places = np.array([layer.output_height * layer.output_width for layer in layers])
+    return _MULTIPLY_ADD * (weights * places).sum(axis=-1)
+
+
+def training_flop(
+    weights: Floats,  # (epochs, layers), as they were in each
+    layers: Sequence[Layer],
+    images: int,
+    *,
+    taught: bool = False,
+) -> float:
+    """Operations of all epochs of so many images.
+
+    Forward, gradient of the weights and gradient of the inputs cost the same; the first layer has
+    no gradient of its inputs. ``taught`` adds a forward pass of the whole network.
+
+    Source:
+        The derivatives of y = W x: W' g costs what W x does, and so does the outer product g x';
+        Lym et al., PruneTrain, 2019, count the same three passes in their code.
+    """
+    inputs = weights.copy()
+    inputs[:, 0] = 0
+    each = 2 * forward_flop(weights, layers) + forward_flop(inputs, layers)
+    if taught:
+        each = each + forward_flop(whole_weights(layers), layers)
+    return float(images * each.sum())

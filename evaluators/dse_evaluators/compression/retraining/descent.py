@@ -1,0 +1,121 @@
+"""One loop of stochastic gradient descent for every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dse_evaluators.compression.retraining.teaching import Teaching
+
+MOMENTUM = 0.9
+BATCH = 32
+
+
+class Lesson(NamedTuple):
+    """Images, what they show, and what the whole network says of them."""
+
+    images: Tensor  # (n, 1, height, width)
+    labels: Tensor  # (n,)
+    taught: Tensor | None  # (n, classes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """So many updates at rates that fall in a straight line."""
+
+    updates: int
+    start_rate: float
+    end_rate: float = 0.0
+
+    def rate(self, update: int) -> float:
+        """The rate of an update, counted from 0."""
+        return self.start_rate + (self.end_rate - self.start_rate) * update / self.updates
+
+
+def _nothing(update: int) -> None:
+    """Leaves gradients and weights alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steer:
+    """What a method does beside descending: to gradients before, to weights after an update."""
+
+    pull: Callable[[int], None] = _nothing
+    settle: Callable[[int], None] = _nothing
+
+
+FREE = Steer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Augmented:
+    """Images as they are seen while learning: moved by pixels, and under noise."""
+
+    shift: int
+    noise: float
+
+    def __call__(self, images: Tensor, chance: torch.Generator) -> Tensor:
+        if self.shift:
+            height, width = images.shape[-2:]
+            down, right = torch.randint(0, 2 * self.shift + 1, (2,), generator=chance).tolist()
+            wide = functional.pad(images, (self.shift,) * 4)
+            images = wide[..., down : down + height, right : right + width]
+        if self.noise:
+            images = images + self.noise * torch.randn(images.shape, generator=chance)
+        return images
+
+
+def lessons(
+    images: Tensor,
+    labels: Tensor,
+    seen: Augmented,
+    teacher: Callable[[Tensor], Tensor] | None,
+    seed: int,
+) -> Iterator[Lesson]:
+    """Batches without end: every epoch shows each image once, but for those left over."""
+    chance = torch.Generator().manual_seed(seed)
+    updates = updates_per_epoch(len(labels))
+    while True:
+        order = torch.randperm(len(labels), generator=chance)
+        for rows in order[: updates * BATCH].reshape(updates, BATCH):
+            shown = seen(images[rows], chance)
+            with torch.no_grad():
+                taught = teacher(shown) if teacher else None
+            yield Lesson(shown, labels[rows], taught)
+
+
+def updates_per_epoch(images: int) -> int:
+    """How many whole batches an epoch has."""
+    return images // BATCH
+
+
+def descend(
+    tensors: Sequence[Tensor],
+    logits: Callable[[Tensor], Tensor],
+    course: Course,
+    *,
+    taught: Iterator[Lesson],
+    teaching: Teaching,
+    steer: Steer = FREE,
+) -> None:
+    """Moves the tensors, which ``logits`` reads, down the loss.
+
+    Source:
+        Polyak, Some Methods of Speeding up the Convergence of Iteration Methods, 1964 (momentum).
+    """
+    optimizer = torch.optim.SGD(tensors, lr=course.start_rate, momentum=MOMENTUM)
+    for update in range(course.updates):
+        lesson = next(taught)
+        optimizer.param_groups[0]["lr"] = course.rate(update)
+        optimizer.zero_grad()
+        loss = teaching.loss(logits(lesson.images), lesson.labels, lesson.taught)
+        loss.backward()  # type: ignore[no-untyped-call]
+        steer.pull(update)
+        optimizer.step()
+        with torch.no_grad():
+            steer.settle(update)

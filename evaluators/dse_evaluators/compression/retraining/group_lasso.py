@@ -1,0 +1,158 @@
+"""Channels that a group lasso drives out while a network trains, and that are then taken away."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dse_evaluators.compression.retraining import descent
+from dse_evaluators.compression.retraining.descent import MOMENTUM, Course, Steer
+from dse_evaluators.compression.retraining.knobs import Knobs
+from dse_evaluators.compression.retraining.material import Material, start
+from dse_evaluators.compression.retraining.narrowing import Kept, narrower, widened
+from dse_evaluators.compression.retraining.trained import (
+    Trained,
+    course_of,
+    descended,
+    frozen,
+    leaves,
+    lessons_of,
+)
+from dse_evaluators.workloads.network import Affines, forward
+
+_LASSO_SHARE = 0.8  # of the training; after it nothing shrinks and nothing goes
+_NEVER_ZERO = 1e-8
+
+
+def group_lasso(material: Material, knobs: Knobs) -> Trained:
+    """Trained from a random start; every few epochs the network is made smaller.
+
+    The penalty's weight is fixed once. The shrinking is the lasso's proximal step, which reaches
+    zero, in place of its gradient, which does not.
+
+    Source:
+        Lym et al., PruneTrain: Fast Neural Network Training by Dynamic Sparse Model
+        Reconfiguration, 2019, and its code; Parikh, Boyd, Proximal Algorithms, 2014, section
+        6.5.1.
+    """
+    affines = leaves(start(material.layers, knobs.seed))
+    kept = Kept.everything(affines)
+    strength = penalty_weight(knobs.penalty, _first_loss(material, affines), groups_sum(affines))
+    whole = course_of(material, knobs)
+    taught = lessons_of(material, knobs)
+    epoch = descent.updates_per_epoch(len(material.labels))
+    counts = []
+    for number, size in enumerate(_spans(knobs.epochs, knobs.interval)):
+        begin = number * knobs.interval
+        lasso = begin + size <= _LASSO_SHARE * knobs.epochs
+        piece = Course(
+            updates=size * epoch,
+            start_rate=whole.rate(begin * epoch),
+            end_rate=whole.rate((begin + size) * epoch),
+        )
+        steer = shrinking(affines, strength, piece) if lasso else descent.FREE
+        counts += [[affine.weight.numel() for affine in affines]] * size
+        descended(material, affines, knobs, steer, piece, taught)
+        if lasso:
+            affines, kept = narrower(frozen(affines), kept, knobs.threshold)
+            affines = leaves(affines)
+    return Trained(
+        affines=widened(frozen(affines), kept), weights=np.array(counts, dtype=np.float64)
+    )
+
+
+def penalty_weight(share: float, loss: float, groups: float) -> float:
+    """The weight under which the penalty is that share of the first loss and penalty.
+
+    Source:
+        Lym et al., 2019, the code: ratio CE / (P (1 - ratio)), both at the first update.
+    """
+    return share * loss / (groups * (1 - share))
+
+
+def groups_sum(affines: Affines) -> float:
+    """The lasso's penalty: lengths of all filters' weights, and of all inputs' weights.
+
+    The first layer's inputs and the last layer's outputs cannot go, and are left out.
+    """
+    total = 0.0
+    for place, affine in enumerate(affines):
+        weight = affine.weight.detach()
+        if place < len(affines) - 1:
+            total += float(lengths(weight).sum())
+        if place:
+            total += float(lengths(by_input(weight, _filters(affines, place))).sum())
+    return total
+
+
+def lengths(
+    groups: Tensor,  # (groups, ...)
+) -> Tensor:
+    """The Euclidean length of each group, (groups,)."""
+    return (groups.flatten(1).square().sum(dim=1) + _NEVER_ZERO**2).sqrt()
+
+
+def by_input(
+    weight: Tensor,  # (outputs, inputs, ...)
+    channels: int,
+) -> Tensor:
+    """The weights with a row for each channel before them, (channels, ...).
+
+    A layer that follows flattening has several inputs of each channel.
+    """
+    each = weight.shape[1] // channels
+    return weight.transpose(0, 1).reshape(channels, each * weight[:, 0].numel())
+
+
+def shrunk(
+    groups: Tensor,  # (groups, ...)
+    by: float,
+) -> Tensor:
+    """Each group shorter by that length, and zero where it was no longer than it.
+
+    Source:
+        Parikh, Boyd, 2014, section 6.5.1, the proximal operator of the Euclidean norm.
+    """
+    norms = groups.flatten(1).norm(dim=1)
+    factors = (1 - by / norms.clamp_min(torch.finfo(norms.dtype).tiny)).clamp_min(0)
+    return groups * factors.reshape(-1, *(1,) * (groups.ndim - 1))
+
+
+def shrinking(affines: Affines, strength: float, piece: Course) -> Steer:
+    """The proximal step after each update, filters first and then inputs.
+
+    With momentum a constant gradient moves a weight by rate / (1 - momentum) in the long run, and
+    the step is as long.
+    """
+
+    def settle(update: int) -> None:
+        by = piece.rate(update) / (1 - MOMENTUM) * strength
+        for place, affine in enumerate(affines):
+            weight = affine.weight
+            if place < len(affines) - 1:
+                weight.copy_(shrunk(weight, by))
+            if place:
+                rows = by_input(weight, _filters(affines, place))
+                back = shrunk(rows, by).reshape(weight.transpose(0, 1).shape)
+                weight.copy_(back.transpose(0, 1))
+
+    return Steer(settle=settle) if strength else descent.FREE
+
+
+def _filters(affines: Affines, place: int) -> int:
+    """How many channels come in."""
+    return len(affines[place - 1].weight)
+
+
+def _first_loss(material: Material, affines: Affines) -> float:
+    with torch.no_grad():
+        logits = forward(material.network, affines, material.images)
+        return float(functional.cross_entropy(logits, material.labels))
+
+
+def _spans(epochs: int, interval: int) -> list[int]:
+    """The epochs in pieces, the last one shorter."""
+    whole, rest = divmod(epochs, interval)
+    return [interval] * whole + [rest] * (rest > 0)

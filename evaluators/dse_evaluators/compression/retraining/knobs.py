@@ -1,0 +1,165 @@
+"""How a network is reduced and trained again: the knobs, their defaults and their ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any
+
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.formats.names import format_of
+
+_TRAINED = ("epochs", "rate", "alpha", "beta", "temperature")
+
+METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "whole": (),
+        "magnitude": ("density",),
+        "masked": ("density", *_TRAINED),
+        "gradual": ("density", *_TRAINED),
+        "l-c": ("density", "steps", "mu_start", "mu_multiplier", *_TRAINED),
+        "group-lasso": ("penalty", "interval", "threshold", *_TRAINED),
+        "low-rank": ("density", "factoring"),
+        "factors": ("density", "factoring", *_TRAINED),
+        "distorted": ("density", "factoring", "period", *_TRAINED),
+    }
+)
+"""Each method with the knobs that it reads beside ``seed`` and ``format``."""
+
+FACTORINGS = ("svd", "tucker-2")
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "density": (0.001, 1.0),
+    "rate": (1e-5, 1.0),
+    "alpha": (0.0, 1.0),
+    "beta": (0.0, 1.0),
+    "temperature": (0.5, 20.0),
+    "mu_start": (1e-6, 1e4),
+    "mu_multiplier": (1.0, 10.0),
+    "penalty": (0.0, 0.99),
+    "threshold": (0.0, 1.0),
+}
+_COUNTS: Mapping[str, tuple[int, int]] = {
+    "seed": (0, 2**31 - 1),
+    "epochs": (1, 1000),
+    "steps": (1, 200),
+    "interval": (1, 1000),
+    "period": (1, 100_000),
+}
+_WORDS: Mapping[str, tuple[str, ...]] = {"method": tuple(METHODS), "factoring": FACTORINGS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """One way to compress and train again.
+
+    ``density`` is the share of weights that stay, of all layers together; of a layer's own where
+    its rank is cut. ``rate`` is the learning rate at the start. The loss is 1 - ``alpha`` -
+    ``beta`` parts of cross-entropy with the labels, ``alpha`` of divergence from the whole
+    network's outputs at ``temperature``, ``beta`` of squared distance from its logits. ``steps``,
+    ``mu_start`` and ``mu_multiplier`` are those of the augmented Lagrangian; ``penalty`` is the
+    group lasso's share of the first loss, and channels below ``threshold`` go every ``interval``
+    epochs; ``period`` is how many updates lie between two cuts of the rank. ``format`` is what the
+    weights that stay are written in.
+    """
+
+    method: str = "whole"
+    seed: int = 0
+    format: str = "fp32"
+    density: float = 1.0
+    epochs: int = 20
+    rate: float = 0.03
+    alpha: float = 0.0
+    beta: float = 0.0
+    temperature: float = 1.0
+    steps: int = 20
+    mu_start: float = 1e-3
+    mu_multiplier: float = 1.3
+    penalty: float = 0.0
+    interval: int = 5
+    threshold: float = 1e-4
+    factoring: str = "svd"
+    period: int = 20
+
+
+KNOBS: tuple[str, ...] = tuple(field.name for field in fields(Knobs))
+
+
+def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
+    """The knobs of a design, those in ``fixed`` as they are there.
+
+    What a method does not read is at its default, so that equal networks have equal knobs.
+
+    Raises:
+        SpecError: the design sets a knob that its method does not read, there is no such knob, or
+            a value is out of its range.
+    """
+    values = {**design, **fixed}
+    for name, value in values.items():
+        check_knob(name, value)
+    method = str(values.get("method", Knobs().method))
+    read = read_by(method) | {"method"}
+    for name in design:
+        if name not in read:
+            raise SpecError(
+                f"the method {method!r} does not read {name!r}",
+                hint=f"in the space: {{..., when: {_readers(name)}}}",
+            )
+    # Any: each knob has a type of its own, and that is what it is cast to.
+    told: dict[str, Any] = {name: _cast(name, values[name]) for name in values if name in read}
+    return _checked(Knobs(**told))
+
+
+def read_by(method: Value | None) -> frozenset[str]:
+    """The knobs that a method reads; all of them while it is not known."""
+    if method is None:
+        return frozenset(KNOBS)
+    return frozenset(("seed", "format", *METHODS[str(method)]))
+
+
+def check_knob(name: str, value: Value) -> None:
+    """Nothing, if the knob can be set to the value.
+
+    Raises:
+        SpecError: it cannot, or there is no such knob.
+    """
+    if name not in KNOBS:
+        raise SpecError(f"there is no knob {name!r}", hint=nearest(name, KNOBS))
+    if name == "format":
+        format_of(str(value))
+    if name in _WORDS and value not in _WORDS[name]:
+        raise SpecError(f"{name} cannot be {value!r}", hint=nearest(str(value), _WORDS[name]))
+    if name in _RANGES:
+        low, high = _RANGES[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not low <= float(value) <= high:
+            raise SpecError(f"{name} cannot be {value!r}", hint=f"a number from {low} to {high}")
+    if name in _COUNTS:
+        least, most = _COUNTS[name]
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not least <= int(value) <= most:
+            raise SpecError(
+                f"{name} cannot be {value!r}", hint=f"a whole number, {least} to {most}"
+            )
+
+
+def _cast(name: str, value: Value) -> str | int | float:
+    if name in _RANGES:
+        return float(value)
+    return int(value) if name in _COUNTS else str(value)
+
+
+def _checked(knobs: Knobs) -> Knobs:
+    if knobs.alpha + knobs.beta > 1:
+        raise SpecError(
+            f"alpha {knobs.alpha} and beta {knobs.beta} are more than the whole loss",
+            hint="in the space: a constraint alpha + beta <= 1",
+        )
+    return knobs
+
+
+def _readers(name: str) -> str:
+    found = [method for method, read in METHODS.items() if name in read]
+    return f"method in {found}"

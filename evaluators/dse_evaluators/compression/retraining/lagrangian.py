@@ -1,0 +1,117 @@
+"""Learning and compression in turns, drawn together by an augmented Lagrangian (L-C, ADMM)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dse_evaluators.compression.retraining.descent import Course, Steer
+from dse_evaluators.compression.retraining.knobs import Knobs
+from dse_evaluators.compression.retraining.magnitude import projected
+from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.trained import (
+    Trained,
+    course_of,
+    descended,
+    frozen,
+    held_at_zero,
+    leaves,
+    lessons_of,
+    loss_nat,
+)
+from dse_evaluators.workloads.network import Affine, Affines
+
+MU_CAP = 1e4
+_LAST_RATE = 0.1  # of the steps', as a share of the first
+_FINISH_SHARE = 0.25  # of the updates, for training on the support that was found
+
+
+def mu_schedule(start: float, multiplier: float, steps: int) -> list[float]:
+    """The weight of the pull in each step.
+
+    Source:
+        Joseph et al., A Programmable Approach to Neural Network Compression, 2020 (Condensa), and
+        its code: times a constant after each step, up to 10,000.
+    """
+    return [min(start * multiplier**step, MU_CAP) for step in range(steps)]
+
+
+def l_c(material: Material, knobs: Knobs) -> Trained:
+    """Steps of learning near the cut weights and of cutting, then training on the support.
+
+    As many updates as other methods have in as many epochs. The first step only cuts; of the cut
+    weights of all steps those of the least loss on the search images are taken.
+
+    Source:
+        Carreira-Perpinan, Idelbayev, "Learning-Compression" Algorithms for Neural Net Pruning,
+        2018; Joseph et al., 2020, and its code.
+    """
+    affines = leaves(material.whole)
+    course = course_of(material, knobs)
+    finish = max(1, round(_FINISH_SHARE * course.updates))
+    taught = lessons_of(material, knobs)
+    pair = Pair([affine.weight for affine in affines], knobs.density)
+    best, least = _cut(affines, pair.cut), loss_nat(material, _cut(affines, pair.cut))
+    learning = _pieces(course.updates - finish, knobs.steps, knobs.rate)
+    for mu, piece in zip(
+        mu_schedule(knobs.mu_start, knobs.mu_multiplier, knobs.steps), learning, strict=True
+    ):
+        descended(material, affines, knobs, pair.pulled(mu), piece, taught)
+        pair.compress(mu)
+        loss = loss_nat(material, _cut(affines, pair.cut))
+        if loss < least:
+            best, least = _cut(affines, pair.cut), loss
+    final = leaves(best)
+    masks = [(affine.weight != 0).float() for affine in final]
+    ending = Course(updates=finish, start_rate=knobs.rate)
+    descended(material, final, knobs, held_at_zero(final, masks), ending, taught)
+    return Trained.dense(frozen(final), material, knobs.epochs)
+
+
+class Pair:
+    """Weights, their cut copy, and the multipliers between them."""
+
+    def __init__(self, weights: Sequence[Tensor], density: float) -> None:
+        self.cut = projected(list(weights), density)
+        self.multipliers = [torch.zeros_like(weight) for weight in weights]
+        self._weights = list(weights)
+        self._density = density
+
+    def pulled(self, mu: float) -> Steer:
+        """Learning: the gradient of the loss, plus mu (w - theta) - lambda."""
+
+        def pull(_: int) -> None:
+            for weight, cut, multiplier in self._rows():
+                assert weight.grad is not None
+                weight.grad += mu * (weight.detach() - cut) - multiplier
+
+        return Steer(pull=pull)
+
+    def compress(self, mu: float) -> None:
+        """Compression: theta = cut(w - lambda / mu), then lambda = lambda - mu (w - theta)."""
+        moved = [weight.detach() - multiplier / mu for weight, _, multiplier in self._rows()]
+        self.cut = projected(moved, self._density)
+        self.multipliers = [
+            multiplier - mu * (weight.detach() - cut) for weight, cut, multiplier in self._rows()
+        ]
+
+    def _rows(self) -> list[tuple[Tensor, Tensor, Tensor]]:
+        return list(zip(self._weights, self.cut, self.multipliers, strict=True))
+
+
+def _cut(affines: Affines, weights: Sequence[Tensor]) -> Affines:
+    return frozen(
+        tuple(Affine(weight, affine.bias) for weight, affine in zip(weights, affines, strict=True))
+    )
+
+
+def _pieces(updates: int, steps: int, rate: float) -> list[Course]:
+    """The updates in equal pieces, the rate the same within and smaller from one to the next."""
+    ends = [updates * step // steps for step in range(steps + 1)]
+    rates = [rate * _LAST_RATE ** (step / max(1, steps - 1)) for step in range(steps)]
+    return [
+        Course(updates=end - begin, start_rate=one, end_rate=one)
+        for begin, end, one in zip(ends[:-1], ends[1:], rates, strict=True)
+    ]

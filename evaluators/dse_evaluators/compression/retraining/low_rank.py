@@ -1,0 +1,135 @@
+"""Weights of low rank: cut after training, trained as factors, or cut again and again meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dse.core.values import Floats
+from dse_evaluators.compression.operators import svd, tucker
+from dse_evaluators.compression.operators.dense import FP32
+from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.record import Record, Store
+from dse_evaluators.compression.retraining import descent
+from dse_evaluators.compression.retraining.cost import whole_weights
+from dse_evaluators.compression.retraining.descent import Steer
+from dse_evaluators.compression.retraining.knobs import Knobs
+from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.ranks import factored_weights, ranks_of
+from dse_evaluators.compression.retraining.trained import (
+    Trained,
+    course_of,
+    descended,
+    frozen,
+    leaves,
+    lessons_of,
+    teaching_of,
+)
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.network import Affine, Affines, forward
+
+
+def factored(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
+    """The nearest weights of the rank that leaves this share of numbers."""
+    ranks = ranks_of(weight.shape, density, factoring)
+    if len(ranks) == 1:
+        return svd.plain(weight, ranks[0], store)
+    outputs, inputs = ranks
+    return tucker.tucker_2(weight, outputs, inputs, store)
+
+
+def is_cut(place: int, layers: int) -> bool:
+    """Whether the layer's rank is cut: the first and the last layer stay whole."""
+    return 0 < place < layers - 1
+
+
+def low_rank(material: Material, knobs: Knobs) -> Trained:
+    """Cut after training, and not trained again."""
+    return Trained.dense(frozen(_cut(material.whole, knobs)), material, 0)
+
+
+def distorted(material: Material, knobs: Knobs) -> Trained:
+    """Trained as it was, but for a cut of the rank every so many updates and at the end.
+
+    Source:
+        Lee et al., DeepTwist: Learning Model Compression via Occasional Weight Distortion, 2018;
+        on low rank: Lee et al., Learning Low-Rank Approximation for CNNs, 2019.
+    """
+    affines = leaves(material.whole)
+
+    def settle(update: int) -> None:
+        if (update + 1) % knobs.period == 0:
+            for affine, low in zip(affines, _cut(affines, knobs), strict=True):
+                affine.weight.copy_(low.weight)
+
+    descended(material, affines, knobs, Steer(settle=settle))
+    return Trained.dense(frozen(_cut(frozen(affines), knobs)), material, knobs.epochs)
+
+
+def factors(material: Material, knobs: Knobs) -> Trained:
+    """Cut, and then trained as the smaller layers that the factors are.
+
+    Source:
+        Denton et al., Exploiting Linear Structure Within Convolutional Networks, 2014;
+        Kim et al., Compression of Deep Convolutional Neural Networks for Fast and Low Power
+        Mobile Applications, 2016 (Tucker-2); both train again after the cut.
+    """
+    parts = [
+        _leaves(affine.weight, knobs) if is_cut(place, len(material.whole)) else None
+        for place, affine in enumerate(material.whole)
+    ]
+    own = leaves(material.whole)
+
+    def whole() -> Affines:
+        return tuple(
+            affine if part is None else Affine(product(part, affine.weight.shape), affine.bias)
+            for part, affine in zip(parts, own, strict=True)
+        )
+
+    tensors = [affine.bias for affine in own]
+    for part, affine in zip(parts, own, strict=True):
+        tensors += [affine.weight] if part is None else part
+    descent.descend(
+        tensors,
+        lambda images: forward(material.network, whole(), images),
+        course_of(material, knobs),
+        taught=lessons_of(material, knobs),
+        teaching=teaching_of(knobs),
+    )
+    return Trained(affines=frozen(whole()), weights=_multiplied(material, knobs))
+
+
+def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
+    """The weights that two factors, or a core and two factors, stand for."""
+    if len(parts) == 2:
+        return (parts[0] @ parts[1]).reshape(*shape)
+    core, out, into = parts
+    return torch.einsum("abhw,oa,ib->oihw", core, out, into)
+
+
+def _cut(affines: Affines, knobs: Knobs) -> Affines:
+    low = []
+    for place, affine in enumerate(affines):
+        weight = affine.weight.detach()
+        if is_cut(place, len(affines)):
+            record = factored(weight.numpy(), knobs.density, knobs.factoring)
+            weight = torch.tensor(restored(record))
+        low.append(Affine(weight, affine.bias.detach()))
+    return tuple(low)
+
+
+def _leaves(weight: Tensor, knobs: Knobs) -> list[Tensor]:
+    record = factored(weight.detach().numpy(), knobs.density, knobs.factoring)
+    return [torch.tensor(restored(part)).requires_grad_() for part in record.parts]
+
+
+def _multiplied(material: Material, knobs: Knobs) -> Floats:
+    """How many weights each layer multiplies by, the same in every epoch."""
+    weights = whole_weights(material.layers)
+    for place, affine in enumerate(material.whole):
+        if is_cut(place, len(material.whole)):
+            weights[place] = factored_weights(affine.weight.shape, knobs.density, knobs.factoring)
+    return np.tile(weights, (knobs.epochs, 1))

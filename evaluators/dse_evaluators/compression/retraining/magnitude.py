@@ -1,0 +1,79 @@
+"""The largest weights stay: cut once, or little by little, and trained on what is left."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dse_evaluators.compression.operators import prune
+from dse_evaluators.compression.retraining.descent import Steer, updates_per_epoch
+from dse_evaluators.compression.retraining.knobs import Knobs
+from dse_evaluators.compression.retraining.material import Material
+from dse_evaluators.compression.retraining.trained import (
+    Trained,
+    course_of,
+    descended,
+    frozen,
+    held_at_zero,
+    leaves,
+)
+from dse_evaluators.workloads.network import Affine, Affines
+
+_CUTTING_SHARE = 0.6  # of the training; the rest is on what is left
+
+
+def projected(weights: list[Tensor], density: float) -> list[Tensor]:
+    """The nearest weights of which only a share is not zero, of all layers together."""
+    layers = {str(place): weight.detach().numpy() for place, weight in enumerate(weights)}
+    return [torch.tensor(thin) for thin in prune.globally(layers, density).values()]
+
+
+def cut(affines: Affines, density: float) -> Affines:
+    """The network with only the largest weights; biases stay."""
+    thin = projected([affine.weight for affine in affines], density)
+    return tuple(Affine(weight, affine.bias) for weight, affine in zip(thin, affines, strict=True))
+
+
+def magnitude(material: Material, knobs: Knobs) -> Trained:
+    """Cut, and not trained again."""
+    return Trained.dense(frozen(cut(material.whole, knobs.density)), material, 0)
+
+
+def masked(material: Material, knobs: Knobs) -> Trained:
+    """Cut once, then trained with what was cut held at zero.
+
+    Source:
+        Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015.
+    """
+    affines = leaves(cut(material.whole, knobs.density))
+    masks = [(affine.weight != 0).float() for affine in affines]
+    descended(material, affines, knobs, held_at_zero(affines, masks))
+    return Trained.dense(frozen(affines), material, knobs.epochs)
+
+
+def gradual(material: Material, knobs: Knobs) -> Trained:
+    """Cut a little more each epoch, the most at first, then trained on what is left."""
+    affines = leaves(material.whole)
+    epoch = updates_per_epoch(len(material.labels))
+    cutting = _CUTTING_SHARE * course_of(material, knobs).updates
+    masks = [torch.ones_like(affine.weight) for affine in affines]
+
+    def settle(update: int) -> None:
+        if update % epoch == 0:
+            share = cubic_density(knobs.density, min(1.0, (update + epoch) / cutting))
+            thin = projected([affine.weight for affine in affines], share)
+            masks[:] = [(weight != 0).float() for weight in thin]
+        for affine, mask in zip(affines, masks, strict=True):
+            affine.weight.mul_(mask)
+
+    descended(material, affines, knobs, Steer(settle=settle))
+    return Trained.dense(frozen(affines), material, knobs.epochs)
+
+
+def cubic_density(density: float, progress: float) -> float:
+    """The share of weights that stay at a progress of 0 to 1.
+
+    Source:
+        Zhu, Gupta, To Prune, or Not to Prune, 2017, eq. 1.
+    """
+    return density + (1 - density) * (1 - progress) ** 3

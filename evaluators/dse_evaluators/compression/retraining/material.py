@@ -1,0 +1,210 @@
+"""A trained network with the examples that it learns from and is judged by."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dse_evaluators.compression.retraining import descent
+from dse_evaluators.compression.retraining.descent import Augmented, Course
+from dse_evaluators.compression.retraining.models import MODELS
+from dse_evaluators.compression.retraining.pictures import pictures_of
+from dse_evaluators.compression.retraining.teaching import Teaching
+from dse_evaluators.workloads.images import Examples
+from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.network import Affine, Affines, Stage, forward, shape, stages
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.weight_cache import Arrays, Shapes, cached
+
+TAIL = (5, 6, 7, 8, 9)
+_EPOCHS = 60
+_RATE = 0.05
+_COPIES = 4  # of each judged image, under noise of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What is trained again, and on which examples.
+
+    Of the classes in :data:`TAIL` only the share ``tail_keep`` of the training images is there;
+    ``noise`` is the deviation of normal noise on all pixels, whose white is 1.
+    """
+
+    model: str = "digits-cnn"
+    tail_keep: float = 1.0
+    noise: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """All that a method needs; ``name`` changes with all that a trained network depends on."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    network: tuple[Stage, ...]
+    whole: Affines
+    images: Tensor  # (n, 1, height, width), to learn from
+    labels: Tensor  # (n,)
+    search: Lot
+    test: Lot
+    seen: Augmented
+
+    def says(self, images: Tensor) -> Tensor:
+        """The whole network's logits, (n, classes)."""
+        return forward(self.network, self.whole, images)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lot:
+    """Images that are for judging."""
+
+    images: Tensor
+    labels: Tensor
+
+
+@lru_cache(maxsize=16)
+def material(circumstances: Circumstances, seed: int) -> Material:
+    """The network as it was before anything was cut, trained where no cache has it.
+
+    In plain circumstances it is the workload's own, where there is one, whatever the seed.
+
+    Raises:
+        PluginError: the images are those of an asset that is not installed.
+    """
+    model, pictures = MODELS[circumstances.model], pictures_of(circumstances.model)
+    train = _thinned(pictures.train, circumstances.tail_keep, seed)
+    seen = Augmented(shift=model.shift, noise=circumstances.noise)
+    plain = circumstances == Circumstances(model=circumstances.model)
+    name = _name(circumstances, train, seed)
+    if plain and pictures.shared:
+        whole = pictures.shared()
+    else:
+        whole = _whole(name, model.layers, train, seen, seed)
+    return Material(
+        name=_further(name, whole),
+        layers=model.layers,
+        network=stages(model.layers),
+        whole=whole,
+        images=torch.tensor(train.images),
+        labels=torch.tensor(train.labels),
+        search=_lot(pictures.search, circumstances.noise, seed=1),
+        test=_lot(pictures.test, circumstances.noise, seed=2),
+        seen=seen,
+    )
+
+
+def start(layers: Sequence[Layer], seed: int) -> Affines:
+    """Random weights that keep a rectified signal's size, and no bias.
+
+    Source:
+        He et al., Delving Deep into Rectifiers, 2015, eq. 10.
+    """
+    chance = torch.Generator().manual_seed(seed)
+    affines = []
+    for layer in layers:
+        weight = torch.randn(shape(layer), generator=chance)
+        affines.append(
+            Affine(weight * math.sqrt(2 / weight[0].numel()), torch.zeros(layer.filters))
+        )
+    return tuple(affines)
+
+
+def as_arrays(layers: Sequence[Layer], affines: Affines) -> Arrays:
+    """Weights and biases by the names of their layers."""
+    arrays: Arrays = {}
+    for layer, affine in zip(layers, affines, strict=True):
+        arrays[f"{layer.name}.weight"] = affine.weight.numpy().astype(np.float32)
+        arrays[f"{layer.name}.bias"] = affine.bias.numpy().astype(np.float32)
+    return arrays
+
+
+def as_affines(layers: Sequence[Layer], arrays: Arrays) -> Affines:
+    """What :func:`as_arrays` was given."""
+    return tuple(
+        Affine(torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"]))
+        for x in layers
+    )
+
+
+def shapes_of(layers: Sequence[Layer]) -> Shapes:
+    """The shapes of those arrays."""
+    found: dict[str, tuple[int, ...]] = {}
+    for layer in layers:
+        found[f"{layer.name}.weight"] = shape(layer)
+        found[f"{layer.name}.bias"] = (layer.filters,)
+    return found
+
+
+def _whole(
+    name: str, layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: int
+) -> Affines:
+    """The network trained from a random start, from the cache where it is there."""
+
+    def make() -> Arrays:
+        with deterministic():
+            return as_arrays(layers, _trained(layers, train, seen, seed))
+
+    return as_affines(layers, cached(f"whole-{name}", shapes_of(layers), make))
+
+
+def _trained(layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: int) -> Affines:
+    affines = start(layers, seed)
+    tensors = [
+        tensor.requires_grad_() for affine in affines for tensor in (affine.weight, affine.bias)
+    ]
+    images, labels = torch.tensor(train.images), torch.tensor(train.labels)
+    network = stages(layers)
+    descent.descend(
+        tensors,
+        lambda shown: forward(network, affines, shown),
+        Course(updates=_EPOCHS * descent.updates_per_epoch(len(labels)), start_rate=_RATE),
+        taught=descent.lessons(images, labels, seen, None, seed),
+        teaching=Teaching(),
+    )
+    return tuple(Affine(affine.weight.detach(), affine.bias.detach()) for affine in affines)
+
+
+def _thinned(train: Examples, keep: float, seed: int) -> Examples:
+    """The examples with only that share of each class of the tail."""
+    if keep == 1:
+        return train
+    rng = np.random.default_rng(seed)
+    rows = []
+    for label in np.unique(train.labels):
+        found = rng.permutation(np.flatnonzero(train.labels == label))
+        rows.append(found[: round(keep * len(found))] if label in TAIL else found)
+    return train.at(np.sort(np.concatenate(rows)))
+
+
+def _lot(examples: Examples, noise: float, *, seed: int) -> Lot:
+    images, labels = torch.tensor(examples.images), torch.tensor(examples.labels)
+    if not noise:
+        return Lot(images=images, labels=labels)
+    chance = torch.Generator().manual_seed(seed)
+    images = images.repeat(_COPIES, 1, 1, 1)
+    noisy = images + noise * torch.randn(images.shape, generator=chance)
+    return Lot(images=noisy, labels=labels.repeat(_COPIES))
+
+
+def _name(circumstances: Circumstances, train: Examples, seed: int) -> str:
+    told = f"{circumstances} {MODELS[circumstances.model]} {seed} {_EPOCHS} {_RATE}"
+    recipe = hashlib.sha256(f"{told} {torch.__version__}".encode())
+    recipe.update(train.images.tobytes())
+    recipe.update(train.labels.tobytes())
+    return f"{circumstances.model}-{recipe.hexdigest()[:16]}"
+
+
+def _further(name: str, whole: Affines) -> str:
+    """The name with the weights in it: what is trained again depends on them, to the last bit."""
+    recipe = hashlib.sha256(name.encode())
+    for affine in whole:
+        recipe.update(affine.weight.numpy().tobytes())
+        recipe.update(affine.bias.numpy().tobytes())
+    return f"{name}-{recipe.hexdigest()[:16]}"

@@ -1,0 +1,90 @@
+"""Every method by its name, and its results from the cache where they are there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from dse.errors import EvaluationError
+from dse_evaluators.compression.retraining.group_lasso import group_lasso
+from dse_evaluators.compression.retraining.knobs import METHODS as READS
+from dse_evaluators.compression.retraining.knobs import Knobs
+from dse_evaluators.compression.retraining.lagrangian import l_c
+from dse_evaluators.compression.retraining.low_rank import distorted, factors, low_rank
+from dse_evaluators.compression.retraining.magnitude import gradual, magnitude, masked
+from dse_evaluators.compression.retraining.material import (
+    Circumstances,
+    Material,
+    as_affines,
+    as_arrays,
+    material,
+    shapes_of,
+)
+from dse_evaluators.compression.retraining.trained import Method, Trained, frozen, tensors_of
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.weight_cache import Arrays, cached
+
+VERSION = 1
+"""Changes whenever a method's results do: part of the name under which they are kept."""
+
+_COUNTS = "weights_by_epoch"
+
+
+def _left_alone(material: Material, knobs: Knobs) -> Trained:  # noqa: ARG001 - a method
+    return Trained.dense(frozen(material.whole), material, 0)
+
+
+METHODS: Mapping[str, Method] = {
+    "whole": _left_alone,
+    "magnitude": magnitude,
+    "masked": masked,
+    "gradual": gradual,
+    "l-c": l_c,
+    "group-lasso": group_lasso,
+    "low-rank": low_rank,
+    "factors": factors,
+    "distorted": distorted,
+}
+
+
+def trained(circumstances: Circumstances, knobs: Knobs) -> Trained:
+    """What the method makes of the network; the same knobs give the same bits."""
+    # The format is what is written, not what is learnt.
+    return _trained(circumstances, replace(knobs, format="fp32"))
+
+
+@lru_cache(maxsize=8)
+def _trained(circumstances: Circumstances, knobs: Knobs) -> Trained:
+    given = material(circumstances, knobs.seed)
+    if "epochs" not in READS[knobs.method]:
+        return _made(given, knobs)
+    shapes = {**shapes_of(given.layers), _COUNTS: (knobs.epochs, len(given.layers))}
+    arrays = cached(_name(given, knobs), shapes, lambda: _told(given, _made(given, knobs)))
+    counts = arrays.pop(_COUNTS).astype(np.float64)
+    return Trained(affines=as_affines(given.layers, arrays), weights=counts)
+
+
+def _made(given: Material, knobs: Knobs) -> Trained:
+    with deterministic():
+        result = METHODS[knobs.method](given, knobs)
+    tensors = tensors_of(result.affines)
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors):
+        raise EvaluationError(
+            f"training at a rate of {knobs.rate} ran away to infinity", hint="a smaller rate"
+        )
+    return result
+
+
+def _told(given: Material, result: Trained) -> Arrays:
+    """The result as single-precision arrays, which hold its counts exactly up to 2^24."""
+    counts = result.weights.astype(np.float32)
+    return {**as_arrays(given.layers, result.affines), _COUNTS: counts}
+
+
+def _name(given: Material, knobs: Knobs) -> str:
+    recipe = hashlib.sha256(f"{VERSION} {given.name} {knobs}".encode())
+    return f"retrained-{knobs.method}-{recipe.hexdigest()[:16]}"

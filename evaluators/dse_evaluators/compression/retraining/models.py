@@ -1,0 +1,31 @@
+"""The networks that are trained again, as tables of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dse_evaluators.workloads.layers import DIGITS_CNN, MNIST_CNN, Layer, dense
+
+# LeCun et al., Gradient-Based Learning Applied to Document Recognition, 1998: LeNet-300-100, here
+# on 8 x 8 pixels.
+DIGITS_MLP: tuple[Layer, ...] = (
+    dense("fc1", 64, 300),
+    dense("fc2", 300, 100),
+    dense("fc3", 100, 10, last=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The layers, and by how many pixels an image is moved at most while they learn."""
+
+    layers: tuple[Layer, ...]
+    shift: int
+
+
+MODELS: Mapping[str, Model] = {
+    "digits-cnn": Model(layers=DIGITS_CNN, shift=1),
+    "digits-mlp": Model(layers=DIGITS_MLP, shift=0),
+    "mnist-cnn": Model(layers=MNIST_CNN, shift=2),
+}

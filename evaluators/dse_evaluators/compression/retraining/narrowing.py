@@ -1,0 +1,92 @@
+"""A network without the channels that do nothing, and back to its first shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dse_evaluators.workloads.network import Affine, Affines
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Which outputs of each layer are still there, of those that it began with.
+
+    ``inputs`` is how many inputs the first layer has.
+    """
+
+    outputs: tuple[Tensor, ...]  # each (outputs,), true where it is there
+    inputs: int
+
+    @staticmethod
+    def everything(affines: Affines) -> Kept:
+        """All outputs of a network that was not narrowed yet."""
+        every = tuple(torch.ones(len(affine.weight), dtype=torch.bool) for affine in affines)
+        return Kept(every, affines[0].weight.shape[1])
+
+
+def narrower(affines: Affines, kept: Kept, threshold: float) -> tuple[Affines, Kept]:
+    """The network without the channels whose filter or whose readers are below the threshold.
+
+    No weight above the threshold goes. A filter of zeros still passes on its bias, rectified, and
+    the layer after it takes that into its own (exact but at an image's border).
+
+    Source:
+        Lym et al., PruneTrain, 2019, and its code.
+    """
+    stays = [_stays(affines, place, threshold) for place in range(len(affines))]
+    narrow = []
+    for place, affine in enumerate(affines):
+        weight, bias = affine.weight, affine.bias
+        if place:
+            before = affines[place - 1]
+            rows = stays[place - 1]
+            each = weight.shape[1] // len(rows)
+            inputs = rows.repeat_interleave(each)
+            constant = torch.relu(before.bias).repeat_interleave(each)[~inputs]
+            taps = weight.reshape(*weight.shape[:2], -1).sum(2)
+            bias = bias + taps[:, ~inputs] @ constant
+            weight = weight[:, inputs]
+        narrow.append(Affine(weight[stays[place]], bias[stays[place]]))
+    return tuple(narrow), _further(kept, stays)
+
+
+def widened(affines: Affines, kept: Kept) -> Affines:
+    """The network in its first shape, zero where channels were taken away."""
+    wide = []
+    inputs = torch.ones(kept.inputs, dtype=torch.bool)
+    for affine, outputs in zip(affines, kept.outputs, strict=True):
+        each = affine.weight.shape[1] // int(inputs.sum())
+        columns = inputs.repeat_interleave(each)
+        weight = torch.zeros(len(outputs), len(columns), *affine.weight.shape[2:])
+        rows = torch.nonzero(outputs)
+        weight[rows, torch.nonzero(columns).T] = affine.weight
+        bias = torch.zeros(len(outputs))
+        bias[outputs] = affine.bias
+        wide.append(Affine(weight, bias))
+        inputs = outputs
+    return tuple(wide)
+
+
+def _stays(affines: Affines, place: int, threshold: float) -> Tensor:
+    """Which outputs of a layer do something; at least the strongest."""
+    weight = affines[place].weight
+    if place == len(affines) - 1:
+        return torch.ones(len(weight), dtype=torch.bool)
+    after = affines[place + 1].weight
+    readers = after.transpose(0, 1).reshape(len(weight), -1)
+    size = torch.minimum(weight.flatten(1).abs().amax(1), readers.abs().amax(1))
+    stays = size >= threshold
+    stays[size.argmax()] = True
+    return stays
+
+
+def _further(kept: Kept, stays: list[Tensor]) -> Kept:
+    outputs = []
+    for before, now in zip(kept.outputs, stays, strict=True):
+        left = before.clone()
+        left[before] = now
+        outputs.append(left)
+    return Kept(tuple(outputs), kept.inputs)

@@ -1,0 +1,65 @@
+"""The images of each model, and the trained network that everyone compresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dse_evaluators.workloads import digits_cnn, mnist_cnn
+from dse_evaluators.workloads.digits import digits
+from dse_evaluators.workloads.images import Examples, halved
+from dse_evaluators.workloads.mnist import mnist
+from dse_evaluators.workloads.network import Affines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictures:
+    """Images to learn from, to choose by and to judge by; ``shared`` gives the workload's weights.
+
+    A model without shared weights is trained for itself.
+    """
+
+    train: Examples
+    search: Examples
+    test: Examples
+    shared: Callable[[], Affines] | None
+
+
+def pictures_of(model: str) -> Pictures:
+    """The images of a model.
+
+    Raises:
+        PluginError: they are those of an asset that is not installed.
+    """
+    return _PICTURES[model]()
+
+
+def _digits_cnn() -> Pictures:
+    return _digits(digits_cnn.trained)
+
+
+def _digits_mlp() -> Pictures:
+    return _digits(None)
+
+
+def _digits(shared: Callable[[], Affines] | None) -> Pictures:
+    data = digits()
+    search, test = halved(data.held_out)
+    return Pictures(train=data.train, search=search, test=test, shared=shared)
+
+
+def _mnist_cnn() -> Pictures:
+    data = mnist()
+    return Pictures(
+        train=data.train,
+        search=data.search,
+        test=data.test,
+        shared=lambda: mnist_cnn.mnist_cnn().affines,
+    )
+
+
+_PICTURES: Mapping[str, Callable[[], Pictures]] = {
+    "digits-cnn": _digits_cnn,
+    "digits-mlp": _digits_mlp,
+    "mnist-cnn": _mnist_cnn,
+}

@@ -1,0 +1,111 @@
+"""The evaluator `compression.retraining`: a real network compressed, trained again, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import DseError, PluginError, nearest
+from dse_evaluators.compression.retraining.knobs import check_knob, knobs_of, read_by
+from dse_evaluators.compression.retraining.models import MODELS
+from dse_evaluators.workloads.judging import CLASSIFIER
+from dse_evaluators.workloads.judging import METRICS as QUALITY
+from dse_evaluators.workloads.workload import SPLITS, Split
+
+METRICS: Mapping[str, Metric] = {
+    **{name: QUALITY[name] for name in CLASSIFIER},
+    **{
+        metric.name: metric
+        for metric in (
+            Metric(name="tail_mismatch", goal="minimize"),
+            Metric(name="head_mismatch", goal="minimize"),
+            QUALITY["tail_gap"],
+            Metric(name="size", unit="B", goal="minimize"),
+            Metric(name="inference_flops", unit="flop", goal="minimize"),
+            Metric(name="training_flops", unit="flop", goal="minimize"),
+        )
+    },
+}
+
+
+@dataclass(kw_only=True)
+class Retraining:
+    """Compresses a trained network, trains it again, and runs it on images that it never saw.
+
+    A knob in ``knobs`` is fixed; the others are read from the design, where it has them. Mismatches
+    are shares of images that it and the whole network name differently; of the tail, they are
+    those of the images of the last five classes. ``size`` is all that is written; one image takes
+    ``inference_flops`` where zeros are skipped, and ``training_flops`` are those of training
+    again, with zeros multiplied.
+
+    Args:
+        model: the network.
+        split: ``search`` or ``test``: what it is judged by.
+        tail_keep: the share of the training images of the last five classes that is there.
+        noise: deviation of normal noise on all pixels, of which white is 1.
+        knobs: what is not read from the design; :class:`Knobs` says what there is.
+
+    Raises:
+        PluginError: no such model or split, or circumstances that cannot be.
+        SpecError: a knob cannot be set to its value.
+    """
+
+    model: str = "digits-cnn"
+    split: Split = "search"
+    tail_keep: float = 1.0
+    noise: float = 0.0
+    knobs: Mapping[str, Value] = field(default_factory=dict)
+
+    reads: frozenset[str] = field(default=frozenset(), init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise PluginError(f"there is no model {self.model!r}", hint=nearest(self.model, MODELS))
+        if self.split not in SPLITS:
+            raise PluginError(f"there is no split {self.split!r}", hint=nearest(self.split, SPLITS))
+        _check_between("tail_keep", self.tail_keep, 0.05, 1.0)
+        _check_between("noise", self.noise, 0.0, 2.0)
+        for name, value in self.knobs.items():
+            check_knob(name, value)
+        self.optional = read_by(self.knobs.get("method")) - self.knobs.keys()
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One network after the other: a row's outcome does not depend on the batch."""
+        columns = {name: np.full(len(batch), np.nan) for name in METRICS}
+        faults: dict[int, Fault] = {}
+        for row in range(len(batch)):
+            try:
+                metrics = self._measured(batch.row(row))
+            except DseError as error:
+                faults[row] = Fault(kind="raised", reason=str(error))
+                continue
+            for name, value in metrics.items():
+                columns[name][row] = value
+        return Metrics(columns=columns, faults=faults)
+
+    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        # Torch takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.compression.retraining import runner
+        from dse_evaluators.compression.retraining.material import Circumstances
+
+        read = {name: design[name] for name in self.optional if name in design}
+        circumstances = Circumstances(
+            model=self.model, tail_keep=float(self.tail_keep), noise=float(self.noise)
+        )
+        return runner.measured(circumstances, knobs_of(read, self.knobs), self.split)
+
+
+def _check_between(name: str, value: object, low: float, high: float) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= float(str(value)) <= high:
+        raise PluginError(f"{name} cannot be {value!r}", hint=f"a number from {low} to {high}")

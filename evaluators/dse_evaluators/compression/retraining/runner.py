@@ -1,0 +1,55 @@
+"""One compressed network trained again and measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from dse_evaluators.compression.retraining.cost import forward_flop, training_flop
+from dse_evaluators.compression.retraining.descent import BATCH, updates_per_epoch
+from dse_evaluators.compression.retraining.knobs import Knobs
+from dse_evaluators.compression.retraining.material import TAIL, Circumstances, Lot, material
+from dse_evaluators.compression.retraining.methods import trained
+from dse_evaluators.compression.retraining.storing import multiplied, read, stored
+from dse_evaluators.compression.retraining.trained import teaching_of
+from dse_evaluators.workloads import judging
+from dse_evaluators.workloads.network import Affines, forward
+from dse_evaluators.workloads.torch_scope import deterministic
+from dse_evaluators.workloads.workload import Split
+
+
+def measured(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, float]:
+    """Quality of the network that was written and read again, its size, and what it cost."""
+    given = material(circumstances, knobs.seed)
+    result = trained(circumstances, knobs)
+    record = stored(result, given.layers, knobs)
+    lot: Lot = getattr(given, split)
+
+    def says(affines: Affines) -> judging.Table:
+        with deterministic(), torch.inference_mode():
+            return forward(given.network, affines, lot.images).numpy()
+
+    ours, whole = says(read(record, given.layers)), says(given.whole)
+    labels = lot.labels.numpy()
+    shown = updates_per_epoch(len(given.labels)) * BATCH
+    taught = teaching_of(knobs).has_teacher
+    return {
+        **judging.classified(ours, whole, labels),
+        **_by_class(ours, whole, labels),
+        "size": record.cost.total / 8,
+        "inference_flops": float(forward_flop(np.array(multiplied(record)), given.layers)),
+        "training_flops": training_flop(result.weights, given.layers, shown, taught=taught),
+    }
+
+
+def _by_class(
+    ours: judging.Table, whole: judging.Table, labels: judging.Labels
+) -> dict[str, float]:
+    """How often the two differ on the classes of the tail, on the others, and the gap."""
+    rare = np.isin(labels, TAIL)
+    of_tail, of_head = (
+        judging.mismatches(ours[rows], whole[rows], labels[rows])["mismatch"]
+        for rows in (rare, ~rare)
+    )
+    gap = judging.mismatches(ours, whole, labels, TAIL)["tail_gap"]
+    return {"tail_mismatch": of_tail, "head_mismatch": of_head, "tail_gap": gap}

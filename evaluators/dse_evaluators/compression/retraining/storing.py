@@ -1,0 +1,109 @@
+"""A trained network as bytes: only the weights that stay, in the format that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.values import Mask
+from dse_evaluators.compression.operators import structured
+from dse_evaluators.compression.operators.bundle import bundled, unbundled
+from dse_evaluators.compression.operators.dense import FP32, Dense
+from dse_evaluators.compression.operators.record import Layers, Record, Store
+from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.retraining.knobs import Knobs
+from dse_evaluators.compression.retraining.low_rank import factored, is_cut
+from dse_evaluators.compression.retraining.material import as_affines, as_arrays
+from dse_evaluators.compression.retraining.trained import Trained
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.network import Affines
+
+_LOW_RANK = ("low-rank", "factors", "distorted")
+_BIAS = ".bias"
+
+
+def stored(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
+    """All weights and biases; biases stay in single precision.
+
+    Zeros are left out, and told where they are; factors are stored as such, and narrowed layers
+    as the smaller layers that they are.
+    """
+    arrays = as_arrays(layers, trained.affines)
+    weights = {name: array for name, array in arrays.items() if not name.endswith(_BIAS)}
+    store = Dense(knobs.format)
+    if knobs.method in _LOW_RANK:
+        records = _factored(weights, knobs, store)
+    elif knobs.method == "group-lasso":
+        return _narrowed(arrays, store)
+    else:
+        records = {name: _sparse(weight, store) for name, weight in weights.items()}
+    return bundled(arrays, records)
+
+
+def read(record: Record, layers: Sequence[Layer]) -> Affines:
+    """The network that the bytes stand for, in its first shape."""
+    arrays = unbundled(record)
+    flat = {n: a.ravel() if n.endswith(_BIAS) else a for n, a in arrays.items()}
+    return as_affines(layers, flat)
+
+
+def multiplied(record: Record) -> list[int]:
+    """How many weights of each layer are multiplied: those that stay, or those of its factors."""
+    names = record.text.split("\n")
+    parts = zip(names, record.parts, strict=True)
+    return [_count(part) for name, part in parts if not name.endswith(_BIAS)]
+
+
+def _count(record: Record) -> int:
+    if record.kind == "sparse":
+        return sum(int(np.prod(part.shape)) for part in record.parts[1:])
+    if record.parts:
+        return sum(_count(part) for part in record.parts)
+    return int(np.prod(record.shape))
+
+
+def _sparse(weight: Single, store: Store) -> Record:
+    return store(weight) if (weight != 0).all() else Sparse(store)(weight)
+
+
+def _factored(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Record]:
+    found = {}
+    for place, (name, weight) in enumerate(weights.items()):
+        cut = is_cut(place, len(weights))
+        record = factored(weight, knobs.density, knobs.factoring, store) if cut else store(weight)
+        found[name] = record
+    return found
+
+
+def _narrowed(arrays: Layers, store: Store) -> Record:
+    """Weights and biases of the outputs that have a weight; a bias is a column of one output."""
+    found: dict[str, Record] = {}
+    last = list(arrays)[-1]
+    inputs: Mask | None = None
+    for name, array in arrays.items():
+        if name.endswith(_BIAS):
+            continue
+        bias = name.removesuffix(".weight") + _BIAS
+        every = np.ones(len(array), dtype=np.bool_)
+        outputs = every if bias == last else _used(array) | (arrays[bias] != 0)
+        seen = _columns(array, inputs)
+        found[name] = structured.narrowed(array, outputs, seen, store)
+        # A bias is stored like a layer of one input, for the same outputs.
+        found[bias] = structured.narrowed(arrays[bias][:, None], outputs, every[:1], FP32)
+        inputs = outputs
+    return bundled(arrays, found)
+
+
+def _used(array: Single) -> Mask:
+    """The outputs that have a weight."""
+    used: Mask = (array != 0).reshape(len(array), -1).any(axis=1)
+    return used
+
+
+def _columns(array: Single, inputs: Mask | None) -> Mask:
+    """The inputs that stay: all of the first layer, several of a channel after flattening."""
+    if inputs is None:
+        return np.ones(array.shape[1], dtype=np.bool_)
+    return np.repeat(inputs, array.shape[1] // len(inputs))
