@@ -1,0 +1,1 @@
+"""What rounding does to results: attention, decoding and tensors in short number formats."""

@@ -1,0 +1,177 @@
+"""The evaluator `numerics.attention`: how far attention in short numbers is from the exact one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.numerics.blockwise import Heads, at_once, blockwise, exact
+from dse_evaluators.numerics.readings import check_count, row_by_row
+from dse_evaluators.numerics.tiles import sram_bytes, traffic_bytes
+
+SAME = "same"
+"""The format of what is carried from block to block, where it is that of all else."""
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="max_deviation", goal="minimize"),
+        Metric(name="mean_deviation", goal="minimize"),
+        Metric(name="wasserstein", goal="minimize"),
+        Metric(name="max_ratio", goal="minimize"),
+        Metric(name="mean_ratio", goal="minimize"),
+        Metric(name="sram", unit="B", goal="minimize"),
+        Metric(name="traffic", unit="B", goal="minimize"),
+    )
+}
+
+_DEFAULTS: Mapping[str, Value] = {
+    "attention_format": "bf16",
+    "state_format": SAME,
+    "keys": 2048,
+    "block_keys": 64,
+    "block_queries": 64,
+    "value_mean": 0.0,
+    "query_scale": 1.0,
+}
+
+
+@dataclass(kw_only=True)
+class Attention:
+    """Runs FlashAttention on normal inputs, every result rounded, beside double precision.
+
+    Deviations are magnitudes of differences of outputs, and their quotients with those of plain
+    attention in the same format are ``max_ratio`` and ``mean_ratio``. ``wasserstein`` is the
+    distance of the outputs' distribution from the exact one's. Deviations are measured; ``sram``
+    and ``traffic``, of the whole head, are counted.
+
+    Args:
+        queries: rows of queries that are run; the others would be of the same distribution.
+        width: of a query, key or value.
+        seed: of the inputs.
+
+    Source:
+        Golden et al., Is Flash Attention Stable?, 2024 (arXiv 2405.02803).
+
+    Raises:
+        PluginError: a count is none.
+    """
+
+    queries: int = 256
+    width: int = 64
+    seed: int = 0
+
+    reads: frozenset[str] = field(default=frozenset(), init=False)
+    optional: frozenset[str] = field(default=frozenset(_DEFAULTS), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        check_count("queries", self.queries, least=1)
+        check_count("width", self.width, least=1)
+        check_count("seed", self.seed, least=0)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One design after the other."""
+        return row_by_row(batch, METRICS, self._measured)
+
+    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        chosen = {**_DEFAULTS, **design}
+        rounding = format_of(str(chosen["attention_format"]))
+        written = str(chosen["state_format"])
+        state = rounding if written == SAME else format_of(written)
+        counts = {name: _whole(name, chosen[name]) for name in _COUNTS}
+        case = _Case(
+            format_text=rounding.name,
+            shape=(self.queries, counts["keys"], self.width),
+            value_mean=float(chosen["value_mean"]),
+            query_scale=float(chosen["query_scale"]),
+            seed=self.seed,
+        )
+        heads, truth, plain = _case(case)
+        blocks = {name: counts[name] for name in ("block_queries", "block_keys")}
+        outputs = blockwise(heads, rounding, state, **blocks)
+        ours, theirs = np.abs(outputs - truth), np.abs(plain - truth)
+        length = counts["keys"]
+        return {
+            "max_deviation": float(ours.max()),
+            "mean_deviation": float(ours.mean()),
+            "wasserstein": _wasserstein(outputs, truth),
+            "max_ratio": _quotient(ours.max(), theirs.max()),
+            "mean_ratio": _quotient(ours.mean(), theirs.mean()),
+            "sram": sram_bytes(rounding, state, self.width, **blocks),
+            "traffic": traffic_bytes(rounding, state, (length, self.width), counts["block_keys"]),
+        }
+
+
+_COUNTS = ("keys", "block_keys", "block_queries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What the inputs depend on: block sizes do not change them."""
+
+    format_text: str
+    shape: tuple[int, int, int]  # queries, keys, width
+    value_mean: float
+    query_scale: float
+    seed: int
+
+
+@lru_cache(maxsize=4)
+def _case(case: _Case) -> tuple[Heads, Floats, Single]:
+    """The inputs, the exact outputs, and those of plain attention in the format."""
+    rng = np.random.default_rng(case.seed)
+    rounding = format_of(case.format_text)
+    queries, keys, width = case.shape
+    normal = [
+        rng.standard_normal((rows, width)).astype(np.float32) for rows in (queries, keys, keys)
+    ]
+    heads = Heads(
+        queries=rounding.quantize(normal[0] * np.float32(case.query_scale)),
+        keys=rounding.quantize(normal[1]),
+        values=rounding.quantize(normal[2] + np.float32(case.value_mean)),
+    )
+    return heads, exact(heads), at_once(heads, rounding)
+
+
+def _whole(name: str, value: Value) -> int:
+    """The count that a reading says.
+
+    Raises:
+        EvaluationError: it is none.
+    """
+    if isinstance(value, str) or value != int(value) or value < 1:
+        raise EvaluationError(f"{name} cannot be {value!r}", hint="a whole number, at least 1")
+    return int(value)
+
+
+def _wasserstein(ours: Single, truth: Floats) -> float:
+    """The distance of the distributions of two samples of one size.
+
+    Source:
+        Ramdas, Trillos, Cuturi: On Wasserstein Two-Sample Testing, 2017, proposition 1 (p = 1).
+    """
+    return float(np.abs(np.sort(ours, axis=None) - np.sort(truth, axis=None)).mean())
+
+
+def _quotient(ours: float, theirs: float) -> float:
+    """How many times as far off as plain attention.
+
+    Raises:
+        EvaluationError: that is exact.
+    """
+    if not theirs > 0:
+        raise EvaluationError("plain attention is exact here: no ratio can be told")
+    return float(ours / theirs)

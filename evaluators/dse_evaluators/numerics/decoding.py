@@ -1,0 +1,159 @@
+"""Greedy decoding of a small transformer in chosen precision, and in chosen order of summation.
+
+Weights are stored in one format and computed with in another. Every result is rounded to the
+latter. A product is summed in so many parts, and what the parts come to is added in order: what
+another machine, another batch size or another split over devices does to a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erf
+
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.format import Format
+
+Codes = NDArray[np.intp]
+
+Choice = Callable[[Single], Codes]
+"""Which symbol comes next, (n,), by the logits of all, (n, symbols)."""
+
+HEAD = 32
+_SMALLEST = np.float32(1e-5)
+_SLOWEST = 10_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arithmetic:
+    """How the machine computes: the format of every result, and the parts of a sum."""
+
+    rounding: Format
+    parts: int
+
+    def near(self, values: Single) -> Single:
+        """To the nearest of the format's numbers."""
+        return self.rounding.quantize(values)
+
+    def product(
+        self,
+        signal: Single,  # (n, k)
+        weight: Single,  # (m, k)
+    ) -> Single:
+        """The sums over k, (n, m)."""
+        width = -(-signal.shape[1] // self.parts)
+        total = self.near(signal[:, :width] @ weight[:, :width].T)
+        for start in range(width, signal.shape[1], width):
+            part = slice(start, start + width)
+            total = self.near(total + self.near(signal[:, part] @ weight[:, part].T))
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """What was chosen after the prompts, and the logits that it was chosen by."""
+
+    codes: Codes  # (n, steps)
+    logits: Single  # (n, steps, symbols)
+
+
+def likeliest(logits: Single) -> Codes:
+    """The symbols of the largest logits."""
+    return logits.argmax(axis=1)
+
+
+class Decoder:
+    """A transformer that decodes one symbol after the other, with all past keys and values.
+
+    Args:
+        weights: of the network of ``shakespeare-lm``, at the numbers that they are stored in.
+        arithmetic: how it is computed with.
+
+    Source:
+        The network is that of :mod:`dse_evaluators.workloads.character_network`.
+    """
+
+    def __init__(self, weights: Mapping[str, Single], arithmetic: Arithmetic) -> None:
+        self._weights = weights
+        self._arithmetic = arithmetic
+        self._length = 0
+        self._past: dict[str, Single] = {}
+
+    def decoded(self, prompts: Codes, steps: int, choice: Choice = likeliest) -> Decoded:
+        """The symbols after the prompts, (n, t), for so many steps."""
+        self._past.clear()
+        self._length = prompts.shape[1] + steps
+        codes, seen = list(prompts.T), list[Single]()
+        for place in range(self._length - 1):
+            logits = self._told(codes[place], place)
+            if place >= prompts.shape[1] - 1:
+                seen.append(logits)
+                codes.append(choice(logits))
+        chosen = np.stack(codes[prompts.shape[1] :], axis=1)
+        return Decoded(codes=chosen, logits=np.stack(seen, axis=1))
+
+    def _told(self, codes: Codes, place: int) -> Single:
+        """The logits of the next symbols, (n, symbols)."""
+        near, product = self._arithmetic.near, self._arithmetic.product
+        stream = near(self._weights["embed"][codes])
+        for name in sorted(key[:-4] for key in self._weights if key.endswith(".qkv")):
+            stream = near(stream + self._attention(name, stream, place))
+            feed = name.replace("attention", "ffn")
+            inner = product(self._normed(stream, f"{feed}.norm"), self._weights[f"{feed}.up"])
+            grown = near(inner * np.float32(0.5) * (1 + erf(inner * np.float32(0.5**0.5))))
+            stream = near(stream + product(grown, self._weights[f"{feed}.down"]))
+        return product(self._normed(stream, "norm"), self._weights["head"])
+
+    def _attention(self, name: str, stream: Single, place: int) -> Single:
+        """What the past has to say, head by head."""
+        near = self._arithmetic.near
+        signal = self._normed(stream, f"{name}.norm")
+        mixed = self._arithmetic.product(signal, self._weights[f"{name}.qkv"])
+        heads = mixed.reshape(len(mixed), 3, -1, HEAD)
+        heads[:, :2] = near(_turned(heads[:, :2], place))
+        keys, values = self._remembered(name, heads[:, 1:], place)
+        scores = near(keys @ heads[:, 0, :, :, None] * np.float32(HEAD**-0.5))
+        shares = near(np.exp(near(scores - scores.max(axis=2, keepdims=True))))
+        shares = near(shares / near(shares.sum(axis=2, keepdims=True)))
+        found = near(shares.swapaxes(2, 3) @ values)
+        weight = self._weights[f"{name}.out"]
+        return self._arithmetic.product(found.reshape(len(found), -1), weight)
+
+    def _remembered(
+        self,
+        name: str,
+        new: Single,  # (n, 2, heads, HEAD): keys and values
+        place: int,
+    ) -> tuple[Single, Single]:
+        """All keys and values up to this place, each (n, heads, t, HEAD)."""
+        if name not in self._past:
+            count, _, heads, _ = new.shape
+            self._past[name] = np.empty((2, count, heads, self._length, HEAD), dtype=np.float32)
+        past = self._past[name]
+        past[:, :, :, place] = new.swapaxes(0, 1)
+        return past[0, :, :, : place + 1], past[1, :, :, : place + 1]
+
+    def _normed(self, stream: Single, gain: str) -> Single:
+        near = self._arithmetic.near
+        mean: Single = np.square(stream).mean(axis=1, keepdims=True)
+        root: Single = np.sqrt(near(mean + _SMALLEST))
+        return near(near(stream / root) * self._weights[gain])
+
+
+def _turned(
+    heads: Single,  # (n, heads, HEAD)
+    place: int,
+) -> Single:
+    """Queries or keys, turned by their place.
+
+    Source:
+        Su et al., RoFormer, 2021, eq. 34.
+    """
+    rates = _SLOWEST ** (-np.arange(HEAD // 2) / (HEAD // 2))
+    cosine = np.cos(place * rates).astype(np.float32)
+    sine = np.sin(place * rates).astype(np.float32)
+    left, right = heads[..., : HEAD // 2], heads[..., HEAD // 2 :]
+    return np.concatenate([left * cosine - right * sine, right * cosine + left * sine], axis=-1)

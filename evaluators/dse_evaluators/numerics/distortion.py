@@ -1,0 +1,111 @@
+"""The evaluator `formats.distortion`: what a number format does to tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.format import Format
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.numerics.readings import check_count, row_by_row
+from dse_evaluators.numerics.tensors import check_tensors, tensors
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="noise", goal="minimize"),
+        Metric(name="sqnr_db", goal="maximize"),
+        Metric(name="tensor_error", goal="minimize"),
+        Metric(name="bits_per_weight", goal="minimize"),
+    )
+}
+
+
+@dataclass(kw_only=True)
+class Distortion:
+    """Rounds tensors to a format and tells what was lost.
+
+    ``noise`` is the squared error over the squares, of all numbers together, and ``sqnr_db`` the
+    same in decibels (at most 300: a format without loss has no end). ``tensor_error`` is the root
+    of a tensor's mean squared error over its standard deviation, the mean over tensors.
+
+    Args:
+        tensors: ``uniform``, ``gaussian``, ``student-t`` (4 degrees of freedom), ``outliers`` (one
+            number in a thousand fifty times as large), or the name of a model: its weights. Where
+            it is left out, the design says it.
+        seed: of what is drawn.
+
+    Source:
+        Jayant, Noll: Digital Coding of Waveforms, 1984, eq. 1.3 (signal to noise).
+
+    Raises:
+        SpecError: there are no such tensors.
+        PluginError: the seed is none.
+    """
+
+    tensors: str | None = None
+    seed: int = 0
+
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(default=frozenset(), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        check_count("seed", self.seed, least=0)
+        if self.tensors is not None:
+            check_tensors(self.tensors)
+        self.reads = frozenset({"weight_format"} | ({"tensors"} if self.tensors is None else set()))
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One design after the other."""
+        return row_by_row(batch, METRICS, self._measured)
+
+    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        name = str(design["tensors"]) if self.tensors is None else self.tensors
+        return _distortion(format_of(str(design["weight_format"])), name, self.seed)
+
+
+_NO_END_DB = 300.0
+
+
+@lru_cache(maxsize=4096)
+def _distortion(chosen: Format, name: str, seed: int) -> Mapping[str, float]:
+    lost = whole = bits = numbers = 0.0
+    errors = []
+    for label, tensor in tensors(name, seed).items():
+        axis = tuple(range(1, tensor.ndim))
+        squares = _squares(tensor - chosen.quantize(tensor, axis))
+        lost += squares
+        whole += _squares(tensor)
+        bits += chosen.bits(tensor.shape, axis).total
+        numbers += tensor.size
+        if not np.ptp(tensor):
+            raise EvaluationError(f"all numbers of {label} are the same: no error is relative")
+        errors.append(math.sqrt(squares / tensor.size) / float(tensor.std(dtype=np.float64)))
+    noise = lost / whole
+    if not math.isfinite(noise):
+        raise EvaluationError(f"{chosen.name} makes numbers of {name} infinite")
+    return {
+        "noise": noise,
+        "sqnr_db": min(-10 * math.log10(noise), _NO_END_DB) if noise > 0 else _NO_END_DB,
+        "tensor_error": float(np.mean(errors)),
+        "bits_per_weight": bits / numbers,
+    }
+
+
+def _squares(tensor: Single) -> float:
+    """The sum of squares, in double precision."""
+    flat = tensor.ravel().astype(np.float64)
+    return float(flat @ flat)

@@ -1,0 +1,155 @@
+"""The evaluator `numerics.layercast`: whether greedy decoding depends on the order of sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import EvaluationError
+from dse_evaluators.formats.arrays import Single
+from dse_evaluators.formats.names import format_of
+from dse_evaluators.numerics.decoding import Arithmetic, Codes, Decoded, Decoder
+from dse_evaluators.numerics.readings import check_count, row_by_row
+
+SAME = "same"
+"""The format that is computed in, where it is the one that weights are stored in."""
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(name="diverging", goal="minimize"),
+        Metric(name="agreed", goal="maximize"),
+        Metric(name="deviation", goal="minimize"),
+        Metric(name="memory", unit="B", goal="minimize"),
+    )
+}
+
+_DEFAULTS: Mapping[str, Value] = {"storage_format": "bf16", "compute_format": SAME, "parts": 2}
+
+
+@dataclass(kw_only=True)
+class LayerCast:
+    """Decodes with the language model of Shakespeare twice: sums whole, and in parts.
+
+    ``diverging`` is the share of prompts whose continuations differ, ``agreed`` the mean share of
+    a continuation before the first difference, ``deviation`` the largest difference of the logits
+    after the prompt. ``memory`` is counted: all weights as they are stored, the largest one as it
+    is computed with where that is longer, and the keys and values of all prompts.
+
+    Args:
+        prompts: how many, each of 16 characters that the model itself drew.
+        steps: characters that are decoded after them.
+        seed: of the prompts.
+
+    Source:
+        Yuan et al., Give Me FP32 or Give Me Death?, 2025 (arXiv 2506.09501), section 4: LayerCast.
+
+    Raises:
+        PluginError: a count is none.
+    """
+
+    prompts: int = 32
+    steps: int = 80
+    seed: int = 0
+
+    reads: frozenset[str] = field(default=frozenset(), init=False)
+    optional: frozenset[str] = field(default=frozenset(_DEFAULTS), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        check_count("prompts", self.prompts, least=1)
+        check_count("steps", self.steps, least=1)
+        check_count("seed", self.seed, least=0)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One design after the other."""
+        return row_by_row(batch, METRICS, self._measured)
+
+    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+        chosen = {**_DEFAULTS, **design}
+        storage, written = str(chosen["storage_format"]), str(chosen["compute_format"])
+        compute = storage if written == SAME else written
+        parts = chosen["parts"]
+        if isinstance(parts, str) or parts != int(parts) or parts < 1:
+            raise EvaluationError(f"parts cannot be {parts!r}", hint="a whole number, at least 1")
+        run = _Run(
+            storage=storage,
+            compute=compute,
+            prompts=self.prompts,
+            steps=self.steps,
+            seed=self.seed,
+        )
+        whole, other = _decoded(run, 1), _decoded(run, int(parts))
+        differs = whole.codes != other.codes
+        first = np.where(differs.any(axis=1), differs.argmax(axis=1), self.steps)
+        return {
+            "diverging": float(differs.any(axis=1).mean()),
+            "agreed": float(first.mean() / self.steps),
+            "deviation": float(np.abs(whole.logits[:, 0] - other.logits[:, 0]).max()),
+            "memory": _memory_bytes(run),
+        }
+
+
+_PROMPT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What a decoding depends on, but for the parts of its sums."""
+
+    storage: str
+    compute: str
+    prompts: int
+    steps: int
+    seed: int
+
+
+@lru_cache(maxsize=1)
+def _weights() -> Mapping[str, Single]:
+    # Torch, which the module of the model imports, takes seconds, and nothing of it is run here.
+    from dse_evaluators.workloads.character_lm import CHECKPOINT, checkpoint
+
+    return checkpoint(CHECKPOINT)
+
+
+@lru_cache(maxsize=4)
+def _prompts(count: int, seed: int) -> Codes:
+    """What the model says when it draws by its own shares, in single precision."""
+    rng = np.random.default_rng(seed)
+    weights = _weights()
+    starts = rng.integers(0, len(weights["embed"]), (count, 1))
+
+    def drawn(logits: Single) -> Codes:
+        return (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+
+    decoder = Decoder(weights, Arithmetic(rounding=format_of("fp32"), parts=1))
+    return decoder.decoded(starts, _PROMPT, drawn).codes
+
+
+@lru_cache(maxsize=16)
+def _decoded(run: _Run, parts: int) -> Decoded:
+    stored = format_of(run.storage)
+    weights = {name: stored.quantize(array) for name, array in _weights().items()}
+    decoder = Decoder(weights, Arithmetic(rounding=format_of(run.compute), parts=parts))
+    return decoder.decoded(_prompts(run.prompts, run.seed), run.steps)
+
+
+def _memory_bytes(run: _Run) -> float:
+    """What weights, the largest one as it is cast, and the cache of keys and values take."""
+    stored, compute = format_of(run.storage), format_of(run.compute)
+    weights = _weights()
+    bits = sum(stored.bits(array.shape).total for array in weights.values())
+    if compute.grid.bits > stored.grid.bits:
+        bits += max(compute.bits(array.shape).total for array in weights.values())
+    mixed = [array for name, array in weights.items() if name.endswith(".qkv")]
+    cached = sum(len(array) * 2 // 3 for array in mixed) * (_PROMPT + run.steps) * run.prompts
+    return (bits + cached * compute.grid.bits) / 8

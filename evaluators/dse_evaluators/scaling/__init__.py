@@ -1,0 +1,1 @@
+"""Laws of how cost and loss go with size, bits and tokens."""

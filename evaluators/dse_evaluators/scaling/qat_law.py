@@ -1,0 +1,91 @@
+"""The evaluator ``scaling.qat-law``: how to split tokens between full precision and quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats
+
+_METRICS = (
+    Metric(name="tokens_per_byte"),
+    Metric(name="best_share"),
+    Metric(name="excess", goal="minimize"),
+    Metric(name="full_precision_loss", goal="minimize"),
+    Metric(name="memory", unit="B", goal="minimize"),
+    Metric(name="compute", unit="FLOP", goal="minimize"),
+)
+
+_FEW = Fault(kind="infeasible", reason="the law tells of more than one token for each byte")
+
+SHARE_RATE = 6.7297
+
+# Hoffmann et al.: Training Compute-Optimal Large Language Models, 2022, equation 10.
+FLOOR, SIZE_FACTOR, SIZE_POWER, DATA_FACTOR, DATA_POWER = 1.69, 406.4, 0.34, 410.7, 0.28
+
+# Fitted here to `best_share` between 12 and 70,000 tokens for each byte, since the authors'
+# constants are not public: the excess tells where the best split lies and no loss in nats.
+FULL_FACTOR, QUANTISED_POWER, FULL_POWER, BOTH_POWER = float(np.exp(5.065)), 1.4, 2.012, 0.001
+
+
+@dataclass(kw_only=True, eq=False)
+class QatLaw:
+    """Where the best share of quantisation-aware training lies, and what a model costs.
+
+    Reads parameters, bits, tokens (of both phases) and share, that of the quantised phase, which
+    is more than 0 and less than 1.
+    ``best_share`` is the paper's law in tokens for each byte of weights. ``excess`` is its loss
+    form, relative: a term that falls with the tokens of the quantised phase, and one that falls
+    with those of the other.
+
+    Source:
+        Dremov et al.: Compute-Optimal Quantization-Aware Training, 2025: the share is
+        exp(-a / ln S) of S tokens for each byte; the excess is that of their loss law, with equal
+        bit and size factors in both terms.
+    """
+
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False, default=frozenset())
+    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.reads = frozenset({"parameters", "bits", "tokens", "share"})
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The law's numbers for n designs."""
+        parameters, bits = batch["parameters"].astype(float), batch["bits"].astype(float)
+        tokens, share = batch["tokens"].astype(float), batch["share"].astype(float)
+        memory = parameters * bits / 8
+        few = tokens <= memory
+        per_byte = np.where(few, 2.0, tokens / memory)  # what has a fault is told nothing
+        loss = FLOOR + SIZE_FACTOR / parameters**SIZE_POWER + DATA_FACTOR / tokens**DATA_POWER
+        return Metrics(
+            columns={
+                "tokens_per_byte": per_byte,
+                "best_share": best_share(per_byte),
+                "excess": excess(per_byte, share),
+                "full_precision_loss": loss,
+                "memory": memory,
+                "compute": 6 * parameters * tokens,
+            },
+            faults=dict.fromkeys(np.flatnonzero(few).tolist(), _FEW),
+        )
+
+
+def best_share(tokens_per_byte: Floats) -> Floats:
+    """The share of the tokens that the quantised phase is best given; more than one byte's."""
+    return np.exp(-SHARE_RATE / np.log(tokens_per_byte))
+
+
+def excess(tokens_per_byte: Floats, share: Floats) -> Floats:
+    """The loss over that of full precision, in units of its quantised term for one token."""
+    quantised, full = share * tokens_per_byte, (1 - share) * tokens_per_byte
+    return quantised**-QUANTISED_POWER + FULL_FACTOR * full**-FULL_POWER * quantised**-BOTH_POWER

@@ -1,0 +1,86 @@
+"""The evaluator ``scaling.resnet-cost``: what a quantised ResNet costs in bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.scaling.bottleneck import BLOCKS, work
+
+_METRICS = (
+    Metric(name="quadratic", goal="minimize"),
+    Metric(name="linear", goal="minimize"),
+    Metric(name="memory", unit="B", goal="minimize"),
+)
+
+PRODUCT_BITS = (4.0, 8.0, 16.0)
+"""Widths that a multiplier of the linear model has; narrower operands use the next."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ResnetCost:
+    """Bits of products and weights of a ResNet for one image of 224 x 224.
+
+    ``quadratic`` is the sum of multiplications times the bits of both operands: the size of the
+    multipliers. ``linear`` is that of multiplications times the wider operand, rounded up to 4, 8
+    or 16 bits: the time on a GPU whose throughput doubles as bits halve. ``memory`` holds the
+    weights. Reads depth (26, 50, 101, 152), width (a factor of all channels), weight_bits,
+    activation_bits, and edge_bits, those of both operands of the first and the last layer, which
+    are as the others' without it. Batch normalisation, pooling and additions cost nothing.
+
+    Source:
+        Abdolrashidi et al.: Pareto-Optimal Quantized ResNet Is Mostly 4-bit, 2021, section 3; the
+        authors' cost functions of the AQT library define what counts.
+    """
+
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False, default=frozenset({"edge_bits"}))
+    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.reads = frozenset({"depth", "width", "weight_bits", "activation_bits"})
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if there is such a network and such a multiplier. Raises SpecError if not."""
+        for depth in values.get("depth", ()):
+            if depth not in BLOCKS:
+                raise SpecError(f"there is no ResNet-{depth}", hint=nearest("", map(str, BLOCKS)))
+        for name in ("weight_bits", "activation_bits", "edge_bits"):
+            for bits in values.get(name, ()):
+                if not 0 < float(bits) <= PRODUCT_BITS[-1]:
+                    raise SpecError(f"{name} cannot be {bits}", hint="up to 16 bits are modelled")
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The costs of n designs."""
+        pairs = zip(batch["depth"].tolist(), batch["width"].tolist(), strict=True)
+        works = [work(depth, width) for depth, width in pairs]
+        macs = np.array([[part.macs for part in parts] for parts in works], dtype=float)  # (n, 2)
+        weights = np.array([[part.weights for part in parts] for parts in works], dtype=float)
+        weight_bits = _with_edges(batch, "weight_bits")  # (n, 2)
+        activation_bits = _with_edges(batch, "activation_bits")  # (n, 2)
+        wider = np.maximum(weight_bits, activation_bits)
+        product_bits = np.array(PRODUCT_BITS)[np.searchsorted(PRODUCT_BITS, wider)]
+        return Metrics(
+            columns={
+                "quadratic": (macs * weight_bits * activation_bits).sum(axis=1),
+                "linear": (macs * product_bits).sum(axis=1),
+                "memory": (weights * weight_bits).sum(axis=1) / 8,
+            }
+        )
+
+
+def _with_edges(batch: Batch, name: str) -> Floats:
+    """The bits of the inner layers, and of the first and the last, (n, 2)."""
+    inner = batch[name].astype(float)
+    edges = batch.get("edge_bits", 0).astype(float)
+    return np.column_stack([inner, np.where(edges > 0, edges, inner)])
