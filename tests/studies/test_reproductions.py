@@ -1,0 +1,54 @@
+"""Every published claim of ``studies/reproductions`` comes out as its study says.
+
+Studies of seconds run with all tests, the others behind the mark ``proof``. One that needs an asset
+which is not there is skipped by its name.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dse.cli.app import app
+from dse.schema.plan import plan_of
+
+FOLDER = Path(__file__).parents[2] / "studies" / "reproductions"
+FILES = sorted(FOLDER.glob("*.yaml"))
+FAST = frozenset({"elastic_precision", "qat_split", "resnet_bits"})
+"""Studies that take less than twenty seconds."""
+
+REPRODUCED = [
+    pytest.param(path, id=path.stem, marks=() if path.stem in FAST else pytest.mark.proof)
+    for path in FILES
+]
+
+
+def reproduced(path: Path):
+    """The exit code and the claims of one study; it is skipped where an asset is absent."""
+    result = CliRunner().invoke(app, ["check", "--reproduce", str(path), "--format", "json"])
+    told = f"{result.stdout}{result.exception or ''}"
+    if "needs the asset" in told:
+        pytest.skip(f"needs the asset{told.partition('needs the asset')[2][:80]}")
+    (study,) = json.loads(result.stdout)
+    return result.exit_code, study["claims"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_reproduction_is_a_study_with_claims(path):
+    assert plan_of(path).claims
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", REPRODUCED)
+def test_what_a_reproduction_claims_comes_out(path):
+    exit_code, claims = reproduced(path)
+    off = [one for one in claims if one["verdict"] in ("fell short", "no answer")]
+    assert off == []
+    assert exit_code == 0
+
+
+def test_fast_reproductions_are_there():
+    assert {path.stem for path in FILES} >= FAST
