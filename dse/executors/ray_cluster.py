@@ -14,7 +14,7 @@ from dse.errors import PluginError
 from dse.executors.driven import THREADS
 from dse.executors.failures import failed
 from dse.executors.ray_joined import STORE_BYTES, Joined, imported
-from dse.executors.ray_worker import LostError, RayWorker, ended
+from dse.executors.ray_worker import LostError, RayWorker, ended, seats
 from dse.executors.resources import rooms_for, wanted_of
 from dse.protocols import Needs, Task, Work
 
@@ -60,6 +60,7 @@ class RayCluster:
         self._events: list[Event] = []
         self._unstarted = 0
         self._hopeless_since: float | None = None
+        self._looked_at = time.monotonic()
         self._closed = False
         sent = _pickled(work)
         cores = os.cpu_count() or 1
@@ -72,6 +73,7 @@ class RayCluster:
         try:
             self.capacity = self._capacity(workers)
             self._sent = self._door.ray.put(sent)
+            self._seats = seats(self._door.ray, self._wanted)
         except BaseException:
             self.close()
             raise
@@ -83,15 +85,10 @@ class RayCluster:
         self._assign()
 
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
-        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while self._waiting or any(worker.task for worker in self._workers):
-            self._assign()
-            left_s = until - time.monotonic()
-            outcomes = self._finished(max(0.0, min(_LOOK_S, left_s)))
-            if outcomes or left_s <= 0:
-                return outcomes
-            self._check_hope()
-        return {}
+        try:
+            return self._collected(timeout_s)
+        except ConnectionError as error:  # of a ray:// address; its own grace is over
+            raise self._door.head.lost(str(error)) from error
 
     def close(self) -> None:
         if self._closed:
@@ -100,7 +97,8 @@ class RayCluster:
         atexit.unregister(self.close)
         self._waiting.clear()
         try:
-            ended(self._door.ray, self._workers)
+            if not self._door.head.gone:
+                ended(self._door.ray, self._workers)
         finally:
             self._workers.clear()
             self._door.close()
@@ -110,9 +108,25 @@ class RayCluster:
         told, self._events = self._events, []
         return told
 
+    def _collected(self, timeout_s: float | None) -> dict[int, Outcome]:
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while self._waiting or any(worker.task for worker in self._workers):
+            self._assign()
+            left_s = until - time.monotonic()
+            outcomes = self._finished(max(0.0, min(_LOOK_S, left_s)))
+            if outcomes or left_s <= 0:
+                return outcomes
+            if time.monotonic() - self._looked_at >= _LOOK_S:
+                self._looked_at = time.monotonic()
+                self._check_hope()
+        return {}
+
     def _finished(self, timeout_s: float) -> dict[int, Outcome]:
         """The outcomes that are there, or that come in this time; reports are passed on."""
         signs = [sign for worker in self._workers for sign in worker.signs]
+        if not signs:  # nobody to wish a worker of
+            time.sleep(timeout_s)
+            return {}
         come, _ = self._door.ray.wait(signs, num_returns=1, timeout=timeout_s)
         if come:
             come, _ = self._door.ray.wait(signs, num_returns=len(signs), timeout=0)
@@ -167,9 +181,12 @@ class RayCluster:
                 self._drop(worker)
             elif (task := self._next(worker)) is not None:
                 worker.take(task)
-        for _ in range(min(len(self._waiting), self.capacity - len(self._workers))):
+        missing = min(len(self._waiting), self.capacity - len(self._workers))
+        if missing <= 0 or not self._door.head.answers():
+            return
+        for _ in range(missing):
             arguments = (self._sent, self._timeout_s, self._environment())
-            worker = RayWorker(self._door.ray, self._wanted, arguments)
+            worker = RayWorker(self._door.ray, self._seats, arguments)
             worker.take(self._waiting.popleft())
             self._workers.append(worker)
 
@@ -202,8 +219,10 @@ class RayCluster:
         """Nothing, while some node could take a task, or was there a while ago.
 
         Raises:
-            PluginError: none is left that could.
+            PluginError: none is left that could, or the cluster's head is gone.
         """
+        if not self._door.head.answers():
+            return
         if any(worker.node for worker in self._workers):
             self._hopeless_since = None
             return

@@ -5,26 +5,28 @@ from __future__ import annotations
 import logging
 import os
 import re
-import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from dse.errors import PluginError
 from dse.executors.process_tree import descendants
+from dse.executors.ray_head import RayHead, check_reachable
 from dse.executors.ray_warden import RayWarden
 from dse.executors.resources import Node
 
 STORE_BYTES = 100 * 2**20
 """Of shared memory, for a Ray of our own: it holds the pickled work, and little else."""
 
+_STARTS = 3
+
 _SETTINGS: Mapping[str, str] = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",  # else what runs beside a measurement goes before it
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that this will be the default
 }
-_CONNECT_S = 5.0
 
 
 class Joined:
@@ -51,6 +53,8 @@ class Joined:
             self._join(address)
         else:
             self._start(cpus, store_bytes)
+        from_afar = address if address and address.startswith("ray://") else None
+        self.head = RayHead(from_afar or self._gcs())
 
     def nodes(self) -> list[Node]:
         """The nodes that are alive."""
@@ -63,20 +67,26 @@ class Joined:
     def close(self) -> None:
         """Leave the cluster; end it if it was started here."""
         if not self._theirs:
-            self.ray.shutdown()
+            self._end()
+        self._theirs = True
+
+    def _end(self) -> None:
+        self.ray.shutdown()
         if self._warden is not None:
             self._warden.close()
             self._warden = None
-        self._theirs = True
 
     def _check_same(self, address: str | None) -> None:
         """Nothing, unless the cluster that this process has joined is certainly another one."""
-        joined = self.ray.get_runtime_context().gcs_address
+        joined = self._gcs()
         if address is not None and re.fullmatch(r"[^/]+:\d+", address) and address != joined:
             raise PluginError(
                 f"this process has joined the Ray cluster {joined} and cannot join {address}",
                 hint="ray.shutdown() leaves it",
             )
+
+    def _gcs(self) -> str:
+        return str(self.ray.get_runtime_context().gcs_address)
 
     def _join(self, address: str) -> None:
         check_reachable(address)
@@ -89,13 +99,21 @@ class Joined:
                 hint="on its first machine: ray start --head; all machines need the same Ray and "
                 "Python, and the same token (RAY_AUTH_MODE=token and ~/.ray/auth_token)",
             ) from error
+        if address.startswith("ray://"):
+            _hush_client()
 
     def _start(self, cpus: int, store_bytes: int) -> None:
-        try:
-            self._begin(tempfile.mkdtemp(prefix="dse-ray-"), cpus, store_bytes)
-        except Exception as error:  # Ray raises a bare one where it took too long
-            self.close()
-            raise PluginError(f"Ray cannot be started here: {_first_line(error)}") from error
+        """Start one; again where a busy machine took longer than the half minute that Ray waits."""
+        for left in reversed(range(_STARTS)):
+            try:
+                self._begin(tempfile.mkdtemp(prefix="dse-ray-"), cpus, store_bytes)
+            except Exception as error:  # Ray raises a bare one where it took too long
+                self._end()
+                if left and "timed out" in str(error):
+                    continue
+                reason = _first_line(error)
+                raise PluginError(f"Ray cannot be started here: {reason}") from error
+            return
 
     def _begin(self, folder: str, cpus: int, store_bytes: int) -> None:
         self._warden = RayWarden(folder)
@@ -147,22 +165,16 @@ def _unheard(ray: Any) -> Iterator[None]:
         worker.listen_error_messages = listen
 
 
-def check_reachable(address: str) -> None:
-    """Nothing, if somebody listens there: Ray itself would try for minutes.
+def _hush_client() -> None:
+    """Nothing from its threads when Ray's client has lost its server: we tell that as an error."""
+    logging.getLogger("ray.util.client.logsclient").setLevel(logging.ERROR)
+    before = threading.excepthook
 
-    Raises:
-        PluginError: nobody does.
-    """
-    found = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
-    if found is None:
-        return
-    try:
-        socket.create_connection((found[1].strip("[]"), int(found[2])), _CONNECT_S).close()
-    except OSError as error:
-        raise PluginError(
-            f"nobody answers at {address}: {error}",
-            hint="is it the address that 'ray start --head' told, and is its port open?",
-        ) from error
+    def told(fault: threading.ExceptHookArgs) -> None:
+        if fault.exc_type is not ValueError or "Channel closed" not in str(fault.exc_value):
+            before(fault)
+
+    threading.excepthook = told
 
 
 def _first_line(error: Exception) -> str:

@@ -38,23 +38,16 @@ class RayWorker:
 
     Args:
         ray: the library.
-        wanted: by Ray's names, what the seat keeps for itself.
+        kind: of seats, see :func:`seats`.
         arguments: of the :class:`~dse.executors.ray_seat.Seat`.
     """
 
-    def __init__(self, ray: Any, wanted: Mapping[str, float], arguments: Sequence[Any]) -> None:
-        seat = ray.remote(Seat).options(
-            **_options(wanted),
-            scheduling_strategy="SPREAD",
-            max_concurrency=CALLS,
-            max_restarts=0,
-            max_task_retries=0,
-        )
+    def __init__(self, ray: Any, kind: Any, arguments: Sequence[Any]) -> None:
         self.node = ""
         self.task: Task | None = None
         self._since = time.monotonic()
         self._ray = ray
-        self._actor = seat.remote(*arguments)
+        self._actor = kind.remote(*arguments)
         self._place = self._actor.node.remote()
         self._stays = self._actor.stay.remote()
         self._outcome: Any = None
@@ -146,6 +139,22 @@ class RayWorker:
         shown = words[-_LONGEST:] if "Traceback" in words or "^^^" in words else words[:_LONGEST]
         short = isinstance(error, self._ray.exceptions.OutOfMemoryError)
         return LostError(f"{self.node or 'a node'}: {shown}", "memory" if short else "lost")
+
+
+def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
+    """A kind of seats, told to the cluster once.
+
+    Args:
+        ray: the library.
+        wanted: by Ray's names, what each keeps for itself.
+    """
+    return ray.remote(Seat).options(
+        **_options(wanted),
+        scheduling_strategy="SPREAD",
+        max_concurrency=CALLS,
+        max_restarts=0,
+        max_task_retries=0,
+    )
 
 
 def ended(ray: Any, workers: Sequence[RayWorker]) -> None:

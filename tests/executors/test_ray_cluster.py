@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from dse.core.trial import Outcome, State
 from dse.errors import PluginError
 from dse.executors import ray_cluster
 from dse.executors.ray_cluster import RayCluster
-from dse.executors.ray_joined import check_reachable
+from dse.executors.ray_head import RayHead, check_reachable
 from dse.protocols import Needs, Task, Work
 from dse.testing.executor_contract import LONG_S, collected
 from dse.testing.work import Loaded, Needy, Unloadable, perform, task
@@ -210,6 +211,18 @@ def test_work_that_cannot_be_sent_is_refused_with_a_hint(start: Start) -> None:
     with pytest.raises(PluginError, match="cannot be sent to other machines") as caught:
         start(within)
     assert "locks" in caught.value.hint
+
+
+def test_nobody_is_wished_for_while_the_head_does_not_answer(start: Start) -> None:
+    executor = start()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        executor._door.head = RayHead(f"127.0.0.1:{port}")
+    executor.submit(task(0, "square", 3))
+    assert executor.collect(1.5) == {}
+    assert executor._workers == []
+    with socket.create_server(("127.0.0.1", port)):
+        assert collected(executor, 1)[0].metrics["square"] == 9
 
 
 def test_work_that_workers_cannot_load_fails_with_the_reason(start: Start) -> None:

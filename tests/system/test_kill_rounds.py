@@ -56,8 +56,9 @@ seed: SEED
 """
 
 BOARD = """
-import json, sys
+import json, sys, time
 d = json.load(sys.stdin)
+time.sleep(LASTS_S)
 if d["dp"] == 64 and d["format"] == "fp8":
     sys.exit("out of memory")
 speed = {"bf16": 1.0, "fp8": 1.7, "mxfp4": 2.3}[d["format"]]
@@ -66,11 +67,24 @@ loss = {"bf16": 0.0, "fp8": 0.02, "mxfp4": 0.07}[d["format"]] + d.get("block", 0
 print(json.dumps({"time": time, "loss": loss + d["dp"] / 1e4}))
 """
 
-LONGEST_START_S = 120
+LONGEST_START_S = 300
 EARLY = 0.15
 """The share of kills that may come before a driver is ready."""
 
 MEASUREMENTS = {"random": 40, "sobol": 40, "nsga2": 40, "tpe": 30, "grey-box": 8}
+
+LASTS_S = {"use: ray, workers: 2": 0.2}
+"""Of an evaluation: where the start of a driver takes seconds, most kills would fall into that."""
+
+VICTIMS = {
+    "use: serial": ["driver"],
+    "use: processes, workers: 2": ["driver", "worker", "driver + worker"],
+    "use: processes, workers: 1": ["driver", "worker", "driver + worker"],
+    "use: ray, workers: 2": [
+        "driver", "seat", "guard", "worker", "driver + seat", "driver + worker",
+    ],
+}  # fmt: skip
+"""What is killed at once: one of a kind alone, with the driver all of that kind."""
 
 
 @dataclass(kw_only=True)
@@ -89,7 +103,8 @@ class Torn:
         """A driver of the study, begun or gone on with."""
         path = self.folder / f"{self.name}.yaml"
         (self.folder / "space.yaml").write_text(SPACE)
-        (self.folder / "board.py").write_text(BOARD)
+        lasts_s = LASTS_S.get(self.executor, 0.0)
+        (self.folder / "board.py").write_text(BOARD.replace("LASTS_S", str(lasts_s)))
         words = {
             "NAME": self.name,
             "PYTHON": sys.executable,
@@ -131,8 +146,11 @@ class Torn:
         whole = [json.loads(line) for line in lines if line.endswith("]\n")]
         return {number: (State(state), metrics) for number, state, metrics in whole}
 
-    def check(self) -> None:
-        """Nothing acknowledged is lost or there twice, nothing is left over, all is proved."""
+    def check(self) -> int:
+        """Nothing acknowledged is lost or there twice, nothing is left over, all is proved.
+
+        How often a trial was issued again.
+        """
         with closing(opened_storage(self.url)) as storage:
             study = Study.load(self.name, storage)
             trials = study.trials
@@ -146,6 +164,7 @@ class Torn:
             assert measured == MEASUREMENTS[self.optimizer]
             proof = Replay(study).proof()
             assert (proof.mismatch, proof.unknown) == (None, 0)
+            return len(storage.attempts(self.name))
 
     def table(self) -> list[tuple]:
         with closing(opened_storage(self.url)) as storage:
@@ -156,68 +175,106 @@ class Torn:
         ]
 
 
-def workers(driver: int) -> list[int]:
-    """The processes under a driver that evaluate, and Ray's seats: not Ray's own servers."""
-    found = []
+def workers(driver: int, kind: str) -> list[int]:
+    """The processes under a driver of a kind.
+
+    A ``worker`` evaluates; on Ray a ``seat`` is Ray's process, and a ``guard`` stands between it
+    and its worker.
+    """
+    lines = {}
     for process in descendants(driver):
         with suppress(OSError):
-            line = Path(f"/proc/{process}/cmdline").read_bytes()
-            if b"spawn_main" in line or line.startswith(b"ray::Seat"):
-                found.append(process)
-    return found
+            lines[process] = Path(f"/proc/{process}/cmdline").read_bytes()
+    seats = [process for process, line in lines.items() if line.startswith(b"ray::Seat")]
+    spawned = {process for process, line in lines.items() if b"spawn_main" in line}
+    under_seats = {process for seat in seats for process in descendants(seat)} & spawned
+    under_guards = {one for guard in under_seats for one in descendants(guard)} & spawned
+    match kind:
+        case "seat":
+            return seats
+        case "guard":
+            return sorted(under_seats - under_guards)
+        case _:
+            return sorted(under_guards if seats else spawned)
 
 
-def struck(driver: subprocess.Popen, victim: str, rng: random.Random) -> bool:
-    """True if the driver was alive, and it, one of its workers or both were killed."""
-    chosen: list[int] = []
+def awaited(driver: subprocess.Popen, kind: str) -> list[int]:
+    """The processes of the kind, as soon as there are any; none where the driver has ended."""
     until = time.monotonic() + LONGEST_START_S
-    while victim != "driver" and not chosen and driver.poll() is None:
+    while driver.poll() is None:
         assert time.monotonic() < until
-        chosen = workers(driver.pid)
+        if found := workers(driver.pid, kind):
+            return found
+        time.sleep(0.01)
+    return []
+
+
+def struck(driver: subprocess.Popen, victim: str, *, within_s: float, rng: random.Random) -> bool:
+    """True if the driver was alive, and the victim was there and is killed.
+
+    A worker is struck some time after there is one, so that a study has several of them struck.
+    """
+    kind = victim.removeprefix("driver + ")
+    chosen: list[int] = []
+    if kind != "driver" and awaited(driver, kind):
+        time.sleep(rng.random() * within_s)
+        chosen = awaited(driver, kind)
     if driver.poll() is not None:
         return False
-    if victim == "worker":
-        chosen = [rng.choice(chosen)]
-    else:
-        chosen.append(driver.pid)
-    for process in chosen:
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+    chosen = [rng.choice(chosen)] if victim == kind != "driver" else [*chosen, driver.pid]
+    return sum(map(killed, chosen)) > 0
+
+
+def killed(process: int) -> bool:
+    """True if it was there."""
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
     return True
 
 
-def whole(folder: Path, **what: object) -> tuple[list[tuple], float]:
-    """The trials of a study that nobody struck, and how long its driver took once it was ready."""
+def whole(folder: Path, **what: object) -> tuple[list[tuple], float, float]:
+    """The trials of a study that nobody struck, and how long its driver took.
+
+    First from when it was ready, then from when the first trial was stored.
+    """
     name = f"whole-{what['seed']}"
     study = Torn(folder=folder, url=f"sqlite:///{folder}/whole.db", name=name, **what)
     driver = study.begin()
     study.await_ready()
     began = time.perf_counter()
+    while not study.acknowledged() and driver.poll() is None:
+        time.sleep(0.01)
+    working = time.perf_counter()
     study.finish([driver])
-    spent_s = time.perf_counter() - began
+    ended = time.perf_counter()
     study.check()
-    return study.table(), spent_s
+    return study.table(), ended - began, ended - working
 
 
-def strike(torn: Torn, *, drivers: int, most: int, whole_s: float, rng: random.Random) -> Counter:
+def strike(
+    torn: Torn, *, drivers: int, most: int, whole_s: float, working_s: float, rng: random.Random
+) -> Counter:
     """How often which victim was killed, until the study has ended or there were enough kills."""
-    victims = ["driver"] if torn.executor == "use: serial" else ["driver", "worker", "both"]
     tally: Counter = Counter()
     running: list[subprocess.Popen] = []
     while tally.total() < most:
         running += [torn.begin() for _ in range(drivers - len(running))]
         if rng.random() > EARLY:
             torn.await_ready()
-        time.sleep(rng.random() * whole_s * rng.choice([0.3, 0.6, 1.0]))
+        share = rng.choice([0.3, 0.6, 1.0])
+        victim = rng.choice(VICTIMS[torn.executor])
+        if victim == "driver":
+            time.sleep(rng.random() * whole_s * share)
         codes = {one.poll() for one in running}
         assert codes <= {None, 0}, [said.with_suffix(".err").read_text() for said in torn.said]
         if 0 in codes:
             break
-        victim = rng.choice(victims)
         one = rng.choice(running)
-        if not struck(one, victim, rng):
+        if not struck(one, victim, within_s=working_s * share / 4, rng=rng):
             continue
-        if victim != "worker" and one.wait(timeout=60) == 0:
+        if "driver" in victim and one.wait(timeout=60) == 0:
             break  # it ended in the same instant
         tally[victim] += 1
         running = [driver for driver in running if driver.returncode != -signal.SIGKILL]
@@ -239,13 +296,20 @@ def survived(folder: Path, url: str, *, setup: str, optimizers: list[str], round
             "executor": executor,
             "seed": SEED % 1000 + place,
         }
-        table, whole_s = whole(folder, **what)
+        if place == 0 or setup == "serial":
+            table, whole_s, working_s = whole(folder, **what)
         torn = Torn(folder=folder, url=url, name=f"torn-{place}", **what)
-        left = rounds - kills.total()
-        kills += strike(torn, drivers=drivers, most=left, whole_s=whole_s, rng=rng)
-        torn.check()
+        kills += strike(
+            torn,
+            drivers=drivers,
+            most=rounds - kills.total(),
+            whole_s=whole_s,
+            working_s=working_s,
+            rng=rng,
+        )
+        again = torn.check()
         assert setup != "serial" or torn.table() == table
-        others += Counter(studies=1, acknowledged=len(torn.acknowledged()))
+        others += Counter(studies=1, acknowledged=len(torn.acknowledged()), again=again)
     return kills + others
 
 

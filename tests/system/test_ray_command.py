@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,31 @@ def started(path: Path, pid: int) -> list[int]:
         assert time.monotonic() < until
         time.sleep(0.05)
     return descendants(pid)
+
+
+@pytest.mark.proof
+def test_a_ray_that_does_not_come_up_in_half_a_minute_is_started_again(folder):
+    driver = subprocess.Popen(
+        COMMAND,
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.kill(raylet_of(driver.pid), signal.SIGSTOP)
+    assert driver.wait(5 * LONG_S) == 0
+    assert sorted((folder / "begun").read_text().split()) == list("123456")
+
+
+def raylet_of(pid: int) -> int:
+    """The process of Ray that holds a node together, as soon as there is one."""
+    until = time.monotonic() + 3 * LONG_S
+    while time.monotonic() < until:
+        for one in descendants(pid):
+            with suppress(OSError):
+                program, *_ = Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
+                if program.endswith(b"/raylet"):
+                    return one
+        time.sleep(0.01)
+    raise AssertionError("no raylet was started")

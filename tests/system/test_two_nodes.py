@@ -1,7 +1,8 @@
-"""Two Ray nodes started as ``docs/cluster.md`` says; one is killed, and the study loses nothing."""
+"""Ray nodes started as ``docs/cluster.md`` says; one is killed, and the study loses nothing."""
 
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -33,13 +34,19 @@ executor: {use: ray, workers: 2}
 BOARD = """
 import json, os, sys, time
 x = json.load(sys.stdin)["x"]
-if "SECOND_NODE" in os.environ:
-    open("on_second_node", "w").close()
+if "SECOND_NODE" in os.environ or ("DOOMED" in os.environ and x == 4):
+    open("begun_in_vain", "w").close()
     time.sleep(600)
 print(json.dumps({"time": x, "loss": 9.0 - x}))
 """
 START_S = 180.0
 """More than a node takes to start on a busy machine."""
+
+GONE = (
+    r"error: the head of the Ray cluster \S+:\d+ is gone: [^\n]+\n"
+    r"  hint: [^\n]+ 'dse resume' goes on\n"
+)
+"""All that a user sees of it."""
 
 RAY = str(Path(sys.executable).with_name("ray"))
 SOON_MISSED = {
@@ -107,36 +114,71 @@ def free_port() -> int:
 
 
 def test_a_study_on_two_nodes_survives_the_loss_of_one(folder, environment, start):
-    port, client = free_port(), free_port()
-    ports = [f"--port={port}", f"--ray-client-server-port={client}"]
-    start("first", "--head", *ports, "--include-dashboard=false", environment=environment)
-    address = f"127.0.0.1:{port}"
+    _, address = head(start, "first", "", environment)
     second = start(
         "second", f"--address={address}", environment={**environment, "SECOND_NODE": "1"}
     )
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "dse", "run", "study.yaml"],
-        cwd=folder,
-        env={**environment, "RAY_ADDRESS": address},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for((folder / "on_second_node").exists)
+    driver = begun(folder, {**environment, "RAY_ADDRESS": address}, "run", "study.yaml")
+    wait_for((folder / "begun_in_vain").exists)
     end(second.pid)
     told = "".join(driver.communicate(timeout=START_S))
     assert driver.returncode == 0, told
     assert "raylet" not in told
-    rows = subprocess.run(
-        [sys.executable, "-m", "dse", "trials", "toy", "--format", "json"],
+    assert states(folder, environment) == dict.fromkeys(range(1, 7), "done")
+
+
+@pytest.mark.parametrize("door", ["", "ray://"])
+def test_a_study_whose_head_is_lost_ends_with_one_error_and_goes_on_with_another(
+    folder, environment, start, door
+):
+    first, address = head(start, "first", door, {**environment, "DOOMED": "1"})
+    words = ["run", "study.yaml", "--quiet"]
+    driver = begun(folder, {**environment, "RAY_ADDRESS": address}, *words)
+    wait_for((folder / "begun_in_vain").exists)
+    stored = [trial for trial in rows(folder, environment) if trial["state"] == "done"]
+    end(first.pid)
+    out, told = driver.communicate(timeout=START_S)
+    assert (driver.returncode, out) == (2, "")
+    assert re.fullmatch(GONE, told)
+    kept = rows(folder, environment)
+    assert [trial for trial in kept if trial["state"] == "done"] == stored
+    _, address = head(start, "second", door, environment)
+    again = begun(folder, {**environment, "RAY_ADDRESS": address}, "resume", "toy")
+    told = "".join(again.communicate(timeout=START_S))
+    assert again.returncode == 0, told
+    assert states(folder, environment) == dict.fromkeys(range(1, 7), "done")
+    assert [t for t in rows(folder, environment) if t in stored] == stored
+    assert [trial["design"]["x"] for trial in stored] == [1, 2, 3]
+
+
+def head(start, name, door, environment) -> tuple[subprocess.Popen, str]:
+    """The first node of a cluster, and the address by which it is joined."""
+    port, client = free_port(), free_port()
+    ports = [f"--port={port}", f"--ray-client-server-port={client}"]
+    node = start(name, "--head", *ports, "--include-dashboard=false", environment=environment)
+    return node, f"{door}127.0.0.1:{client if door else port}"
+
+
+def begun(folder, environment, *words) -> subprocess.Popen:
+    """The command, under way."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "dse", *words],
         cwd=folder,
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=START_S,
-        check=False,
     )
-    trials = json.loads(rows.stdout)["trials"]
-    assert sorted((t["design"]["x"], t["state"]) for t in trials) == [
-        (x, "done") for x in range(1, 7)
-    ]
+
+
+def rows(folder, environment) -> list[dict]:
+    """The trials as the command tells them."""
+    asked = begun(folder, environment, "trials", "toy", "--format", "json")
+    said, told = asked.communicate(timeout=START_S)
+    assert asked.returncode == 0, told
+    return json.loads(said)["trials"]
+
+
+def states(folder, environment) -> dict[int, str]:
+    """The state of each design."""
+    return {trial["design"]["x"]: trial["state"] for trial in rows(folder, environment)}
