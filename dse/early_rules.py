@@ -77,10 +77,8 @@ def _halved(
     reports: Sequence[Report],
 ) -> str:
     last = reports[-1]
-    for rung in rule.at:
+    for rung in rungs(rule, [one for one in reports if one.number == last.number]):
         reached = _reached(reports, rung)
-        if reached.get(last.number) is not last:
-            continue  # it is not there yet, or was there before
         trials = [_as_trial(one, designs[one.number]) for one in reached.values()]
         losses = problem.trial_losses(trials)
         judged = np.asarray(np.isfinite(losses).all(axis=1), dtype=bool)
@@ -95,6 +93,12 @@ def _halved(
         if rank >= keep and not first[own]:
             return f"at step {last.step} {rank} of {len(order)} are better, and {keep} go on"
     return ""
+
+
+def rungs(rule: Halving, told: Sequence[Report]) -> list[int]:
+    """The rungs at which a trial is with the last of its reports, and was not before."""
+    at = [(rung, _reached(told, rung)) for rung in rule.at]
+    return [rung for rung, reached in at if reached.get(told[-1].number) is told[-1]]
 
 
 def as_told(trial: Trial) -> Trial:

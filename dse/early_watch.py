@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Report, State, Trial
 from dse.drivers.ledger import Ledger
-from dse.early_rules import Certain, Rule, decide, runs
+from dse.early_rules import Certain, Halving, Rule, decide, rungs, runs
 
 KIND = "stopped"
 """Of the event that says why a trial was stopped."""
@@ -22,6 +23,8 @@ class Watch:
     ledger: Ledger
     problem: Problem
     rule: Rule | None
+    _heard: list[Report] = field(default_factory=list, init=False)
+    """All reports of the study, as far as they were needed."""
 
     def __call__(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
         """Record the report; true if its trial need not go on."""
@@ -33,7 +36,8 @@ class Watch:
         storage.report(study, [report])
         if self.rule is None:
             return False
-        reports = _up_to(storage.reports(study), report)
+        self._heard.extend(storage.reports(study, since=len(self._heard)))
+        reports = _up_to(self._heard, report)
         known = self.ledger.trials
         added = storage.since(study, len(self.ledger.finished), len(known)).added
         designs = [one.design for one in (*known, *added)]
@@ -63,12 +67,10 @@ def contradiction(
     if isinstance(rule, Certain):
         return _uncertain(rule, problem, designs, reports, finished, events)
     last = {report.number: place for place, report in enumerate(reports)}
-    last_run = {report.number: run for report, run in zip(reports, runs(reports), strict=True)}
     due: dict[int, int] = {}
-    for place, (report, run) in enumerate(zip(reports, runs(reports), strict=True)):
-        whole = run == last_run[report.number] and trials[report.number].state.finished
-        if whole and decide(rule, problem, designs, reports[: place + 1]):
-            due.setdefault(report.number, place)
+    for place in _decisive(rule, trials, reports):
+        if decide(rule, problem, designs, reports[: place + 1]):
+            due.setdefault(reports[place].number, place)
     for trial in trials:
         stopped = trial.state is State.STOPPED
         if stopped and due.get(trial.number) != last.get(trial.number):
@@ -78,6 +80,18 @@ def contradiction(
         if stopped and trial.number not in due:
             return trial.number, "it was stopped, and had to go on"
     return None
+
+
+def _decisive(rule: Halving, trials: Sequence[Trial], reports: Sequence[Report]) -> Iterator[int]:
+    """The places of the reports with which the last run of a finished trial came to a rung."""
+    of_run = runs(reports)
+    last_run = {report.number: run for report, run in zip(reports, of_run, strict=True)}
+    told: dict[int, list[Report]] = defaultdict(list)
+    for place, (report, run) in enumerate(zip(reports, of_run, strict=True)):
+        told[report.number].append(report)
+        whole = run == last_run[report.number] and trials[report.number].state.finished
+        if whole and rungs(rule, told[report.number]):
+            yield place
 
 
 def _uncertain(
@@ -100,5 +114,5 @@ def _uncertain(
 
 def _up_to(reports: Sequence[Report], own: Report) -> Sequence[Report]:
     """The reports as they were when this one, of which there may be equals, had come."""
-    place = max(place for place, one in enumerate(reports) if one == own)
+    place = next(place for place in reversed(range(len(reports))) if reports[place] == own)
     return reports[: place + 1]

@@ -42,8 +42,8 @@ class Entries(Generic[T]):
             connection.execute(insert(self.table), rows)
         return {self.name: first + len(new)}
 
-    def all(self, connection: Connection, study: Any) -> list[T]:
-        """All of the study, oldest first.
+    def all(self, connection: Connection, study: Any, since: int = 0) -> list[T]:
+        """All of the study, oldest first, but for so many.
 
         Raises:
             StorageError: one is damaged or missing.
@@ -51,10 +51,10 @@ class Entries(Generic[T]):
         names = ("seq", *self.columns, "sum")
         rows = connection.execute(
             select(*(self.table.c[name] for name in names))
-            .where(self.table.c.study == study.id)
+            .where(self.table.c.study == study.id, self.table.c.seq >= since)
             .order_by(self.table.c.seq)
         ).all()
-        if [row.seq for row in rows] != list(range(getattr(study, self.name))):
+        if [row.seq for row in rows] != list(range(since, getattr(study, self.name))):
             raise StorageError(f"some {self.name} of {study.name!r} are missing", hint=DAMAGED)
         return [self._value(study.name, row) for row in rows]
 

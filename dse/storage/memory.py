@@ -172,8 +172,8 @@ class MemoryStorage:
             check_known(study, numbers, kept.states(numbers))
             kept.reports.extend(reports)
 
-    def reports(self, study: str) -> list[Report]:
-        return list(self._of(study).reports)
+    def reports(self, study: str, since: int = 0) -> list[Report]:
+        return self._of(study).reports[since:]
 
     def enter(self, study: str, driver: Driver) -> int:
         with self._changing(study) as kept:

@@ -209,8 +209,8 @@ class SqlStorage:
             statements.standing(connection, kept, [report.number for report in reports])
             statements.count(connection, kept, REPORTS.append(connection, kept, reports))
 
-    def reports(self, study: str) -> list[Report]:
-        return self._all(study, REPORTS)
+    def reports(self, study: str, since: int = 0) -> list[Report]:
+        return self._all(study, REPORTS, since)
 
     def enter(self, study: str, driver: Driver) -> int:
         return self._append(study, DRIVERS, [driver]) - 1
@@ -235,9 +235,9 @@ class SqlStorage:
     def close(self) -> None:
         self._database.close()
 
-    def _all(self, study: str, entries: Entries[T]) -> list[T]:
+    def _all(self, study: str, entries: Entries[T], since: int = 0) -> list[T]:
         with self._database.reading() as connection:
-            return entries.all(connection, statements.known(connection, study))
+            return entries.all(connection, statements.known(connection, study), since)
 
     def _append(self, study: str, entries: Entries[T], new: Sequence[T]) -> int:
         with self._database.writing() as connection:

@@ -210,6 +210,8 @@ class SharingContract:
         begun.report(STUDY, [])
         begun.report(STUDY, [second, first])
         assert begun.reports(STUDY) == [first, second, first]
+        assert begun.reports(STUDY, since=1) == [second, first]
+        assert begun.reports(STUDY, since=3) == []
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
     def test_what_is_no_number_is_not_reported(self, begun: Storage, value: float) -> None:

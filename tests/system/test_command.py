@@ -37,6 +37,7 @@ executor: {use: processes, workers: 2}
 BOARD = """
 import json, os, signal, sys, time
 d = json.load(sys.stdin)
+open("begun", "a").write(".")
 m = d["mode"]
 if m == "raise": raise SystemExit("the board is on fire")
 if m == "hang": time.sleep(60)
@@ -156,9 +157,9 @@ def test_an_interrupted_study_says_how_to_go_on_and_does(folder):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(2.5)
+    await_second(folder / "begun")
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=120)
     assert process.returncode == 3
     assert "go on with: dse resume toy" in told
     assert "Traceback" not in told
@@ -169,6 +170,14 @@ def test_an_interrupted_study_says_how_to_go_on_and_does(folder):
     after = json.loads(dse(folder, "trials", "toy", "--format", "json").stdout)["trials"]
     assert after[: len(kept)] == kept
     assert len(after) == len(before) + 2
+
+
+def await_second(begun: Path) -> None:
+    """Wait for the second trial; a driver that runs them one by one has stored the first."""
+    until = time.monotonic() + 120
+    while not begun.exists() or len(begun.read_text()) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 @pytest.mark.slow
