@@ -18,7 +18,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +109,7 @@ def main() -> None:
     uniform = uniforms(plan)
     case = Started(
         name=plan.name,
-        problem=plan.problem,
+        problem=replace(plan.problem, baselines=()),  # the start is chosen here
         evaluate=kept,
         judge=judge(plan),
         start=uniform if options.start == "uniform" else (),
