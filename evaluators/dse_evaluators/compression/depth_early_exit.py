@@ -13,7 +13,7 @@ from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import metrics_of
 from dse_evaluators.compression.depth_dropped import blocks_of, fitted_exit, left_early, stopped
-from dse_evaluators.compression.one_by_one import Found, one_by_one
+from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.workload import Split
 
 HEADS = ("shared", "fitted")

@@ -10,8 +10,8 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.compression.cut_measures import metrics_of
 from dse_evaluators.compression.depth_dropped import KINDS, blocks_of, without
-from dse_evaluators.compression.one_by_one import Found, one_by_one
 from dse_evaluators.compression.template import members
+from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.workload import Split
 
 

@@ -9,14 +9,15 @@ from functools import lru_cache
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import DseError, SpecError
+from dse.errors import SpecError
 from dse_evaluators.compression.layer_recipes import check_recipe
 from dse_evaluators.compression.operators.reading import restored
 from dse_evaluators.compression.operators.recipe import compressed
 from dse_evaluators.compression.template import Template
 from dse_evaluators.formats.arrays import Single
+from dse_evaluators.one_by_one import one_by_one
 
 _METRICS = (
     Metric(name="bits_per_weight", goal="minimize"),
@@ -83,19 +84,10 @@ class DrawnMatrix:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One matrix after the other."""
-        columns = {name: np.full(len(batch), np.nan) for name in self.provides}
-        faults: dict[int, Fault] = {}
-        for row in range(len(batch)):
-            try:
-                found = self._measured(self._template.filled(batch.row(row), 0))
-            except DseError as error:
-                faults[row] = Fault(kind="raised", reason=str(error))
-                continue
-            for name, value in found.items():
-                columns[name][row] = value
-        return Metrics(columns=columns, faults=faults)
+        return one_by_one(batch, self.provides, self._measured)
 
-    def _measured(self, recipe: str) -> dict[str, float]:
+    def _measured(self, design: Mapping[str, Value]) -> dict[str, float]:
+        recipe = self._template.filled(design, 0)
         weight = _drawn(self.rows, self.columns, self.seed)
         record = compressed(recipe, weight)
         return {

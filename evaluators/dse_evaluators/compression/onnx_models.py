@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import DseError, PluginError, nearest
+from dse.errors import PluginError, nearest
 from dse_evaluators.compression.onnx_recipe import KNOBS, check_choice, onnx_recipe_of
 from dse_evaluators.compression.timing import Timing
+from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
 from dse_evaluators.workloads.workload import SPLITS, Split
@@ -89,20 +88,9 @@ class OnnxModels:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One file after the other: a row's outcome does not depend on the batch."""
-        columns = {name: np.full(len(batch), np.nan) for name in METRICS}
-        error_s = np.full(len(batch), np.nan)
-        faults: dict[int, Fault] = {}
-        for row in range(len(batch)):
-            try:
-                error_s[row], metrics = self._measured(batch.row(row))
-            except DseError as error:
-                faults[row] = Fault(kind="raised", reason=str(error))
-                continue
-            for name, value in metrics.items():
-                columns[name][row] = value
-        return Metrics(columns=columns, spread={"latency": error_s}, faults=faults)
+        return one_by_one(batch, METRICS, self._measured, uncertain=("latency",))
 
-    def _measured(self, design: Mapping[str, Value]) -> tuple[float, Mapping[str, float]]:
+    def _measured(self, design: Mapping[str, Value]) -> Found:
         # onnx and its runtime are optional, and who only checks a study needs neither.
         from dse_evaluators.compression import onnx_runner
 
@@ -110,7 +98,7 @@ class OnnxModels:
         timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
         recipe = onnx_recipe_of({**knobs, **self._fixed})
         reading = onnx_runner.measured(recipe, timing, self.split)
-        return reading.latency_error_s, reading.metrics
+        return Found(values=reading.metrics, errors={"latency": reading.latency_error_s})
 
     @property
     def _fixed(self) -> dict[str, Value]:

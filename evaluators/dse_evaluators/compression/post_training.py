@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import DseError, PluginError, nearest
+from dse.errors import PluginError, nearest
 from dse_evaluators.compression.knobs import KNOBS, check_knob, recipe_of
 from dse_evaluators.compression.timing import Timing
+from dse_evaluators.counts import check_count
+from dse_evaluators.one_by_one import Found, one_by_one
 
 MODELS = ("digits-cnn",)
 
@@ -74,43 +74,27 @@ class PostTraining:
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise PluginError(f"there is no model {self.model!r}", hint=nearest(self.model, MODELS))
-        _check_count("repeats", self.repeats, least=2)
-        _check_count("warmup", self.warmup, least=0)
-        _check_count("batch", self.batch, least=1)
+        check_count("repeats", self.repeats, least=2)
+        check_count("warmup", self.warmup, least=0)
+        check_count("batch", self.batch, least=1)
         for name, value in self._fixed.items():
             check_knob(name, value)
         self.optional = frozenset(KNOBS) - self._fixed.keys()
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other: a row's outcome does not depend on the batch."""
-        columns = {name: np.full(len(batch), np.nan) for name in METRICS}
-        error_s = np.full(len(batch), np.nan)
-        faults: dict[int, Fault] = {}
-        for row in range(len(batch)):
-            try:
-                error_s[row], metrics = self._measured(batch.row(row))
-            except DseError as error:
-                faults[row] = Fault(kind="raised", reason=str(error))
-                continue
-            for name, value in metrics.items():
-                columns[name][row] = value
-        return Metrics(columns=columns, spread={"latency": error_s}, faults=faults)
+        return one_by_one(batch, METRICS, self._measured, uncertain=("latency",))
 
-    def _measured(self, design: Mapping[str, Value]) -> tuple[float, Mapping[str, float]]:
+    def _measured(self, design: Mapping[str, Value]) -> Found:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import runner
 
         knobs = {name: design[name] for name in self.optional if name in design}
         timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
         reading = runner.measured(self.model, recipe_of({**knobs, **self._fixed}), timing)
-        return reading.latency_error_s, reading.metrics
+        return Found(values=reading.metrics, errors={"latency": reading.latency_error_s})
 
     @property
     def _fixed(self) -> dict[str, Value]:
         values = {name: getattr(self, name) for name in KNOBS}
         return {name: value for name, value in values.items() if value is not None}
-
-
-def _check_count(name: str, value: object, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise PluginError(f"{name} cannot be {value!r}", hint=f"a whole number, at least {least}")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import DseError, PluginError, SpecError, nearest
+from dse.errors import PluginError, SpecError, nearest
 from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
 from dse_evaluators.compression.template import Template, members
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
+from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.workload import SPLITS, Signals, Split
 
@@ -96,17 +95,7 @@ class ByRecipe:
         """One model after the other: a row's outcome does not depend on the batch."""
         for part in self._parts:
             part.check_lengths(tuple(batch.names))
-        columns = {name: np.full(len(batch), np.nan) for name in self.provides}
-        faults: dict[int, Fault] = {}
-        for row in range(len(batch)):
-            try:
-                found = self._measured(batch.row(row))
-            except DseError as error:
-                faults[row] = Fault(kind="raised", reason=str(error))
-                continue
-            for name, value in found.items():
-                columns[name][row] = value
-        return Metrics(columns=columns, faults=faults)
+        return one_by_one(batch, self.provides, self._measured)
 
     def recipes(self, design: Mapping[str, Value]) -> dict[str, str]:
         """What is done to each layer under a design."""

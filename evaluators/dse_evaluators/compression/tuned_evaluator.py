@@ -9,8 +9,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError, PluginError, nearest
-from dse_evaluators.compression.one_by_one import Found, one_by_one
 from dse_evaluators.formats.names import format_of
+from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.workload import SPLITS, Split
 

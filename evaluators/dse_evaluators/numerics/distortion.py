@@ -13,11 +13,12 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError
+from dse_evaluators.counts import check_count
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
-from dse_evaluators.numerics.readings import check_count, row_by_row
 from dse_evaluators.numerics.tensors import check_tensors, tensors
+from dse_evaluators.one_by_one import one_by_one
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -70,7 +71,7 @@ class Distortion:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
-        return row_by_row(batch, METRICS, self._measured)
+        return one_by_one(batch, METRICS, self._measured)
 
     def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         name = str(design["tensors"]) if self.tensors is None else self.tensors

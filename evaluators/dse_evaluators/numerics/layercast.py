@@ -12,10 +12,11 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError
+from dse_evaluators.counts import check_count
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.decoding import Arithmetic, Codes, Decoded, Decoder
-from dse_evaluators.numerics.readings import check_count, row_by_row
+from dse_evaluators.one_by_one import one_by_one
 
 SAME = "same"
 """The format that is computed in, where it is the one that weights are stored in."""
@@ -72,7 +73,7 @@ class LayerCast:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
-        return row_by_row(batch, METRICS, self._measured)
+        return one_by_one(batch, METRICS, self._measured)
 
     def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         chosen = {**_DEFAULTS, **design}

@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import EvaluationError, PluginError, nearest
-from dse_evaluators.compression.one_by_one import Found, one_by_one
+from dse_evaluators.one_by_one import Found, one_by_one
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import DseError, PluginError, nearest
+from dse.errors import PluginError, nearest
 from dse_evaluators.compression.retraining.knobs import check_knob, knobs_of, read_by
 from dse_evaluators.compression.retraining.models import MODELS
+from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
 from dse_evaluators.workloads.workload import SPLITS, Split
@@ -81,17 +80,7 @@ class Retraining:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other: a row's outcome does not depend on the batch."""
-        columns = {name: np.full(len(batch), np.nan) for name in METRICS}
-        faults: dict[int, Fault] = {}
-        for row in range(len(batch)):
-            try:
-                metrics = self._measured(batch.row(row))
-            except DseError as error:
-                faults[row] = Fault(kind="raised", reason=str(error))
-                continue
-            for name, value in metrics.items():
-                columns[name][row] = value
-        return Metrics(columns=columns, faults=faults)
+        return one_by_one(batch, METRICS, self._measured)
 
     def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # Torch takes seconds to import, and who only checks a study needs none of it.

@@ -24,7 +24,7 @@ class Found:
 def one_by_one(
     batch: Batch,
     provides: Collection[str],
-    measured: Callable[[Mapping[str, Value]], Found],
+    measured: Callable[[Mapping[str, Value]], Found | Mapping[str, float]],
     uncertain: Collection[str] = (),
 ) -> Metrics:
     """The metrics of all rows; where one raises an error of ours, it is that row's fault.
@@ -32,7 +32,7 @@ def one_by_one(
     Args:
         batch: the designs.
         provides: the names of the metrics.
-        measured: gives them for one design.
+        measured: gives them for one design, as :class:`Found` where some have standard errors.
         uncertain: those that have a standard error.
     """
     columns = {name: np.full(len(batch), np.nan) for name in provides}
@@ -40,10 +40,11 @@ def one_by_one(
     faults: dict[int, Fault] = {}
     for row in range(len(batch)):
         try:
-            found = measured(batch.row(row))
+            told = measured(batch.row(row))
         except DseError as error:
             faults[row] = Fault(kind="raised", reason=str(error))
             continue
+        found = told if isinstance(told, Found) else Found(values=told)
         for name, value in found.values.items():
             columns[name][row] = value
         for name, error_of in found.errors.items():
