@@ -44,6 +44,7 @@ FORMATS = (
     "int4:channel,mse",
     "int4",
     "adaptivfloat:4,2",
+    "adaptivfloat:4,3",
     "fp:e2m1,channel",
     "log:4",
     "kmeans:4",

@@ -75,11 +75,11 @@ _COMPARED = 2_000
 _SHOWN = 30
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def nearest(name: object, valid: Iterable[str]) -> str:
     """A hint that names the valid name closest to ``name``, or all of them; of many, the first."""
-    names = sorted(valid)
-    near = names if len(names) <= _COMPARED else [n for n in names if n[:2] == name[:2]]
-    close = difflib.get_close_matches(name[:200], near[:_COMPARED], n=1, cutoff=0.6)
+    names, written = sorted(valid), str(name)  # YAML has numbers where a name should be
+    near = names if len(names) <= _COMPARED else [n for n in names if n[:2] == written[:2]]
+    close = difflib.get_close_matches(written[:200], near[:_COMPARED], n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -25,7 +25,7 @@ class Asset:
     sha256: str
     size_bytes: int
     licence: str
-    used_by: str
+    used_by: tuple[str, ...]
     purpose: str
     reads: tuple[str, ...]
 
@@ -46,8 +46,9 @@ class Asset:
             PluginError: they are not.
         """
         if not self.installed:
+            needs = "needs" if len(self.used_by) == 1 else "need"
             raise PluginError(
-                f"{self.used_by} needs the asset {self.name!r}: {self.purpose}",
+                f"{' and '.join(self.used_by)} {needs} the asset {self.name!r}: {self.purpose}",
                 hint=f"dse assets install {self.name}",
             )
 

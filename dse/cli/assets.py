@@ -36,9 +36,8 @@ def list_assets(*, output: ToldOption = Told.TABLE) -> None:
     wide = max(map(len, assets), default=0)
     for name, asset in assets.items():
         there = "installed" if asset.installed else "-"
-        typer.echo(
-            f"{name:<{wide}}  {there:<9}  {_size(asset):>8}  {asset.used_by}: {asset.purpose}"
-        )
+        users = ", ".join(asset.used_by)
+        typer.echo(f"{name:<{wide}}  {there:<9}  {_size(asset):>8}  {users}: {asset.purpose}")
         typer.echo(f"{'':<{wide}}  {'':<9}  {'':>8}  {asset.licence}")
     missing = [asset for asset in assets.values() if not asset.installed]
     if missing:
@@ -126,14 +125,16 @@ def chosen(names: Sequence[str] | None) -> list[Asset]:
     assets = known()
     for name in names or ():
         if name not in assets:
-            raise PluginError(f"there is no asset {name!r}", hint=nearest(name, assets))
+            own = [asset.name for asset in assets.values() if name in asset.used_by]
+            hint = f"{name} uses {' and '.join(own)}" if own else nearest(name, assets)
+            raise PluginError(f"there is no asset {name!r}", hint=hint)
     return [assets[name] for name in dict.fromkeys(names or assets)]
 
 
 def _facts(asset: Asset) -> dict[str, object]:
     return {
         "name": asset.name,
-        "used_by": asset.used_by,
+        "used_by": list(asset.used_by),
         "purpose": asset.purpose,
         "licence": asset.licence,
         "package": asset.package,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +17,8 @@ from dse.cli.options import (
     show_json,
     study_path,
 )
+
+_RAISES = re.compile(r"^Raises:$", re.MULTILINE)
 
 
 def list_plugins(*, output: FormatOption = Format.TABLE) -> None:
@@ -32,8 +36,9 @@ def list_plugins(*, output: FormatOption = Format.TABLE) -> None:
     if output is Format.JSON:
         show_json(found)
         return
+    wide = max(len(one["name"]) for one in found)
     for one in found:
-        typer.echo(f"{one['kind']:<12}{one['name']:<28}{one['from']}")
+        typer.echo(f"{one['kind']:<12}{one['name']:<{wide}}  {one['from']}")
 
 
 def show_plugin(
@@ -58,6 +63,8 @@ def show_plugin(
         return
     for one in told:
         typer.echo(f"{name} ({one['kind'][:-1]}): {one['about']}")
+        for line in one["more"]:
+            typer.echo(f"  {line}".rstrip())
         for option in one["options"]:
             typer.echo(f"  option   {option}")
         for reading in one.get("reads", []):
@@ -149,9 +156,11 @@ def migrate_study(
 def _facts(group: str, name: str, plugin: Any) -> dict[str, Any]:
     from dse.registry import options_of
 
-    about = (plugin.__doc__ or "").strip().partition("\n")[0]
-    options = [str(parameter) for parameter in options_of(plugin).values()]
+    about, *more = (inspect.getdoc(plugin) or "").split("\n")
+    told = _RAISES.split("\n".join(more).replace("``", ""))[0].strip("\n")
+    options = [_option(parameter) for parameter in options_of(plugin).values()]
     facts: dict[str, Any] = {"kind": group, "name": name, "about": about, "options": options}
+    facts["more"] = ["", *told.split("\n"), ""] if told else []
     if group != "evaluators":
         return facts
     try:
@@ -162,6 +171,15 @@ def _facts(group: str, name: str, plugin: Any) -> dict[str, Any]:
     facts["reads"] = [f"{r}{mark} [{made.units.get(r, '')}]" for r, mark in wanted]
     facts["provides"] = [f"{own} [{metric.unit}]" for own, metric in made.provides.items()]
     return facts
+
+
+def _option(parameter: inspect.Parameter) -> str:
+    """The option with its type and default, as a study's file would have them."""
+    kind = str(parameter.annotation).strip("'")
+    if parameter.default is parameter.empty:
+        return f"{parameter.name}: {kind}"
+    made = "<factory>" in str(parameter.default)  # a mapping or list that is empty, as a rule
+    return f"{parameter.name}: {kind}" + ("" if made else f" = {parameter.default!r}")
 
 
 def _study_row(storage: Any, name: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dse.pipeline import Bound
 from dse.protocols import COHERENT, EVERYTHING, Evaluator
 from dse.registry import check_options, load
 from dse.schema.given import Given
+from dse.schema.mistyped import mistyped
 from dse.schema.models import EvaluatorSpec
 
 _MOST_VALUES = 256
@@ -34,8 +35,15 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
         made: Evaluator = plugin(**options)
     except DseError:
         raise
-    except (TypeError, ValueError) as error:
-        raise PluginError(f"the evaluator {spec.use!r} refuses its options: {error}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        wrong = mistyped(plugin, options)
+        if wrong is None:
+            raise PluginError(f"the evaluator {spec.use!r} refuses its options: {error}") from error
+        option, kind = wrong
+        raise PluginError(
+            f"the option {option!r} of {spec.use!r} cannot be {options[option]!r}",
+            hint=f"its type is {kind}",
+        ) from error
     return made
 
 

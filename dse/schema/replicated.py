@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats
+from dse.core.values import Floats, Value
 from dse.errors import SpecError
 from dse.protocols import Evaluator
 from dse.schema.given import reads_any
@@ -45,6 +45,16 @@ class Replicated:
         self.provides: Mapping[str, Metric] = {**own, **_quantiles(own, spec.quantiles)}
         self._evaluator = evaluator
         self._spec = spec
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if the evaluator could be run on all of these values in every replicate.
+
+        Raises:
+            SpecError: it says that it could not.
+        """
+        if hasattr(self._evaluator, "check_values"):
+            every = range(self._spec.count)
+            self._evaluator.check_values({**values, self._spec.reading: every})
 
     def evaluate(self, batch: Batch) -> Metrics:
         found = [self._replicate(batch, number) for number in range(self._spec.count)]

@@ -55,7 +55,7 @@ def make_wheel(index: Path) -> MakeWheel:
             sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
             size_bytes=wheel.stat().st_size,
             licence="MIT",
-            used_by="a test",
+            used_by=("a test",),
             purpose="one line of text",
             reads=("tiny/*.txt",),
         )

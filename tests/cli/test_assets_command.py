@@ -20,7 +20,7 @@ from dse.assets.asset import Asset
 
 OURS = {"tiny": Asset(
     name="tiny", package="tiny-data", version="1.0", wheel="tiny_data-1.0-py3-none-any.whl",
-    sha256="SHA256", size_bytes=1234, licence="MIT", used_by="a test", purpose="zeros",
+    sha256="SHA256", size_bytes=1234, licence="MIT", used_by=("a test",), purpose="zeros",
     reads=("tiny/*",),
 )}
 """

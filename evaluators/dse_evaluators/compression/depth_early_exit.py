@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,8 @@ from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import metrics_of
 from dse_evaluators.compression.depth_dropped import blocks_of, fitted_exit, left_early, stopped
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
 
 HEADS = ("shared", "fitted")
@@ -49,11 +51,20 @@ class EarlyExit:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         depth = Metric(name="depth", goal="minimize")
         self.provides = {**metrics_of(self.model, self.split), "depth": depth}
+        self.version = f"1-{edition_of(self.model)}"
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        check_readings(values, {"confidence": number(0, 1), "heads": word(*HEADS)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse_evaluators.compression.cut_measures import metrics_of
+from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.depth_dropped import KINDS, blocks_of, without
 from dse_evaluators.compression.template import members
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, flag
+from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
 
 
@@ -41,10 +43,20 @@ class LayerDrop:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.provides = metrics_of(self.model, self.split)
+        self.version = f"1-{edition_of(self.model)}"
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        lengths = dict.fromkeys(KINDS, depth_of(self.model))
+        check_readings(values, dict.fromkeys(KINDS, flag), lengths)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""

@@ -12,10 +12,12 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
-from dse_evaluators.compression.layer_recipes import check_recipe
+from dse_evaluators.compression.layer_fit import check_fits
+from dse_evaluators.compression.layer_recipes import Part, check_recipe
 from dse_evaluators.compression.operators.reading import restored
 from dse_evaluators.compression.operators.recipe import compressed
 from dse_evaluators.compression.template import Template
+from dse_evaluators.counts import check_count
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.one_by_one import one_by_one
 
@@ -65,7 +67,10 @@ class DrawnMatrix:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        if min(self.rows, self.columns) < 1 or self.rows * self.columns > _MOST_WEIGHTS:
+        check_count("rows", self.rows, least=1)
+        check_count("columns", self.columns, least=1)
+        check_count("seed", self.seed, least=0)
+        if self.rows * self.columns > _MOST_WEIGHTS:
             raise SpecError(
                 f"a matrix of {self.rows} by {self.columns} cannot be drawn",
                 hint=f"1 to {_MOST_WEIGHTS:,} weights",
@@ -81,6 +86,8 @@ class DrawnMatrix:
                 check_recipe(text)
             for step in _alone(text):
                 check_recipe(step)
+        part = Part(template=self._template, layers=("matrix",))
+        check_fits(part, values, {"matrix": (self.rows, self.columns)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One matrix after the other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
@@ -12,6 +12,8 @@ from dse.errors import PluginError, nearest
 from dse_evaluators.compression.onnx_recipe import KNOBS, check_choice, onnx_recipe_of
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings
+from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
 from dse_evaluators.workloads.workload import SPLITS, Split
@@ -68,7 +70,7 @@ class OnnxModels:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
     kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
@@ -85,6 +87,15 @@ class OnnxModels:
         for name, value in self._fixed.items():
             check_choice(name, value)
         self.optional = frozenset(KNOBS) - self._fixed.keys()
+        self.version = f"1-{edition_of(self.model)}"
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        check_readings(values, dict.fromkeys(KNOBS, check_choice))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One file after the other: a row's outcome does not depend on the batch."""

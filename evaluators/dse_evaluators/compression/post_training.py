@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
@@ -13,6 +13,7 @@ from dse_evaluators.compression.knobs import KNOBS, check_knob, recipe_of
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings
 
 MODELS = ("digits-cnn",)
 
@@ -80,6 +81,14 @@ class PostTraining:
         for name, value in self._fixed.items():
             check_knob(name, value)
         self.optional = frozenset(KNOBS) - self._fixed.keys()
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other: a row's outcome does not depend on the batch."""

@@ -9,12 +9,15 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, SpecError, nearest
+from dse_evaluators.compression.layer_fit import check_fits
 from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
 from dse_evaluators.compression.template import Template, members
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import one_by_one
+from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.shapes import shapes_of
 from dse_evaluators.workloads.workload import SPLITS, Signals, Split
 
 SIZES: Mapping[str, Metric] = {
@@ -39,7 +42,11 @@ class ByRecipe:
     Args:
         model: its name.
         recipe: what is done to each layer, such as ``format {bits}`` or ``prune 0.5 > huffman
-            kmeans:4``; ``keep`` leaves it in single precision.
+            kmeans:4``; ``keep`` leaves it in single precision. At first weights may become zero:
+            ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``, ``low-rank-mask 16/0.1``; then they
+            are kept: ``format``, ``huffman``, ``bloomier 4/8``, ``xor 24/240``, or, where nothing
+            became zero, ``gptq``, ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected
+            8/int2``.
         layers: other recipes, by pattern of the layers' names; the first that matches counts.
         activations: the format that each layer's inputs are rounded to.
         kv_cache: the format of the keys and values of attention.
@@ -62,7 +69,7 @@ class ByRecipe:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         model = model_of(self.model)
@@ -70,15 +77,14 @@ class ByRecipe:
             hint = nearest(str(self.split), SPLITS)
             raise PluginError(f"there is no split {self.split!r}", hint=hint)
         self.provides = {**model.metrics, **SIZES}
+        self.version = f"1-{edition_of(self.model)}"
         self._parts: tuple[Part, ...] = parts_of(model.layers, self.recipe, self.layers)
         self._signals = {
             name: Template.of(getattr(self, name)) for name in ("activations", "kv_cache")
         }
         templates = [part.template for part in self._parts] + list(self._signals.values())
         self.reads = frozenset(name for template in templates for name in template.names)
-        for part in self._parts:
-            part.check({})
-        self._check_signals({})
+        self.check_values({})
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         """Nothing, if it can be run on all of these values of its readings.
@@ -89,6 +95,7 @@ class ByRecipe:
         """
         for part in self._parts:
             part.check(values)
+            check_fits(part, values, shapes_of(self.model))
         self._check_signals(values)
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -12,9 +12,12 @@ from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import DseError
 from dse_evaluators.compression import model_layers
+from dse_evaluators.compression.layer_fit import check_fits
 from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
 from dse_evaluators.compression.recipe_evaluator import SIZES
+from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
+from dse_evaluators.workloads.shapes import shapes_of
 
 
 @dataclass(kw_only=True)
@@ -43,11 +46,12 @@ class Size:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="modelled", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.provides = {name: SIZES[name] for name in ("size", "bits_per_weight")}
         layers = model_of(self.model).layers
+        self.version = f"1-{edition_of(self.model)}"
         self._parts: tuple[Part, ...] = parts_of(layers, self.recipe, self.layers)
         self.reads = frozenset(name for part in self._parts for name in part.template.names)
         self.check_values({})
@@ -60,6 +64,7 @@ class Size:
         """
         for part in self._parts:
             part.check(values)
+            check_fits(part, values, shapes_of(self.model))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Layer by layer: what differs in it is counted once, and then added up in all rows."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.compression.cut_measures import metrics_of
+from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.sliced_stream import DIRECTIONS, read, sliced
 from dse_evaluators.compression.template import members
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
 
 SLICE = "slice"
@@ -48,10 +50,20 @@ class Sliced:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.provides = metrics_of(self.model, self.split)
+        self.version = f"1-{edition_of(self.model)}"
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        checks = {SLICE: number(0, 1), "directions": word(*DIRECTIONS)}
+        check_readings(values, checks, {SLICE: 2 * depth_of(self.model) + 1})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""

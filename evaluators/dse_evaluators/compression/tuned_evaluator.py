@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
@@ -11,11 +11,14 @@ from dse.core.values import Value
 from dse.errors import EvaluationError, PluginError, nearest
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, number, number_format, word
+from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
 from dse_evaluators.workloads.workload import SPLITS, Split
 
 MODEL = "shakespeare-lm"
 STARTS = ("nothing", "outputs")
+_MOST = 100_000  # steps that anybody waits for
 MEASURES: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -57,10 +60,11 @@ class TunedCorrection:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.provides = {**model_of(MODEL).metrics, **MEASURES}
+        self.version = f"1-{edition_of(MODEL)}"
         format_of(self.embedding)
         if self.split not in SPLITS:
             raise PluginError(
@@ -68,6 +72,16 @@ class TunedCorrection:
             )
         if self.rate <= 0:
             raise PluginError(f"the rate cannot be {self.rate}", hint="above zero, such as 0.003")
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        counts = dict.fromkeys(("rank", "steps"), number(0, _MOST, whole=True))
+        words = {"weight_format": number_format(), "start": word(*STARTS)}
+        check_readings(values, counts | words)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""

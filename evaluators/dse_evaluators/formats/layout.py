@@ -48,7 +48,9 @@ class Layout:
         if span == "tensor":
             rows, length = 1, rows * length
         block = span if isinstance(span, int) else length
-        if length % block and not short:
+        if short:
+            block = min(block, length)  # a longer one would only be filled up
+        elif length % block:
             raise EvaluationError(
                 f"{length} numbers along axis {axis} are no multiple of a block of {block}",
                 hint="add tail=short for a shorter last block",

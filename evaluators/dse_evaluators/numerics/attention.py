@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -18,6 +18,7 @@ from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.blockwise import Heads, at_once, blockwise, exact
 from dse_evaluators.numerics.tiles import sram_bytes, traffic_bytes
 from dse_evaluators.one_by_one import one_by_one
+from dse_evaluators.readings import check_readings, number, number_format
 
 SAME = "same"
 """The format of what is carried from block to block, where it is that of all else."""
@@ -83,6 +84,17 @@ class Attention:
         check_count("width", self.width, least=1)
         check_count("seed", self.seed, least=0)
 
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        formats = {"attention_format": number_format(), "state_format": number_format(SAME)}
+        counts = dict.fromkeys(_COUNTS, number(1, _MOST_KEYS, whole=True))
+        numbers = dict.fromkeys(("value_mean", "query_scale"), number(-_LARGEST, _LARGEST))
+        check_readings(values, {**formats, **counts, **numbers})
+
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
         return one_by_one(batch, METRICS, self._measured)
@@ -117,6 +129,8 @@ class Attention:
 
 
 _COUNTS = ("keys", "block_keys", "block_queries")
+_MOST_KEYS = 1 << 20
+_LARGEST = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

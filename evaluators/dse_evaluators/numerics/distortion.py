@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.tensors import check_tensors, tensors
 from dse_evaluators.one_by_one import one_by_one
+from dse_evaluators.readings import check_readings, number_format
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -68,6 +69,18 @@ class Distortion:
         if self.tensors is not None:
             check_tensors(self.tensors)
         self.reads = frozenset({"weight_format"} | ({"tensors"} if self.tensors is None else set()))
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+
+        def named(_: str, value: Value) -> None:
+            check_tensors(str(value))
+
+        check_readings(values, {"weight_format": number_format(), "tensors": named})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -17,6 +17,8 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.decoding import Arithmetic, Codes, Decoded, Decoder
 from dse_evaluators.one_by_one import one_by_one
+from dse_evaluators.readings import check_readings, number, number_format
+from dse_evaluators.workloads.editions import edition_of
 
 SAME = "same"
 """The format that is computed in, where it is the one that weights are stored in."""
@@ -64,12 +66,22 @@ class LayerCast:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
     kind: Kind = field(default="measured", init=False)
-    version: str = field(default="1", init=False)
+    version: str = field(init=False)
 
     def __post_init__(self) -> None:
         check_count("prompts", self.prompts, least=1)
         check_count("steps", self.steps, least=1)
         check_count("seed", self.seed, least=0)
+        self.version = f"1-{edition_of('shakespeare-lm')}"
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        formats = {"storage_format": number_format(), "compute_format": number_format(SAME)}
+        check_readings(values, {**formats, "parts": number(1, _MOST_PARTS, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
@@ -101,6 +113,7 @@ class LayerCast:
 
 
 _PROMPT = 16
+_MOST_PARTS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats
+from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
+from dse_evaluators.readings import check_readings, number
 
 _METRICS = (
     Metric(name="storage", unit="B", goal="minimize"),
@@ -71,6 +72,15 @@ class ElasticPrecision:
         self.reads = frozenset({"wide_bits", "narrow_bits"})
         self.optional = frozenset({"group"})
         self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        bits = dict.fromkeys(("wide_bits", "narrow_bits"), number(1, 32))
+        check_readings(values, {**bits, "group": number(0, 1 << 20, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The storage and the steps of n designs."""

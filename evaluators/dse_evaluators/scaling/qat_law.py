@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats
+from dse.core.values import Floats, Value
+from dse_evaluators.readings import check_readings, number
 
 _METRICS = (
     Metric(name="tokens_per_byte"),
@@ -58,6 +59,15 @@ class QatLaw:
     def __post_init__(self) -> None:
         self.reads = frozenset({"parameters", "bits", "tokens", "share"})
         self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        sizes = dict.fromkeys(("parameters", "tokens"), number(1, 1e18))
+        check_readings(values, {**sizes, "bits": number(1, 32), "share": number(0, 1)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The law's numbers for n designs."""

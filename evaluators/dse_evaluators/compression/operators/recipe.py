@@ -10,6 +10,7 @@ import numpy as np
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.compression.operators import masks, prune, svd
+from dse_evaluators.compression.operators.arguments import pair, parts, share, whole
 from dse_evaluators.compression.operators.awq import Awq
 from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier
@@ -24,7 +25,6 @@ from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
 
 Row = TypeVar("Row")
-_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Rec
         SpecError: there is no such operator, it stands at the wrong place, or says no such thing.
         EvaluationError: the weights are not such that it can be done.
     """
-    steps = [_parts(step) for step in recipe.split(">")]
+    steps = [parts(step) for step in recipe.split(">")]
     table_of(weight)
     places: masks.MaskCode | None = None
     for name, argument in steps[:-1]:
@@ -85,55 +85,55 @@ def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Rec
 
 
 def _pruned(weight: Single, argument: str) -> tuple[Single, masks.MaskCode | None]:
-    share = _share(argument)
-    if share == 1:
+    density = share(argument)
+    if density == 1:
         return weight, None  # where all stay, no place need be told
-    return prune.by_layer(weight, share), masks.smallest
+    return prune.by_layer(weight, density), masks.smallest
 
 
 def _n_of_m(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
-    kept, of = (_whole(part) for part in _pair(argument, "2/4"))
+    kept, of = (whole(side) for side in pair(argument, "2/4"))
     return prune.n_of_m(weight, kept, of), masks.of_m(kept, of)
 
 
 def _blocks(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
-    share, block = _pair(argument, "0.5/4x4")
-    high, wide = (_whole(side) for side in _pair(block, "4x4", mark="x"))
-    return prune.blocks(weight, _share(share), (high, wide)), masks.of_blocks((high, wide))
+    density, block = pair(argument, "0.5/4x4")
+    high, wide = (whole(side) for side in pair(block, "4x4", mark="x"))
+    return prune.blocks(weight, share(density), (high, wide)), masks.of_blocks((high, wide))
 
 
 def _low_rank_mask(weight: Single, argument: str) -> tuple[Single, masks.MaskCode]:
-    rank, share = _pair(argument, "16/0.1")
-    told = BinaryIndex(rank=_whole(rank), density=_share(share))(weight)
+    rank, density = pair(argument, "16/0.1")
+    told = BinaryIndex(rank=whole(rank), density=share(density))(weight)
     kept = masks.mask_of(told).reshape(weight.shape)
     return np.where(kept, weight, np.float32(0)), lambda _: told
 
 
 def _bloomier(task: Task) -> Record:
-    values, cells = (_whole(part) for part in _pair(task.argument, "4/8"))
+    values, cells = (whole(side) for side in pair(task.argument, "4/8"))
     return Bloomier(value_bits=values, cell_bits=cells)(task.weight)
 
 
 def _xor(task: Task) -> Record:
-    seeds, spread = (_whole(part) for part in _pair(task.argument, "24/240"))
+    seeds, spread = (whole(side) for side in pair(task.argument, "24/240"))
     places = task.places or masks.bitmap
     return Xor(seed_bits=seeds, spread=spread)(task.weight, places(table_of(task.weight) != 0))
 
 
 def _svd(task: Task) -> Record:
-    rank, text = _pair(task.argument, "16/fp16")
-    return svd.plain(task.weight, _whole(rank), Dense(text))
+    rank, text = pair(task.argument, "16/fp16")
+    return svd.plain(task.weight, whole(rank), Dense(text))
 
 
 def _whitened(task: Task) -> Record:
-    rank, text = _pair(task.argument, "16/fp16")
-    return svd.whitened(task.weight, task.seen, _whole(rank), Dense(text))
+    rank, text = pair(task.argument, "16/fp16")
+    return svd.whitened(task.weight, task.seen, whole(rank), Dense(text))
 
 
 def _corrected(task: Task) -> Record:
-    rank, text = _pair(task.argument, "8/int2:group=32,asym")
+    rank, text = pair(task.argument, "8/int2:group=32,asym")
     short = Dense(text)(task.weight)
-    return corrected(task.weight, short, restored(short), _whole(rank), inputs=task.seen)
+    return corrected(task.weight, short, restored(short), whole(rank), inputs=task.seen)
 
 
 _THINNING: Mapping[str, Callable[[Single, str], tuple[Single, masks.MaskCode | None]]] = {
@@ -165,29 +165,3 @@ def _row(table: Mapping[str, Row], name: str) -> Row:
     other = name in _THINNING or name in _STORING
     problem = "stands at the wrong place" if other else "is unknown"
     raise SpecError(f"the operator {name!r} {problem}", hint=nearest(name, table))
-
-
-def _parts(step: str) -> tuple[str, str]:
-    """The operator's name, and what it says."""
-    name, _, argument = step.strip().partition(" ")
-    return name, argument.strip()
-
-
-def _pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
-    parts = text.split(mark)
-    if len(parts) != _PAIR:
-        raise SpecError(f"{text!r} is not of the form {example!r}")
-    return parts[0], parts[1]
-
-
-def _whole(text: str) -> int:
-    if not text.strip().isdecimal():
-        raise SpecError(f"{text!r} is no whole number")
-    return int(text)
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise SpecError(f"{text!r} is no share of the weights", hint="0 to 1") from None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
-from dse_evaluators.compression.retraining.knobs import check_knob, knobs_of, read_by
+from dse_evaluators.compression.retraining.knobs import KNOBS, check_knob, knobs_of, read_by
 from dse_evaluators.compression.retraining.models import MODELS
 from dse_evaluators.one_by_one import one_by_one
+from dse_evaluators.readings import check_readings
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
 from dse_evaluators.workloads.workload import SPLITS, Split
@@ -77,6 +78,14 @@ class Retraining:
         for name, value in self.knobs.items():
             check_knob(name, value)
         self.optional = read_by(self.knobs.get("method")) - self.knobs.keys()
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other: a row's outcome does not depend on the batch."""

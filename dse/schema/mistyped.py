@@ -1,0 +1,36 @@
+"""Which option of a plug-in is of another type than it takes, once the plug-in failed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+
+from dse.registry import options_of
+
+_AS_WRITTEN = ConfigDict(strict=True, arbitrary_types_allowed=True)
+
+
+def mistyped(plugin: Any, options: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The first option whose value is not of its type, and that type; ``None`` if none is.
+
+    Types that cannot be judged, such as those of somebody else's plug-in, are passed over.
+    """
+    for name, parameter in options_of(plugin).items():
+        if name in options and not _fits(plugin, name, options[name]):
+            return name, str(parameter.annotation).strip("'")
+    return None
+
+
+def _fits(plugin: Any, name: str, value: Any) -> bool:
+    """True unless the value is certain to be of another type."""
+    try:
+        kind = get_type_hints(plugin if isinstance(plugin, type) else plugin.__init__)[name]
+        TypeAdapter(kind, config=_AS_WRITTEN).validate_python(value)
+    except ValidationError:
+        return False
+    except (KeyError, NameError, TypeError, AttributeError, PydanticUserError):
+        return True
+    return True

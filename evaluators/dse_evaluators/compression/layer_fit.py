@@ -1,0 +1,105 @@
+"""Whether a recipe suits a layer of a shape, told without the layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from dse.core.values import Value
+from dse.errors import EvaluationError, SpecError
+from dse_evaluators.compression.layer_recipes import KEEP, Part
+from dse_evaluators.compression.operators import masks, prune
+from dse_evaluators.compression.operators.arguments import pair, parts, whole
+from dse_evaluators.compression.operators.bloomier import Bloomier
+from dse_evaluators.compression.operators.dense import axis_of
+from dse_evaluators.compression.operators.products import check_rank
+from dse_evaluators.compression.operators.xor import Xor
+from dse_evaluators.formats.names import format_of
+
+Shape = tuple[int, ...]
+
+
+def check_fits(
+    part: Part, values: Mapping[str, Sequence[Value]], shapes: Mapping[str, Shape]
+) -> None:
+    """Nothing, if some text that these values make suits each layer.
+
+    That some do not is no mistake: the space may have a rule for them, or trials show it.
+
+    Raises:
+        SpecError: none does; the layer and the last that was tried are named.
+    """
+    for place, layer in enumerate(part.layers):
+        error: EvaluationError | None = None
+        for text in part.template.fillings(values, place):
+            error = _misfit(text, shapes[layer])
+            if error is None:
+                break
+        if error is not None:
+            raise SpecError(f"{layer}, {text!r}: {error.problem}", hint=error.hint) from error
+
+
+def _misfit(recipe: str, shape: Shape) -> EvaluationError | None:
+    """Why the recipe does not suit the shape."""
+    try:
+        check_fit(recipe, shape)
+    except EvaluationError as error:
+        return error
+    return None
+
+
+@lru_cache(maxsize=4096)
+def check_fit(recipe: str, shape: Shape) -> None:
+    """Nothing, if weights of this shape could be compressed so.
+
+    Raises:
+        EvaluationError: a rank is too large, or groups, blocks or bits do not fit.
+    """
+    steps = recipe.split(">") if recipe != KEEP else []
+    for name, argument in map(parts, steps):
+        if name in _FITS:
+            _FITS[name](argument, (shape[0], math.prod(shape[1:])))
+        if name == "format" and len(steps) == 1:  # after others it is of the weights that stayed
+            format_of(argument).bits(shape, axis_of(shape))
+
+
+def _rank(argument: str, table: tuple[int, int]) -> None:
+    check_rank(whole(pair(argument, "16/fp16")[0]), min(table))
+
+
+def _n_of_m(argument: str, table: tuple[int, int]) -> None:
+    kept, of = (whole(side) for side in pair(argument, "2/4"))
+    prune.n_of_m(np.zeros((1, table[1]), dtype=np.float32), kept, of)
+
+
+def _blocks(argument: str, table: tuple[int, int]) -> None:
+    high, wide = pair(pair(argument, "0.5/4x4")[1], "4x4", mark="x")
+    prune.check_blocks(table, (whole(high), whole(wide)))
+
+
+def _bloomier(argument: str, _: tuple[int, int]) -> None:
+    values, cells = (whole(side) for side in pair(argument, "4/8"))
+    Bloomier(value_bits=values, cell_bits=cells)(_NOTHING)
+
+
+def _xor(argument: str, _: tuple[int, int]) -> None:
+    seeds, spread = (whole(side) for side in pair(argument, "24/240"))
+    Xor(seed_bits=seeds, spread=spread)(_NOTHING, masks.bitmap(_NOTHING != 0))
+
+
+_NOTHING = np.zeros((1, 1), dtype=np.float32)
+"""A layer on which an operator does little but look at what it is told."""
+
+_FITS: Mapping[str, Callable[[str, tuple[int, int]], None]] = {
+    "n-of-m": _n_of_m,
+    "blocks": _blocks,
+    "svd": _rank,
+    "whitened": _rank,
+    "corrected": _rank,
+    "bloomier": _bloomier,
+    "xor": _xor,
+}
+"""What is judged of an operator by the layer's outputs and inputs alone."""

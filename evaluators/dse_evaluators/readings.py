@@ -1,0 +1,87 @@
+"""What values a reading can have, told before a study is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from dse.core.design import base
+from dse.core.values import Value
+from dse.errors import DseError, SpecError, nearest
+from dse_evaluators.formats.names import format_of
+
+Check = Callable[[str, Value], None]
+"""Nothing, if the reading of this name can have the value; SpecError, if it cannot."""
+
+
+def check_readings(
+    values: Mapping[str, Sequence[Value]],
+    checks: Mapping[str, Check],
+    lists: Mapping[str, int] | None = None,
+) -> None:
+    """Nothing, if every reading can have all of its values.
+
+    Args:
+        values: of each reading; members of a list by their own names, such as ``ffn[0]``.
+        checks: by reading; others can have any value.
+        lists: the readings that may be lists, with how long they are then.
+
+    Raises:
+        SpecError: one cannot, or a list is none or of another length.
+    """
+    for name in dict.fromkeys(base(each) for each in values if base(each) != each):
+        wanted = (lists or {}).get(name)
+        found = sum(base(each) == name for each in values)
+        if wanted is None:
+            raise SpecError(f"{name!r} is a list of {found}", hint="one value, without 'each'")
+        if found != wanted:
+            raise SpecError(f"{name!r} has {found} entries", hint=f"each: {wanted}")
+    for name, options in values.items():
+        check = checks.get(base(name), _anything)
+        for value in options:
+            try:
+                check(name, value)
+            except DseError as error:
+                raise SpecError(error.problem, hint=error.hint) from error
+
+
+def word(*valid: str) -> Check:
+    """One of these."""
+
+    def check(name: str, value: Value) -> None:
+        if value not in valid:
+            raise SpecError(f"{name} cannot be {value!r}", hint=nearest(str(value), valid))
+
+    return check
+
+
+def number(low: float, high: float, *, whole: bool = False) -> Check:
+    """A number between two ends."""
+
+    def check(name: str, value: Value) -> None:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        fits = is_number and low <= float(value) <= high
+        if not fits or (whole and float(value) != int(value)):
+            kind = "a whole number" if whole else "a number"
+            raise SpecError(f"{name} cannot be {value!r}", hint=f"{kind} from {low:g} to {high:g}")
+
+    return check
+
+
+def flag(name: str, value: Value) -> None:
+    """True or false."""
+    if value not in (True, False):
+        raise SpecError(f"{name} cannot be {value!r}", hint="true or false")
+
+
+def number_format(*others: str) -> Check:
+    """A format of numbers, or one of some words."""
+
+    def check(name: str, value: Value) -> None:  # noqa: ARG001 - the text says what is wrong
+        if value not in others:
+            format_of(str(value))
+
+    return check
+
+
+def _anything(name: str, value: Value) -> None:
+    """Nothing."""
