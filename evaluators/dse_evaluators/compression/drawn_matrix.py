@@ -13,7 +13,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.compression.layer_fit import check_fits
-from dse_evaluators.compression.layer_recipes import Part, check_recipe
+from dse_evaluators.compression.layer_recipes import KEEP, Part, check_recipe
 from dse_evaluators.compression.operators.reading import restored
 from dse_evaluators.compression.operators.recipe import compressed
 from dse_evaluators.compression.template import Template
@@ -83,9 +83,9 @@ class DrawnMatrix:
         """Nothing, if every text that these values make is a recipe. Raises SpecError if not."""
         for place, text in enumerate(self._template.fillings(values, 0)):
             if place == 0:
-                check_recipe(text)
+                check_recipe(text, has_inputs=False)
             for step in _alone(text):
-                check_recipe(step)
+                check_recipe(step, has_inputs=False)
         part = Part(template=self._template, layers=("matrix",))
         check_fits(part, values, {"matrix": (self.rows, self.columns)})
 
@@ -94,7 +94,8 @@ class DrawnMatrix:
         return one_by_one(batch, self.provides, self._measured)
 
     def _measured(self, design: Mapping[str, Value]) -> dict[str, float]:
-        recipe = self._template.filled(design, 0)
+        text = self._template.filled(design, 0)
+        recipe = "format fp32" if text == KEEP else text
         weight = _drawn(self.rows, self.columns, self.seed)
         record = compressed(recipe, weight)
         return {

@@ -86,8 +86,12 @@ def parts_of(layers: Sequence[str], recipe: str, others: object) -> tuple[Part, 
 
 
 @lru_cache(maxsize=4096)
-def check_recipe(text: str) -> None:
+def check_recipe(text: str, *, has_inputs: bool = True) -> None:
     """Nothing, if the text is a recipe: it is tried on a small layer.
+
+    Args:
+        text: of one layer.
+        has_inputs: there are calibration inputs of the layer.
 
     Raises:
         SpecError: it is none.
@@ -96,12 +100,10 @@ def check_recipe(text: str) -> None:
         return
     rng = np.random.default_rng(0)
     weight = rng.normal(size=_TRIED).astype(np.float32)
-    weight *= (
-        rng.random(_TRIED) < _TRIED_DENSITY
-    )  # with fewer weights most operators have less to do
+    weight *= rng.random(_TRIED) < _TRIED_DENSITY  # most operators then have less to do
     inputs = rng.normal(size=(2 * _TRIED[1], _TRIED[1])).astype(np.float32)
     try:
-        compressed(text, weight, inputs)
+        compressed(text, weight, inputs if has_inputs else None)
     except EvaluationError:
         return  # it is about this layer: blocks that do not fit it, a rank that it does not have
     except SpecError as error:

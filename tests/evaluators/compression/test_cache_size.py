@@ -31,5 +31,5 @@ def test_a_format_that_is_none_is_the_fault_of_its_row():
 
 
 def test_a_cache_of_nothing_is_told():
-    with pytest.raises(PluginError, match="no cache"):
+    with pytest.raises(PluginError, match="context cannot be 0"):
         CacheSize(context=0)

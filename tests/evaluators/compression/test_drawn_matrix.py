@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dse.core.batch import Batch
-from dse.errors import SpecError
+from dse.errors import PluginError, SpecError
 from dse_evaluators.compression.drawn_matrix import DrawnMatrix
 
 
@@ -62,10 +62,22 @@ def test_a_recipe_that_does_not_fit_the_matrix_is_a_fault_of_its_design():
     assert fault.kind == "raised"
 
 
-@pytest.mark.parametrize("sides", [(0, 4), (2**14, 2**13)])
-def test_a_matrix_that_is_too_small_or_too_large_is_refused(sides):
-    with pytest.raises(SpecError, match="cannot be drawn"):
+@pytest.mark.parametrize(
+    ("sides", "told"),
+    [((0, 4), "rows cannot be 0"), ((4, 1.5), "columns"), ((2**14, 2**13), "cannot be drawn")],
+)
+def test_a_matrix_that_is_too_small_or_too_large_is_refused(sides, told):
+    with pytest.raises((PluginError, SpecError), match=told):
         DrawnMatrix(recipe="keep", rows=sides[0], columns=sides[1])
+
+
+def test_an_operator_that_needs_inputs_is_told_before_the_run():
+    with pytest.raises(SpecError, match="needs calibration inputs"):
+        DrawnMatrix(recipe="gptq int4", rows=8, columns=8).check_values({})
+
+
+def test_a_matrix_that_is_kept_takes_single_precision():
+    assert made("keep").columns["bits_per_weight"] == 32
 
 
 def test_a_text_that_is_no_recipe_is_refused_before_it_runs():

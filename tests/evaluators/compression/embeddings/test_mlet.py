@@ -64,8 +64,8 @@ def test_the_same_seed_starts_the_same_recommender():
     [
         ({"rates": ()}, "rates"),
         ({"rates": (0.01, 0.0)}, "rates"),
-        ({"seeds": 1}, "1 seeds"),
-        ({"epochs": 0}, "0 epochs"),
+        ({"seeds": 1}, "seeds cannot be 1"),
+        ({"epochs": 0}, "epochs cannot be 0"),
         ({"optimizer": "adams"}, "no optimizer 'adams'"),
     ],
 )
