@@ -38,8 +38,8 @@ class Evaluator(Protocol):
     """Tells what designs cost and yield; made with its own keyword options.
 
     It may have a method ``check_values``, which is told the values that each reading can take (of
-    a range its ends, of a metric nothing) before a study is run, and raises SpecError where it
-    could not be run on one of them.
+    a long range its ends, of a real's one between as well, of a metric nothing) before a study is
+    run, and raises SpecError where it could not be run on one of them.
 
     Laws:
         - It gives the same row whatever the batch around it.

@@ -21,6 +21,9 @@ from dse.schema.models import EvaluatorSpec
 _MOST_VALUES = 256
 """An evaluator is asked about so many whole numbers one by one, about more by their ends."""
 
+_BETWEEN = 0.618
+"""How far from a real's lower end it is asked, too: ends are often whole where few others are."""
+
 
 def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
     """The evaluator that the file names, made with its options.
@@ -147,10 +150,11 @@ def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
 
 
 def _some(parameter: Parameter) -> Sequence[Value]:
-    """All values of the parameter, or both ends where they are too many."""
-    if isinstance(parameter, Real) or (
-        isinstance(parameter, Integer) and size(parameter) > _MOST_VALUES
-    ):
+    """All values of the parameter, or both ends where they are too many; a real's also between."""
+    if isinstance(parameter, Real):
+        between = parameter.low + _BETWEEN * (parameter.high - parameter.low)
+        return parameter.low, between, parameter.high
+    if isinstance(parameter, Integer) and size(parameter) > _MOST_VALUES:
         return parameter.low, parameter.high
     return parameter.values
 

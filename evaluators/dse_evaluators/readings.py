@@ -62,7 +62,9 @@ def number(low: float, high: float, *, whole: bool = False) -> Check:
         fits = is_number and low <= float(value) <= high
         if not fits or (whole and float(value) != int(value)):
             kind = "a whole number" if whole else "a number"
-            raise SpecError(f"{name} cannot be {value!r}", hint=f"{kind} from {low:g} to {high:g}")
+            raise SpecError(
+                f"{name} cannot be {value!r}", hint=f"{kind} from {low:.9g} to {high:.9g}"
+            )
 
     return check
 

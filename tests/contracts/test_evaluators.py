@@ -193,7 +193,12 @@ CASES = {
         options={"model": "digits-mlp", "knobs": {"epochs": 1}},
         designs=(
             {"method": "masked", "density": 0.3, "alpha": 0.5, "colour": "red"},
-            {"method": "magnitude", "density": 0.3, "alpha": 0.5, "colour": "red"},  # trains nothing
+            {
+                "method": "magnitude",
+                "density": 0.3,
+                "alpha": 0.5,
+                "colour": "red",
+            },  # trains nothing
             {"method": "magnitude", "density": 0.1, "colour": "blue"},
         ),
     ),

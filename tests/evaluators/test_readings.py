@@ -67,6 +67,12 @@ def test_values_that_can_be_are_taken(evaluator, values):
     evaluator.check_values(values)
 
 
+def test_a_range_is_told_in_full():
+    with pytest.raises(SpecError) as caught:
+        Attention().check_values({"block_keys": (5.3,)})
+    assert caught.value.hint == "a whole number from 1 to 1048576"
+
+
 def test_a_model_without_blocks_cannot_be_cut():
     with pytest.raises(PluginError, match="minilm has no blocks") as caught:
         Sliced(model="minilm")

@@ -54,7 +54,10 @@ def test_every_layer_has_the_outputs_that_the_table_counts():
 def test_training_is_the_same_twice_and_leaves_torch_as_it_was():
     short = Training(epochs=2)
     before = (torch.random.get_rng_state(), torch.get_num_threads())
-    first, second = train(DIGITS_CNN, digits().train, short), train(DIGITS_CNN, digits().train, short)
+    first, second = (
+        train(DIGITS_CNN, digits().train, short),
+        train(DIGITS_CNN, digits().train, short),
+    )
     assert all(torch.equal(a.weight, b.weight) for a, b in zip(first, second, strict=True))
     assert torch.equal(torch.random.get_rng_state(), before[0])
     assert torch.get_num_threads() == before[1]

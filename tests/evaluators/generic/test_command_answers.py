@@ -26,6 +26,15 @@ def told(run: list[str], **options: object) -> Metrics:
     return command.evaluate(Batch.of([{"rows": 8}]))
 
 
+@pytest.fixture(autouse=True)
+def _pythons_own_limit_of_digits():
+    """As a process has it that has counted no space: commands on spaces lift it."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(sys.int_info.default_max_str_digits)
+    yield
+    sys.set_int_max_str_digits(before)
+
+
 def fault(run: list[str], **options: object) -> Fault:
     return told(run, **options).faults[0]
 
