@@ -78,7 +78,7 @@ def test_of_two_hundred_comparisons_of_equals_at_most_one_in_twenty_claims_anyth
     assert sum(any(claim.made for claim in told) for told in found) <= ROUNDS // 20
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_of_three_groups_of_equals_at_most_one_comparison_in_twenty_claims_anything(
     question,
 ) -> None:

@@ -26,7 +26,7 @@ def test_nsga2_beats_random_search(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [zdt1, mixed_reals])
+@pytest.mark.parametrize("make", [pytest.param(zdt1, marks=pytest.mark.proof), mixed_reals])
 def test_qlognehvi_beats_random_search(make):
     assert _median(make, "qlognehvi", 18) > _median(make, "random", 18)
 
