@@ -181,6 +181,14 @@ CASES = {
             {"bits": "fp8_e4m3", "signal": "keep", "colour": "blue"},
         ),
     ),
+    "compression.noise": Case(
+        options={"model": "digits-cnn", "recipe": "format {bits}"},
+        designs=(
+            {"bits": "int4:channel", "colour": "red"},
+            {"bits": "int4:group=32", "colour": "red"},  # does not fit conv1
+            {"bits": "fp8_e4m3", "colour": "blue"},
+        ),
+    ),
     "compression.size": Case(
         options={"model": "digits-cnn", "recipe": "prune {kept} > huffman {bits}"},
         designs=(
@@ -301,6 +309,7 @@ CASES = {
 
 SLOW = (
     "compression.post-training",
+    "compression.noise",
     "compression.onnx",
     "compression.recipe",
     "compression.retraining",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dse.errors import DseError
@@ -68,6 +69,14 @@ def rest(model: str) -> Cost:
 def count(model: str) -> int:
     """How many weights the layers have that can be compressed."""
     return sum(math.prod(shapes_of(model)[name]) for name in model_of(model).layers)
+
+
+@lru_cache(maxsize=2**16)
+def noise(model: str, layer: str, recipe: str) -> float:
+    """What a layer's weights are off by: the squared error over their squares."""
+    weight = workload_of(model).parameters[layer].astype(np.float64)
+    off = weights(model, {layer: recipe})[layer] - weight
+    return float((off**2).sum() / max((weight**2).sum(), np.finfo(np.float64).tiny))
 
 
 def written(model: str, recipes: Recipes) -> bytes:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
-from dse.errors import DseError
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
 from dse_evaluators.compression import model_layers
 from dse_evaluators.compression.layer_fit import check_fits
 from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
+from dse_evaluators.compression.layer_sums import summed
 from dse_evaluators.compression.recipe_evaluator import SIZES
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
@@ -67,31 +65,15 @@ class Size:
             check_fits(part, values, shapes_of(self.model))
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """Layer by layer: what differs in it is counted once, and then added up in all rows."""
-        total = np.full(len(batch), float(model_layers.rest(self.model).total))
-        stored = np.zeros(len(batch))
-        faults: dict[int, Fault] = {}
-        for part in self._parts:
-            part.check_lengths(tuple(batch.names))
-            for place in range(len(part.layers)):
-                bits = self._bits(batch, part, place, faults)
-                total, stored = total + bits[0], stored + bits[1]
-        columns = {"size": total / 8, "bits_per_weight": stored / model_layers.count(self.model)}
-        return Metrics(columns=columns, faults=faults)
+        """The sums over the layers; a recipe that cannot be followed costs its rows."""
+        bits, faults = summed(self._parts, batch, self._bits)
+        total = bits[0] + model_layers.rest(self.model).total
+        count = model_layers.count(self.model)
+        return Metrics(
+            columns={"size": total / 8, "bits_per_weight": bits[1] / count}, faults=faults
+        )
 
-    def _bits(self, batch: Batch, part: Part, place: int, faults: dict[int, Fault]) -> Floats:
-        """What one layer takes in each row: all bits, and those that papers count, (2, n)."""
-        own = {f"{name}[{place}]" for name in part.template.names} | set(part.template.names)
-        among = batch.distinct(frozenset(own & batch.names))
-        found = np.zeros((2, len(among.rows)))
-        wrong: dict[int, Fault] = {}
-        for number, row in enumerate(among.rows.tolist()):
-            try:
-                text = part.template.filled(batch.row(row), place)
-                cost = model_layers.cost(self.model, part.layers[place], text)
-            except DseError as error:
-                wrong[number] = Fault(kind="raised", reason=str(error))
-                continue
-            found[:, number] = cost.total, cost.stored
-        faults |= among.spread_rows(wrong)
-        return np.asarray(among.spread(found))
+    def _bits(self, layer: str, recipe: str) -> tuple[float, float]:
+        """All bits that a layer takes, and those that papers count."""
+        cost = model_layers.cost(self.model, layer, recipe)
+        return cost.total, cost.stored
