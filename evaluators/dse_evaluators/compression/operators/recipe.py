@@ -15,12 +15,14 @@ from dse_evaluators.compression.operators.awq import Awq
 from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.corrected import corrected
+from dse_evaluators.compression.operators.cp import cp
 from dse_evaluators.compression.operators.dense import Dense
 from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.gptq import Gptq
 from dse_evaluators.compression.operators.reading import restored
 from dse_evaluators.compression.operators.record import Record, Store, table_of
 from dse_evaluators.compression.operators.sparse import Sparse
+from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
 from dse_evaluators.formats.arrays import Single
 
@@ -61,7 +63,7 @@ def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Rec
     ``low-rank-mask 16/0.1``. The last says how they are kept: ``format int4:group=32``,
     ``huffman kmeans:4``, ``bloomier 4/8``, ``xor 24/240`` (signs and one scale); or, of whole
     layers, ``gptq int4:group=32``, ``awq int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``,
-    ``corrected 8/int2:group=32,asym``.
+    ``corrected 8/int2:group=32,asym``; of convolutions ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
 
     Args:
         recipe: the text.
@@ -130,6 +132,17 @@ def _whitened(task: Task) -> Record:
     return svd.whitened(task.weight, task.seen, whole(rank), Dense(text))
 
 
+def _tucker_2(task: Task) -> Record:
+    ranks, text = pair(task.argument, "8x8/fp16")
+    outputs, inputs = (whole(rank) for rank in pair(ranks, "8x8", mark="x"))
+    return tucker_2(task.weight, outputs, inputs, Dense(text))
+
+
+def _cp(task: Task) -> Record:
+    rank, text = pair(task.argument, "8/fp16")
+    return cp(task.weight, whole(rank), Dense(text))
+
+
 def _corrected(task: Task) -> Record:
     rank, text = pair(task.argument, "8/int2:group=32,asym")
     short = Dense(text)(task.weight)
@@ -152,10 +165,12 @@ _STORING: Mapping[str, Callable[[Task], Record]] = {
     "awq": lambda task: Awq(task.argument)(task.weight, task.seen),
     "svd": _svd,
     "whitened": _whitened,
+    "tucker-2": _tucker_2,
+    "cp": _cp,
     "corrected": _corrected,
 }
 
-_WHOLE = ("gptq", "awq", "svd", "whitened", "corrected")
+_WHOLE = ("gptq", "awq", "svd", "whitened", "tucker-2", "cp", "corrected")
 
 
 def _row(table: Mapping[str, Row], name: str) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dse.errors import SpecError
+from dse.errors import EvaluationError, SpecError
 from dse_evaluators.compression.operators import masks, prune, svd
 from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.dense import FP16, Dense
@@ -58,6 +58,22 @@ def test_a_recipes_record_comes_back_from_as_many_bytes_as_it_counts(layer, inpu
 )  # fmt: skip
 def test_a_recipe_is_what_its_operators_do(layer, inputs, recipe, same):
     assert compressed(recipe, layer, inputs) == same(layer, inputs)
+
+
+@pytest.mark.parametrize("recipe", ["tucker-2 4x3/fp16", "cp 5/int8:channel"])
+def test_a_convolutions_record_comes_back_from_its_bytes(recipe):
+    weight = np.random.default_rng(0).normal(size=(8, 6, 3, 3)).astype(np.float32)
+    record = compressed(recipe, weight)
+    data = record.to_bytes()
+    assert 8 * len(data) == record.cost.total
+    given = restored(Record.from_bytes(data))
+    assert given.shape == weight.shape
+    np.testing.assert_array_equal(given, restored(record))
+
+
+def test_a_dense_layer_is_no_convolution(layer):
+    with pytest.raises(EvaluationError, match="convolution"):
+        compressed("tucker-2 4x3/fp16", layer)
 
 
 @pytest.mark.parametrize(
