@@ -325,8 +325,10 @@ OPTIMIZERS = ["random", "nsga2", "sobol", "tpe", "grey-box"]
 @pytest.mark.slow
 @pytest.mark.parametrize("setup", ["serial", "two drivers"])
 def test_six_kills_lose_nothing_that_was_acknowledged(tmp_path, place, setup):
-    tally = survived(tmp_path, place, setup=setup, optimizers=["nsga2"], rounds=6)
-    assert tally["acknowledged"] >= MEASUREMENTS["nsga2"]
+    kills = 6
+    tally = survived(tmp_path, place, setup=setup, optimizers=["nsga2"], rounds=kills)
+    # A kill may come when a trial is stored and not yet told.
+    assert tally["acknowledged"] >= MEASUREMENTS["nsga2"] - kills
 
 
 @pytest.mark.proof
