@@ -15,11 +15,17 @@ FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A named quantity with its unit and, where there is an obvious one, its goal."""
+    """A named quantity with its unit and, where there is an obvious one, its goal.
+
+    With ``words`` a value is the place of one of them: ``bottleneck`` is ``compute`` or ``memory``.
+    The metrics that are ``part_of`` another one sum to it.
+    """
 
     name: str
     unit: str = ""
     goal: Goal | None = None
+    words: tuple[str, ...] = ()
+    part_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

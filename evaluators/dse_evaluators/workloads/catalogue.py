@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dse.errors import SpecError, nearest
 from dse_evaluators.workloads.layers import DIGITS_CNN, MNIST_CNN, MOVIELENS_MLP, Layer
 from dse_evaluators.workloads.resnet import RESNET18, RESNET50
 
@@ -14,3 +15,14 @@ WORKLOADS: Mapping[str, tuple[Layer, ...]] = {
     "resnet18": RESNET18,
     "resnet50": RESNET50,
 }
+
+
+def layers_of(text: str) -> tuple[Layer, ...]:
+    """The layers of a workload by its name.
+
+    Raises:
+        SpecError: there is no such workload.
+    """
+    if text not in WORKLOADS:
+        raise SpecError(f"workload cannot be {text!r}", hint=nearest(text, WORKLOADS))
+    return WORKLOADS[text]

@@ -12,6 +12,9 @@ class Layer:
     ``height`` and ``width`` are of the input as the array sees it, padding included. A fully
     connected layer on a batch of b is the 1 x 1 convolution of a b x 1 image.
     ``pruned_inputs`` and ``pruned_outputs`` say whether structured pruning narrows the layer there.
+    With ``groups`` each filter sees its share of the channels; one group for each channel is a
+    depthwise convolution. ``copies`` such products run side by side, as the heads of attention do;
+    where their right-hand side is no parameter but another activation, it is not ``weighted``.
     """
 
     name: str
@@ -22,6 +25,9 @@ class Layer:
     channels: int
     filters: int
     stride: int = 1
+    groups: int = 1
+    copies: int = 1
+    weighted: bool = True
     pruned_inputs: bool = True
     pruned_outputs: bool = True
 
@@ -36,17 +42,18 @@ class Layer:
     @property
     def weights_per_filter(self) -> int:
         """How many weights one filter has: the elements of a window."""
-        return self.filter_height * self.filter_width * self.channels
+        return self.filter_height * self.filter_width * self.channels // self.groups
 
     @property
     def macs(self) -> int:
         """Multiply-accumulates for one input."""
-        return self.output_height * self.output_width * self.weights
+        outputs = self.output_height * self.output_width * self.filters
+        return outputs * self.weights_per_filter * self.copies
 
     @property
     def weights(self) -> int:
         """How many weights the layer has, without biases."""
-        return self.weights_per_filter * self.filters
+        return self.weights_per_filter * self.filters * self.copies if self.weighted else 0
 
 
 def dense(
