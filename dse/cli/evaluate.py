@@ -27,6 +27,7 @@ def evaluate(
     """
     from dse.cli.settings import settings
     from dse.protocols import Task
+    from dse.report.words import metric_text, word_of
     from dse.schema.designs import design_of
     from dse.schema.plan import plan_of
     from dse.units import shown
@@ -36,7 +37,7 @@ def evaluate(
     design = _drawn(space, settings(values or [], space), seed)
     outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
     broken = _broken(plan.problem, design, outcome)
-    units = {name: metric.unit for name, metric in plan.problem.metrics.items()}
+    metrics = plan.problem.metrics
     if output is Format.JSON:
         show_json(
             {
@@ -44,7 +45,12 @@ def evaluate(
                 "state": outcome.state.value,
                 "reason": outcome.fault.reason if outcome.fault else None,
                 "metrics": {
-                    name: {"value": value, "unit": units[name], "spread": outcome.spread.get(name)}
+                    name: {
+                        "value": value,
+                        "unit": metrics[name].unit,
+                        "spread": outcome.spread.get(name),
+                        "word": word_of(value, metrics[name]),
+                    }
                     for name, value in outcome.metrics.items()
                 },
                 "broken_limits": broken,
@@ -56,7 +62,7 @@ def evaluate(
             unit = space.by_name[name].unit
             typer.echo(f"  {name} = {shown(value, unit) if unit else value}")
         for name, number in outcome.metrics.items():
-            typer.echo(f"{name}: {shown(number, units[name])}")
+            typer.echo(f"{name}: {metric_text(number, metrics[name])}")
         for limit in broken:
             typer.echo(f"outside the limit: {limit}")
         if outcome.fault is not None:

@@ -11,7 +11,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Value
 from dse.report.answer import Answer
-from dse.report.words import number_text, parameter_units, value_text
+from dse.report.words import metric_text, number_text, parameter_units, value_text
 
 
 def front_rows(front: ParetoSet, answer: Answer) -> str:
@@ -53,8 +53,8 @@ def _cells(answer: Answer, trial: Trial, values: Sequence[float]) -> str:
         _cell(value, number_text(value, o.unit, trial.spread.get(o.text)), "") for o, value in pairs
     ]
     for name in answer.other_metrics:
-        number, unit = trial.metrics.get(name), problem.metrics[name].unit
-        cells.append(_cell(number, number_text(number, unit, trial.spread.get(name)), ""))
+        number, metric = trial.metrics.get(name), problem.metrics[name]
+        cells.append(_cell(number, metric_text(number, metric, trial.spread.get(name)), ""))
     for name in _parameters(answer):
         value = trial.design.get(name)
         cells.append(_cell(value, value_text(value, units[name]), _side(answer, name)))

@@ -6,13 +6,14 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from dse.core.metric import Metric
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Value
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.export import finite
-from dse.report.words import broken_text, parameter_units
+from dse.report.words import broken_text, parameter_units, word_of
 
 Sheet = Mapping[str, Sequence[Value | None]]
 """Columns of equal length by name; ``None`` is an empty cell."""
@@ -74,7 +75,7 @@ def _quantities(problem: Problem, trials: Sequence[Trial]) -> dict[str, Sequence
         for objective, column in zip(problem.objectives, values, strict=True)
     }
     metrics = {
-        _named(name, metric.unit): [finite(trial.metrics.get(name)) for trial in trials]
+        _named(name, metric.unit): [_told(trial.metrics.get(name), metric) for trial in trials]
         for name, metric in sorted(problem.metrics.items())
     }
     spreads = {
@@ -87,6 +88,11 @@ def _quantities(problem: Problem, trials: Sequence[Trial]) -> dict[str, Sequence
         for name, unit in parameter_units(problem).items()
     }
     return {**parameters, **metrics, **spreads, **objectives}
+
+
+def _told(value: float | None, metric: Metric) -> Value | None:
+    word = word_of(value, metric)
+    return finite(value) if word is None else word
 
 
 def _named(name: str, unit: str) -> str:

@@ -17,6 +17,7 @@ from dse.report.grid import Lane, print_fitted, table_of
 from dse.report.story import common_words
 from dse.report.words import (
     broken_text,
+    metric_text,
     number_text,
     parameter_units,
     reference_text,
@@ -115,8 +116,8 @@ def _objective_lanes(problem: Problem, trials: Sequence[Trial], values: Floats) 
 
 
 def _metric_lane(answer: Answer, name: str) -> Lane:
-    unit = answer.problem.metrics[name].unit
-    cells = [number_text(t.metrics.get(name), unit, t.spread.get(name)) for t in answer.trials]
+    metric = answer.problem.metrics[name]
+    cells = [metric_text(t.metrics.get(name), metric, t.spread.get(name)) for t in answer.trials]
     return Lane(heading=name, cells=cells, right=True)
 
 

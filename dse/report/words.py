@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.core.values import Value
@@ -33,6 +34,18 @@ def number_text(value: float | None, unit: str = "", spread: float | None = None
     told = prefixed(value, unit)
     factor = converted(1.0, unit, told)
     return f"{factor * value:.4g} ± {factor * spread:.2g} {told}".rstrip()
+
+
+def metric_text(value: float | None, metric: Metric, spread: float | None = None) -> str:
+    """A metric for people: its word where it has words, else its number with the unit."""
+    return word_of(value, metric) or number_text(value, metric.unit, spread)
+
+
+def word_of(value: float | None, metric: Metric) -> str | None:
+    """The word that a value stands for, where the metric has words."""
+    if value is None or not metric.words or value not in range(len(metric.words)):
+        return None
+    return metric.words[int(value)]
 
 
 def prefixed(typical: float, unit: str) -> str:

@@ -93,6 +93,26 @@ class EvaluatorContract:
             assert values.dtype == np.float64
             assert np.isfinite(values[good]).all()
 
+    def test_what_is_said_to_be_a_part_sums_to_the_whole(
+        self, evaluator: Evaluator, batch: Batch
+    ) -> None:
+        got = evaluator.evaluate(batch)
+        good = np.array([row for row in range(len(batch)) if row not in got.faults])
+        for whole in {m.part_of for m in evaluator.provides.values()} - {""}:
+            parts = [m for m in evaluator.provides.values() if m.part_of == whole]
+            assert {part.unit for part in parts} == {evaluator.provides[whole].unit}
+            total = np.sum([got.columns[part.name][good] for part in parts], axis=0)
+            assert total == pytest.approx(got.columns[whole][good], rel=1e-9)
+
+    def test_a_metric_with_words_tells_the_place_of_one(
+        self, evaluator: Evaluator, batch: Batch
+    ) -> None:
+        got = evaluator.evaluate(batch)
+        good = np.array([row for row in range(len(batch)) if row not in got.faults])
+        for name, metric in evaluator.provides.items():
+            if metric.words:
+                assert set(got.columns[name][good]) <= set(range(len(metric.words)))
+
     def test_its_units_are_units(self, evaluator: Evaluator) -> None:
         for name, metric in evaluator.provides.items():
             assert metric.name == name

@@ -2,7 +2,15 @@
 
 import pytest
 
-from dse.report.words import design_text, joined, number_text, seconds_text, value_text
+from dse.core.metric import Metric
+from dse.report.words import (
+    design_text,
+    joined,
+    metric_text,
+    number_text,
+    seconds_text,
+    value_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,3 +60,17 @@ def test_inactive_parameters_are_left_out() -> None:
 )
 def test_words_are_joined(words: list[str], text: str) -> None:
     assert joined(words) == text
+
+
+BOTTLENECK = Metric(name="bottleneck", words=("compute", "memory"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "compute"), (1.0, "memory"), (0.5, "0.5"), (None, "-")]
+)
+def test_a_metric_with_words_is_shown_as_its_word(value, text):
+    assert metric_text(value, BOTTLENECK) == text
+
+
+def test_a_metric_without_words_is_shown_with_its_unit():
+    assert metric_text(0.003, Metric(name="energy", unit="J"), 0.0001) == "3 ± 0.1 mJ"
