@@ -23,7 +23,7 @@ from dse_evaluators.workloads.models import model_of, workload_of
 from dse_evaluators.workloads.shapes import shapes_of
 
 _ROOM_BYTES = 2**30
-_CALIBRATED = ("gptq", "awq", "whitened", "corrected")
+_CALIBRATED = ("gptq", "awq", "smooth", "whitened", "corrected")
 """The operators that look at a layer's inputs."""
 _FORMAT = "format "
 
@@ -42,6 +42,21 @@ def weights(model: str, recipes: Recipes) -> dict[str, Single]:
     return {
         name: shelf.found(name, text, lambda n=name, t=text: _made(model, n, t)[0])  # type: ignore[misc]
         for name, text in recipes.items()
+    }
+
+
+def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
+    """What the inputs of smoothed layers are divided by, (inputs,), by layer.
+
+    Raises:
+        PluginError: the model's assets are not installed.
+        SpecError, EvaluationError: a recipe cannot be followed; the layer is named.
+    """
+    shelf = _shelf(model)
+    return {
+        name: shelf.found(name, f"factors of {text}", lambda n=name, t=text: _factors(model, n, t))  # type: ignore[misc]
+        for name, text in recipes.items()
+        if _operator(text) == "smooth"
     }
 
 
@@ -104,10 +119,19 @@ def _made(model: str, layer: str, recipe: str) -> tuple[Single, Cost]:
 
 
 def _record(model: str, layer: str, recipe: str) -> Record:
-    operator = recipe.rpartition(">")[2].strip().partition(" ")[0]
-    inputs = _calibration(model).get(layer) if operator in _CALIBRATED else None
+    inputs = _calibration(model).get(layer) if _operator(recipe) in _CALIBRATED else None
     with _named(layer, recipe), threadpool_limits(limits=1):
         return compressed(recipe, workload_of(model).parameters[layer], inputs)
+
+
+def _factors(model: str, layer: str, recipe: str) -> Single:
+    _, factors = _record(model, layer, recipe).parts
+    return dense.read(factors, ())
+
+
+def _operator(recipe: str) -> str:
+    """The last operator of a recipe: how the weights are kept."""
+    return recipe.rpartition(">")[2].strip().partition(" ")[0]
 
 
 def _format(recipe: str) -> str | None:

@@ -46,7 +46,8 @@ class ByRecipe:
             ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``, ``low-rank-mask 16/0.1``; then they
             are kept: ``format``, ``huffman``, ``bloomier 4/8``, ``xor 24/240``, or, where nothing
             became zero, ``gptq``, ``awq``, ``svd 16/fp16``, ``whitened 16/fp16``, ``corrected
-            8/int2``, ``tucker-2 8x8/fp16``, ``cp 8/fp16``.
+            8/int2``, ``smooth 0.5/int8:channel`` (which ``activations`` then see), ``tucker-2
+            8x8/fp16``, ``cp 8/fp16``.
         layers: other recipes, by pattern of the layers' names; the first that matches counts.
         activations: the format that each layer's inputs are rounded to.
         kv_cache: the format of the keys and values of attention.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dse.errors import EvaluationError
-from dse_evaluators.compression.model_layers import Recipes, cost, count, rest, weights
+from dse_evaluators.compression.model_layers import Recipes, cost, count, rest, smoothing, weights
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.workload import Signals, Split
@@ -42,7 +43,8 @@ def outputs(model: str, recipes: Recipes, split: Split, signals: Signals) -> Sin
     workload = workload_of(model)
     with threadpool_limits(limits=1):
         parameters = {**workload.parameters, **weights(model, recipes)}
-        given = workload.outputs(parameters, split, signals)
+        smoothed = replace(signals, smoothing=smoothing(model, recipes))
+        given = workload.outputs(parameters, split, smoothed)
     if not np.isfinite(given).all():
         raise EvaluationError("an output of the compressed model is infinite or not a number")
     return given

@@ -13,7 +13,6 @@ from torch.nn import functional
 from dse.core.metric import Metric
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.formats.format import Format
 from dse_evaluators.workloads.images import Examples
 from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, classified
 from dse_evaluators.workloads.layers import Layer
@@ -82,7 +81,7 @@ class ImageClassifier:
                 signal = _tensor(self.judging[split].images)
                 for stage in stages(self.layers):
                     affine = _affine(parameters, stage.name)
-                    signal = _rounded(signal, signals.activations, stage)
+                    signal = _rounded(signal, signals, stage)
                     signal = passed_on(stage, applied(stage, affine, signal))
                 return signal.numpy()
         except (KeyError, RuntimeError) as error:
@@ -106,13 +105,13 @@ def _tensor(array: Single) -> Tensor:
     return torch.tensor(array.ravel()).view(array.shape)
 
 
-def _rounded(signal: Tensor, word: Format | None, stage: Stage) -> Tensor:
+def _rounded(signal: Tensor, signals: Signals, stage: Stage) -> Tensor:
     """A layer's inputs at the numbers of the format."""
-    if word is None:
+    if signals.activations is None:
         return signal
     if stage.dense:
-        return _tensor(word.quantize(signal.flatten(1).numpy()))
-    return _tensor(word.quantize(signal.numpy(), _BY_IMAGE))
+        return _tensor(signals.rounded(f"{stage.name}.weight", signal.flatten(1).numpy()))
+    return _tensor(signals.activations.quantize(signal.numpy(), _BY_IMAGE))
 
 
 def _samples(stage: Stage, affine: Affine, signal: Tensor) -> Single:

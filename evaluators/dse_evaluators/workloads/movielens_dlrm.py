@@ -12,7 +12,7 @@ from torch import Tensor
 from dse.core.metric import Metric
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.workloads.dlrm_network import Given, as_given, scores
+from dse_evaluators.workloads.dlrm_network import Given, scores
 from dse_evaluators.workloads.judging import METRICS, auc, cross_entropy_nat, divergence_nat
 from dse_evaluators.workloads.movielens import MovieLens, Ratings, movielens
 from dse_evaluators.workloads.movielens_training import kept
@@ -60,14 +60,12 @@ class MovieLensDlrm:
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         ratings = self.data.search if split == "search" else self.data.test
-        word = signals.activations
 
-        def rounded(_: str, inputs: Tensor) -> Tensor:
-            assert word is not None
-            return torch.tensor(word.quantize(inputs.numpy()))
+        def rounded(name: str, inputs: Tensor) -> Tensor:
+            return torch.tensor(signals.rounded(f"{name}.weight", inputs.numpy()))
 
         try:
-            return _said(parameters, ratings, as_given if word is None else rounded)
+            return _said(parameters, ratings, rounded)
         except (KeyError, IndexError, RuntimeError, ValueError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 

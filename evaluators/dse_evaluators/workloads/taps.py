@@ -34,7 +34,7 @@ def rounding(signals: Signals) -> Taps:
     each head's own.
     """
     return Taps(
-        inputs=lambda _, signal: _rounded(signal, signals.activations),
+        inputs=lambda name, signal: torch.tensor(signals.rounded(name, signal.numpy())),
         cached=lambda signal: _rounded(signal, signals.kv_cache),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
@@ -26,10 +26,22 @@ class Signals:
     """The formats that signals are rounded to while the model runs; ``None`` is single precision.
 
     ``activations`` are the inputs of every layer, ``kv_cache`` the keys and values of attention.
+    The inputs of a layer in ``smoothing`` are divided by its factors, (inputs,), before they are
+    rounded; its weights are those for the undivided ones, so what was rounded is multiplied again.
     """
 
     activations: Format | None = None
     kv_cache: Format | None = None
+    smoothing: Mapping[str, Single] = field(default_factory=dict)
+
+    def rounded(self, layer: str, inputs: Single) -> Single:
+        """The inputs of a layer, (..., inputs), at the numbers of their format."""
+        if self.activations is None:
+            return inputs
+        if layer not in self.smoothing:
+            return self.activations.quantize(inputs)
+        factors = self.smoothing[layer]
+        return self.activations.quantize(inputs / factors) * factors
 
 
 class Workload(Protocol):

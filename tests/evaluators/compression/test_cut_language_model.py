@@ -15,10 +15,11 @@ from dse_evaluators.compression.depth_layer_drop import LayerDrop
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
 from dse_evaluators.compression.sliced_evaluator import Sliced
 from dse_evaluators.compression.tuned_evaluator import TunedCorrection
+from dse_evaluators.compression.width_evaluator import Narrowed
 
 WHOLE = {f"{kind}[{block}]": True for kind in ("attention", "ffn") for block in range(3)}
 INT2 = "int2:group=32,asym"
-EVALUATORS = (Sliced, LayerDrop, EarlyExit, TunedCorrection)
+EVALUATORS = (Sliced, LayerDrop, EarlyExit, TunedCorrection, Narrowed)
 
 
 @pytest.fixture(autouse=True)
@@ -160,3 +161,55 @@ def test_a_row_is_the_same_whatever_rows_are_beside_it():
         [column[2] for column in together.columns.values()],
         [column[0] for column in alone.columns.values()],
     )
+
+
+@pytest.mark.slow
+def test_with_all_heads_and_neurons_nothing_is_off():
+    told = reading(Narrowed(), heads=3, neurons=1.0)
+    assert told["deviation"] == 0
+    assert told["computation"] == 1
+
+
+@pytest.mark.slow
+def test_a_head_that_goes_saves_the_bytes_of_what_it_reads_and_says():
+    whole = reading(Narrowed(), heads=3, neurons=1.0)
+    cut = reading(Narrowed(), neurons=1.0, **{"heads[0]": 3, "heads[1]": 2, "heads[2]": 3})
+    assert whole["size"] - cut["size"] == pytest.approx(4 * 4 * 32 * 96, abs=64)
+
+
+@pytest.mark.slow
+def test_tables_that_are_refitted_are_off_by_less_than_tables_that_are_only_cut():
+    half = {"heads": 2, "neurons": 0.5}
+    refitted = reading(Narrowed(), **half)
+    cut = reading(Narrowed(), **half, repair="none")
+    assert refitted["size"] == cut["size"]
+    assert refitted["deviation"] < 0.75 * cut["deviation"]
+
+
+@pytest.mark.slow
+def test_without_heads_a_block_has_no_attention():
+    without = reading(Narrowed(), neurons=1.0, **{"heads[0]": 0, "heads[1]": 3, "heads[2]": 3})
+    dropped = reading(LayerDrop(), **WHOLE | {"attention[0]": False})
+    assert without["bits_per_character"] == dropped["bits_per_character"]
+
+
+@pytest.mark.parametrize("heads", [4, 1.5, -1])
+def test_heads_that_a_block_does_not_have_are_refused(heads):
+    with pytest.raises(SpecError, match="from 0 to 3"):
+        Narrowed().check_values({"heads": [heads]})
+
+
+@pytest.mark.slow
+def test_smoothed_layers_let_six_bit_inputs_err_less():
+    plain, smooth = (
+        reading(
+            ByRecipe(
+                model="shakespeare-lm",
+                recipe=recipe,
+                layers={"embed": "format int8:channel"},
+                activations="int6",
+            )
+        )
+        for recipe in ("format int8:channel", "smooth 0.5/int8:channel")
+    )
+    assert smooth["deviation"] < 0.9 * plain["deviation"]

@@ -145,3 +145,18 @@ def test_a_list_that_is_too_long_is_refused_before_it_is_run():
     longer = {**MEMBERS, f"bits[{COUNT}]": "int8"}
     with pytest.raises(SpecError, match="'bits' has 6 entries"):
         ByRecipe(model=MODEL, recipe="format {bits}").evaluate(Batch.of([longer]))
+
+
+def test_smoothing_alone_changes_nothing():
+    told = reading(recipe="keep", layers={"fc*": "smooth 0.5/fp32"})
+    assert told["deviation"] < 1e-10
+
+
+def test_smoothed_inputs_are_rounded_after_they_were_divided():
+    plain = reading(layers={"fc*": "format fp32"}, recipe="keep", activations="int4")
+    smooth = reading(layers={"fc*": "smooth 0.5/fp32"}, recipe="keep", activations="int4")
+    assert smooth["deviation"] != plain["deviation"]
+
+
+def test_a_convolution_cannot_be_smoothed():
+    assert "fully connected" in fault({"unused": 1}, recipe="smooth 0.5/int8:channel")

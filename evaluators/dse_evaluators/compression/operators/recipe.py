@@ -21,6 +21,7 @@ from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.gptq import Gptq
 from dse_evaluators.compression.operators.reading import restored
 from dse_evaluators.compression.operators.record import Record, Store, table_of
+from dse_evaluators.compression.operators.smooth import smoothed
 from dse_evaluators.compression.operators.sparse import Sparse
 from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
@@ -63,12 +64,14 @@ def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Rec
     ``low-rank-mask 16/0.1``. The last says how they are kept: ``format int4:group=32``,
     ``huffman kmeans:4``, ``bloomier 4/8``, ``xor 24/240`` (signs and one scale); or, of whole
     layers, ``gptq int4:group=32``, ``awq int4:group=32``, ``svd 16/fp16``, ``whitened 16/fp16``,
-    ``corrected 8/int2:group=32,asym``; of convolutions ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
+    ``corrected 8/int2:group=32,asym``, ``smooth 0.5/int8:channel``; of convolutions
+    ``tucker-2 8x8/fp16`` and ``cp 8/fp16``.
 
     Args:
         recipe: the text.
         weight: of the layer, (outputs, ...).
-        inputs: (n, inputs), which ``gptq``, ``awq``, ``whitened`` and ``corrected`` need.
+        inputs: (n, inputs), which ``gptq``, ``awq``, ``smooth``, ``whitened`` and ``corrected``
+            need.
 
     Raises:
         SpecError: there is no such operator, it stands at the wrong place, or says no such thing.
@@ -143,6 +146,13 @@ def _cp(task: Task) -> Record:
     return cp(task.weight, whole(rank), Dense(text))
 
 
+def _smooth(task: Task) -> Record:
+    strength, text = pair(task.argument, "0.5/int8:channel")
+    if task.weight.ndim > 2:
+        raise SpecError("'smooth' is of layers that are fully connected")
+    return smoothed(task.weight, task.seen, Dense(text), strength=share(strength))
+
+
 def _corrected(task: Task) -> Record:
     rank, text = pair(task.argument, "8/int2:group=32,asym")
     short = Dense(text)(task.weight)
@@ -163,6 +173,7 @@ _STORING: Mapping[str, Callable[[Task], Record]] = {
     "xor": _xor,
     "gptq": lambda task: Gptq(task.argument)(task.weight, task.seen),
     "awq": lambda task: Awq(task.argument)(task.weight, task.seen),
+    "smooth": _smooth,
     "svd": _svd,
     "whitened": _whitened,
     "tucker-2": _tucker_2,
@@ -170,7 +181,7 @@ _STORING: Mapping[str, Callable[[Task], Record]] = {
     "corrected": _corrected,
 }
 
-_WHOLE = ("gptq", "awq", "svd", "whitened", "tucker-2", "cp", "corrected")
+_WHOLE = ("gptq", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected")
 
 
 def _row(table: Mapping[str, Row], name: str) -> Row:
