@@ -1,0 +1,128 @@
+"""How long devices take to tell one another their shares of an array."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import SpecError, nearest
+
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
+
+COLLECTIVES: tuple[Collective, ...] = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "send_recv",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """What a fabric makes of one collective among so many ranks.
+
+    ``pipelining`` is the share of the best pipeline's price: 0 is latency and bandwidth alone, 1
+    an array cut into as many pieces as is best for it.
+    """
+
+    latency_s: float
+    bytes_per_s: float
+    """What a link carries, as NCCL counts its bus bandwidth."""
+    pipelining: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Constants with the sizes that they were fitted to and those that they were judged on."""
+
+    constants: Constants
+    fitted_bytes: tuple[int, ...]
+    judged_bytes: tuple[int, ...]
+    judged_mape: float
+    source: str
+
+
+def carried(collective: Collective, ranks: Floats | int) -> Floats:
+    """How often a link carries the array, as a share of its size.
+
+    Source:
+        Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH,
+        2005, sections 3-4 (ring algorithms); NCCL tests, "bus bandwidth".
+    """
+    share = (np.asarray(ranks, dtype=np.float64) - 1.0) / ranks
+    return {"all_reduce": 2.0 * share, "send_recv": np.ones_like(share)}.get(collective, share)
+
+
+def seconds(
+    collective: Collective, size_bytes: Floats, ranks: Floats | int, constants: Constants
+) -> Floats:
+    """The time of a collective over an array of so many bytes; none among one rank.
+
+    ``a + F S / B + 2 p sqrt(a F S / B)``: with p = 1 that is the square of the sum of two roots,
+    the price of the best pipeline.
+
+    Source:
+        Johnsson, Ho: Optimum Broadcasting and Personalized Communication in Hypercubes, 1989,
+        section 3 (the best packet size, whence the root); Thakur 2005 for the rest.
+    """
+    moved_s = carried(collective, ranks) * size_bytes / constants.bytes_per_s
+    piped_s = 2.0 * constants.pipelining * np.sqrt(constants.latency_s * moved_s)
+    return np.where(np.asarray(ranks) > 1, constants.latency_s + moved_s + piped_s, 0.0)
+
+
+@cache
+def calibrations() -> Mapping[tuple[str, Collective, int], Calibration]:
+    """By fabric, collective and ranks: what was measured within one node."""
+    with Path(__file__).with_name("collectives.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["fabric"], _collective(row["collective"]), int(row["ranks"])): Calibration(
+                constants=Constants(
+                    latency_s=float(row["latency_s"]),
+                    bytes_per_s=float(row["bytes_per_s"]),
+                    pipelining=float(row["pipelining"]),
+                ),
+                fitted_bytes=tuple(map(int, row["fitted_bytes"].split())),
+                judged_bytes=tuple(map(int, row["judged_bytes"].split())),
+                judged_mape=float(row["judged_mape"]),
+                source=row["source"],
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+def measured(fabric: str, collective: Collective) -> bool:
+    """True if the collective was measured on the fabric."""
+    return any(key[:2] == (fabric, collective) for key in calibrations())
+
+
+def constants_of(fabric: str, collective: Collective, ranks: int) -> Constants:
+    """The measured constants for the nearest number of ranks that was measured, and not fewer.
+
+    Raises:
+        SpecError: the fabric was not measured, or not in this collective.
+    """
+    known = [key for key in calibrations() if key[:2] == (fabric, collective)]
+    if not known:
+        fabrics = {key[0] for key in calibrations()}
+        raise SpecError(
+            f"{collective} was not measured on the fabric {fabric!r}", hint=nearest(fabric, fabrics)
+        )
+    enough = [key for key in known if key[2] >= ranks]
+    best = min(enough, key=_ranks) if enough else max(known, key=_ranks)
+    return calibrations()[best].constants
+
+
+def _ranks(key: tuple[str, Collective, int]) -> int:
+    return key[2]
+
+
+def _collective(word: str) -> Collective:
+    return next(one for one in COLLECTIVES if one == word)
