@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dse.core.batch import Distinct
 from dse.core.values import Floats
 from dse_evaluators.accelerators import roofline
 from dse_evaluators.accelerators.roofline import Constants, Work
 from dse_evaluators.clusters.plan import Job, Plan
 
 Size = Floats | float
+
+SEEN_BY_KERNELS = frozenset({"tp", "microbatch", "sequence_parallel"})
+"""The knobs of a plan that decide what one kernel does."""
 
 WORD_BYTES = 2.0
 """Activations: bf16 or fp16."""
@@ -51,9 +55,11 @@ class Chip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Seconds of one layer for one microbatch, forward; every field is (n,)."""
+    """Seconds of kernels for one microbatch, those of a layer forward; every field is (n,)."""
 
     products_s: Floats
+    head_s: Floats
+    """Not of a layer: the model's head, forward and backward."""
     core_s: Floats
     """The products of queries with keys and of what they find with values."""
     softmax_s: Floats
@@ -62,6 +68,10 @@ class Block:
     @property
     def forward_s(self) -> Floats:
         return self.products_s + self.core_s + self.softmax_s + self.elementwise_s
+
+    def spread(self, among: Distinct) -> Block:
+        """The same for all plans that are like these."""
+        return Block(**{one.name: among.spread(getattr(self, one.name)) for one in fields(self)})
 
     @property
     def backward_s(self) -> Floats:
@@ -100,16 +110,10 @@ def block(job: Job, plan: Plan, chip: Chip) -> Block:
     gates = 3.0 if model.gated else 2.0
     return Block(
         products_s=products_s,
+        head_s=3.0 * chip.product_s(tokens, hidden, model.vocabulary / share),
         core_s=core_s,
         softmax_s=np.zeros_like(tokens) if fused else chip.passes_s(_SOFTMAX * WORD_BYTES * scores),
         elementwise_s=2.0 * chip.passes_s(_NORM * stream)
         + 2.0 * chip.passes_s(_RESIDUAL * stream)
         + chip.passes_s(gates / 2.0 * _ACTIVATION * WORD_BYTES * tokens * inner),
     )
-
-
-def head_s(job: Job, plan: Plan, chip: Chip) -> Floats:
-    """The head of one microbatch, forward and backward, on the last stage."""
-    tokens = plan.microbatch * job.sequence
-    words = job.model.vocabulary / plan.tensor
-    return 3.0 * chip.product_s(tokens, float(job.model.hidden), words)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
 from dse.core.metric import Fault
-from dse.core.values import Floats, Mask
+from dse.core.values import Array, Floats, Mask
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 RECOMPUTED = ("none", "selective", "full")
@@ -46,6 +46,10 @@ class Plan:
     zero: Floats
     """The stage of ZeRO: 0 shares nothing among replicas, 3 all."""
     global_batch: Floats
+
+    def take(self, rows: Array) -> Plan:
+        """The plans of these rows."""
+        return Plan(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
     @property
     def devices(self) -> Floats:

@@ -13,6 +13,7 @@ from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices import device_of
+from dse_evaluators.clusters.block_time import SEEN_BY_KERNELS, block
 from dse_evaluators.clusters.chips import chip_of
 from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan, Rule, infeasible, told
 from dse_evaluators.clusters.systems import system_of
@@ -137,7 +138,9 @@ class Training:
         kept = memory(self._job, plan)
         room = self._device.dram_bytes * (1.0 - self.reserve)
         faults = {**_too_large(kept, room), **faults}  # a rule that is broken says more
-        took = step(self._job, plan, self._chip, self._system)
+        alike = some.distinct(SEEN_BY_KERNELS)
+        one = block(self._job, plan.take(alike.rows), self._chip).spread(alike)
+        took = step(self._job, plan, one, self._chip, self._system)
         columns = self._columns(plan, took, kept)
         return Metrics(
             columns={name: among.spread(values) for name, values in columns.items()},

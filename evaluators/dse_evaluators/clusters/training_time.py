@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.block_time import WORD_BYTES, Block, Chip, block, head_s
+from dse_evaluators.clusters.block_time import WORD_BYTES, Block, Chip
 from dse_evaluators.clusters.collectives import Collective, seconds
 from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan
 from dse_evaluators.clusters.systems import System
@@ -36,8 +36,8 @@ class Step:
         return busy + self.pipeline_s + self.data_s + self.optimizer_s
 
 
-def step(job: Job, plan: Plan, chip: Chip, system: System) -> Step:
-    """The parts of a step.
+def step(job: Job, plan: Plan, one: Block, chip: Chip, system: System) -> Step:
+    """The parts of a step, made of what the kernels of one layer and microbatch take.
 
     Every device runs its layers for each microbatch, and waits once for the rest of the pipeline
     to fill and to drain; interleaving shortens that wait and sends more messages. Gradients are
@@ -50,7 +50,6 @@ def step(job: Job, plan: Plan, chip: Chip, system: System) -> Step:
         4 (sequence parallelism, selective recomputation).
     """
     model = job.model
-    one = block(job, plan, chip)
     layers = model.layers / plan.pipeline
     compute_s = layers * (one.forward_s + one.backward_s)
     recompute_s = layers * _again_s(one, plan)
@@ -58,7 +57,7 @@ def step(job: Job, plan: Plan, chip: Chip, system: System) -> Step:
     pass_s = compute_s + recompute_s + tensor_s
     count = plan.microbatches
     return Step(
-        compute_s=count * (compute_s + head_s(job, plan, chip)),
+        compute_s=count * (compute_s + one.head_s),
         recompute_s=count * recompute_s,
         tensor_s=count * tensor_s,
         bubble_s=(plan.pipeline - 1.0) / plan.interleave * pass_s,

@@ -11,6 +11,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
+from dse_evaluators.clusters.block_time import block
 from dse_evaluators.clusters.chips import chip_of
 from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan, infeasible
 from dse_evaluators.clusters.systems import system_of
@@ -74,7 +75,8 @@ def plan(size, recompute="selective", **changes):
 def step_s(size, recompute):
     system = system_of("a100-dgx")
     chip = chip_of(system.device, "bf16")
-    return float(step(job(size), plan(size, recompute), chip, system).total_s[0])
+    laid = plan(size, recompute)
+    return float(step(job(size), laid, block(job(size), laid, chip), chip, system).total_s[0])
 
 
 def off(recompute, published):
