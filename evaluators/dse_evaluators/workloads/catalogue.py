@@ -1,28 +1,89 @@
-"""Every workload by the name that a study calls it by."""
+"""Every workload by the text that a study calls it by."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.workloads.layers import DIGITS_CNN, MNIST_CNN, MOVIELENS_MLP, Layer
-from dse_evaluators.workloads.resnet import RESNET18, RESNET50
+from dse_evaluators.workloads.dlrm import DLRM
+from dse_evaluators.workloads.layer_table import LayerTable
+from dse_evaluators.workloads.layers import Layer
+from dse_evaluators.workloads.mobilenet import MOBILENET_V1, MOBILENET_V2
+from dse_evaluators.workloads.onnx_import import table_of_onnx
+from dse_evaluators.workloads.paradnn import PARADNN
+from dse_evaluators.workloads.resnet import RESNETS
+from dse_evaluators.workloads.small_networks import SMALL_NETWORKS
+from dse_evaluators.workloads.transformer_texts import families
+from dse_evaluators.workloads.unet import UNET
+from dse_evaluators.workloads.vgg import ALEXNET, VGG16
+from dse_evaluators.workloads.vit import VIT_B16
+from dse_evaluators.workloads.workload_text import Family, fixed, pairs_of, told, whole
 
-WORKLOADS: Mapping[str, tuple[Layer, ...]] = {
-    "digits-cnn": DIGITS_CNN,
-    "mnist-cnn": MNIST_CNN,
-    "movielens-dlrm": MOVIELENS_MLP,  # what it multiplies; looking up is no multiplication
-    "resnet18": RESNET18,
-    "resnet50": RESNET50,
+FAMILIES: Mapping[str, Family] = {
+    **{name: fixed(table) for name, table in SMALL_NETWORKS.items()},
+    **{name: fixed(table) for name, table in RESNETS.items()},
+    "mobilenetv1": fixed(MOBILENET_V1),
+    "mobilenetv2": fixed(MOBILENET_V2),
+    "vgg16": fixed(VGG16),
+    "alexnet": fixed(ALEXNET),
+    "vit-b16": fixed(VIT_B16),
+    **families(),
+    "sd-unet": UNET,
+    **{name: fixed(table) for name, table in DLRM.items()},
+    **PARADNN,
 }
+"""What makes the table of each name; its keys follow the name in a text."""
+
+ONNX = "onnx"
+"""What stands before the name of a file: ``onnx:model.onnx,batch=1``."""
+
+_AXIS = (1, 2**31 - 1)
+
+
+def table_of(text: str) -> LayerTable:
+    """The layers of a workload by its text, with what it learnt that multiplies nothing.
+
+    Raises:
+        SpecError: there is no such workload, it cannot have these keys, or its file cannot be read.
+        PluginError: it is an ONNX file, and onnx is not installed.
+    """
+    name, _, rest = text.strip().partition(":")
+    if name.lower() == ONNX:
+        return _of_file(text, rest)
+    return _made(re.sub(r"\s", "", text).lower())
+
+
+@lru_cache(maxsize=256)
+def _made(text: str) -> LayerTable:
+    name = text.partition(":")[0]
+    if name not in FAMILIES:
+        raise SpecError(f"workload cannot be {text!r}", hint=nearest(name, (*FAMILIES, ONNX)))
+    family = FAMILIES[name]
+    return family.make(told(text, family.keys))
+
+
+def _of_file(text: str, rest: str) -> LayerTable:
+    """The table of ``onnx:file,axis=size,...``."""
+    file, *items = rest.split(",")
+    if not file:
+        raise SpecError(f"workload cannot be {text!r}", hint="as in 'onnx:model.onnx,batch=1'")
+    pairs = pairs_of(text, items)
+    sizes = {axis: whole(text, axis, size, _AXIS) for axis, size in pairs.items()}
+    return table_of_onnx(Path(file), sizes)
 
 
 def layers_of(text: str) -> tuple[Layer, ...]:
-    """The layers of a workload by its name.
+    """The layers of a workload by its text, such as ``resnet50`` or ``llama2-7b:decode=4096``.
 
     Raises:
-        SpecError: there is no such workload.
+        SpecError: there is no such workload, it cannot have these keys, or its file cannot be read.
+        PluginError: it is an ONNX file, and onnx is not installed.
     """
-    if text not in WORKLOADS:
-        raise SpecError(f"workload cannot be {text!r}", hint=nearest(text, WORKLOADS))
-    return WORKLOADS[text]
+    return table_of(text).layers
+
+
+WORKLOADS: Mapping[str, tuple[Layer, ...]] = {name: layers_of(name) for name in FAMILIES}
+"""The layers that each name alone stands for."""

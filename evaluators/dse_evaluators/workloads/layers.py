@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+Prunes = Literal["neither", "inputs", "outputs", "both"]
+"""The sides on which structured pruning narrows a product."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +20,8 @@ class Layer:
     ``pruned_inputs`` and ``pruned_outputs`` say whether structured pruning narrows the layer there.
     With ``groups`` each filter sees its share of the channels; one group for each channel is a
     depthwise convolution. ``copies`` such products run side by side, as the heads of attention do;
-    where their right-hand side is no parameter but another activation, it is not ``weighted``.
+    where their right-hand side is no parameter but another activation, it is not ``weighted``. More
+    inputs at once are more pixels against the same filters; unweighted, they are more copies.
     """
 
     name: str
@@ -73,6 +80,76 @@ def dense(
         filters=outputs,
         pruned_inputs=not first,
         pruned_outputs=not last,
+    )
+
+
+def product(  # a product is these seven facts
+    name: str,
+    rows: int,
+    inputs: int,
+    outputs: int,
+    *,
+    copies: int = 1,
+    weighted: bool = True,
+    prunes: Prunes = "neither",
+) -> Layer:
+    """A product of rows x inputs by inputs x outputs; ``prunes`` says where pruning narrows it."""
+    return Layer(
+        name=name,
+        height=rows,
+        width=1,
+        filter_height=1,
+        filter_width=1,
+        channels=inputs,
+        filters=outputs,
+        copies=copies,
+        weighted=weighted,
+        pruned_inputs=prunes in ("inputs", "both"),
+        pruned_outputs=prunes in ("outputs", "both"),
+    )
+
+
+def stack(name: str, widths: Sequence[int], rows: int = 1) -> tuple[Layer, ...]:
+    """Products one after another, as wide as told; pruning keeps what comes in and goes out."""
+    last = len(widths) - 2
+    return tuple(
+        product(f"{name}{place}", rows, inputs, outputs, prunes=_within(place, last))
+        for place, (inputs, outputs) in enumerate(pairwise(widths))
+    )
+
+
+def _within(place: int, last: int) -> Prunes:
+    if place == last:
+        return "inputs" if last else "neither"
+    return "both" if place else "outputs"
+
+
+def convolution(  # a convolution is these seven facts
+    name: str,
+    side: int,
+    window: int,
+    channels: int,
+    filters: int,
+    *,
+    stride: int = 1,
+    groups: int = 1,
+) -> Layer:
+    """A square convolution by the ``side`` of its output, however it was padded.
+
+    Rows and columns of the padded image that no window touches are left away.
+    """
+    seen = (side - 1) * stride + window
+    return Layer(
+        name=name,
+        height=seen,
+        width=seen,
+        filter_height=window,
+        filter_width=window,
+        channels=channels,
+        filters=filters,
+        stride=stride,
+        groups=groups,
+        pruned_inputs=channels != 3,  # colours stay
     )
 
 

@@ -1,19 +1,50 @@
 """ResNet-18 and ResNet-50 for 224 x 224 images, layer by layer.
 
 Source:
-    He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1. The sizes of
-    ResNet-50 are those of SCALE-Sim's topology file: 54 layers, images without padding.
+    He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.layers import Layer, dense
+from dse_evaluators.workloads.residual import WIDENED, Residual, normed, residual
+
+_STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
+"""Filters and blocks of ResNet-50."""
+
+
+def _unpadded50() -> LayerTable:
+    """ResNet-50 as SCALE-Sim's topology file has it: 54 layers, images without padding."""
+    layers = [_conv("conv1", 224, 7, 3, 64, stride=2)]
+    side, channels = 56, 64
+    for stage, (inner, blocks) in enumerate(_STAGES, start=2):
+        for block in range(blocks):
+            stride = 2 if block == 0 and stage > 2 else 1
+            layers += _bottleneck(f"stage{stage}-{block}", side, channels, inner, stride=stride)
+            side, channels = side // stride, WIDENED * inner
+    return normed((*layers, dense("fc", channels, 1000, last=True)))
+
+
+def _bottleneck(name: str, side: int, channels: int, inner: int, *, stride: int) -> list[Layer]:
+    """1 x 1, 3 x 3, 1 x 1, and a shortcut of 1 x 1 where the block changes the shape."""
+    after, outer = side // stride, WIDENED * inner
+    layers = [
+        _conv(f"{name}-reduce", side, 1, channels, inner, stride=stride),
+        _conv(f"{name}-3x3", after, 3, inner, inner),
+        _conv(f"{name}-expand", after, 1, inner, outer),
+    ]
+    if channels != outer:
+        layers.append(_conv(f"{name}-shortcut", side, 1, channels, outer, stride=stride))
+    return layers
 
 
 def _conv(  # a convolution is these seven facts
     name: str, side: int, window: int, channels: int, filters: int, *, stride: int = 1
 ) -> Layer:
-    """A square convolution on a square image of ``side``, padding included."""
+    """A square convolution by the ``side`` of the image that it is given."""
     return Layer(
         name=name,
         height=side,
@@ -27,57 +58,12 @@ def _conv(  # a convolution is these seven facts
     )
 
 
-def _bottleneck(name: str, side: int, channels: int, inner: int, *, stride: int) -> list[Layer]:
-    """1 x 1, 3 x 3, 1 x 1, and a shortcut of 1 x 1 where the block changes the shape."""
-    after = side // stride
-    layers = [
-        _conv(f"{name}-reduce", side, 1, channels, inner, stride=stride),
-        _conv(f"{name}-3x3", after, 3, inner, inner),
-        _conv(f"{name}-expand", after, 1, inner, 4 * inner),
-    ]
-    if channels != 4 * inner:
-        layers.append(_conv(f"{name}-shortcut", side, 1, channels, 4 * inner, stride=stride))
-    return layers
+_BLOCKS50 = tuple(blocks for _, blocks in _STAGES)
 
-
-def _basic(name: str, side: int, channels: int, filters: int, *, stride: int) -> list[Layer]:
-    """3 x 3, 3 x 3 with padding 1, and a shortcut of 1 x 1 where the block changes the shape.
-
-    The last row and column of a padded image that stride 2 never touches are left away.
-    """
-    after = side // stride
-    seen = (after - 1) * stride + 3
-    layers = [
-        _conv(f"{name}-first", seen, 3, channels, filters, stride=stride),
-        _conv(f"{name}-second", after + 2, 3, filters, filters),
-    ]
-    if channels != filters:
-        seen = (after - 1) * stride + 1
-        layers.append(_conv(f"{name}-shortcut", seen, 1, channels, filters, stride=stride))
-    return layers
-
-
-def _resnet50() -> tuple[Layer, ...]:
-    layers = [_conv("conv1", 224, 7, 3, 64, stride=2)]
-    side, channels = 56, 64
-    for stage, (inner, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3)), start=2):
-        for block in range(blocks):
-            stride = 2 if block == 0 and stage > 2 else 1
-            layers += _bottleneck(f"stage{stage}-{block}", side, channels, inner, stride=stride)
-            side, channels = side // stride, 4 * inner
-    return (*layers, dense("fc", 2048, 1000, last=True))
-
-
-def _resnet18() -> tuple[Layer, ...]:
-    layers = [_conv("conv1", 111 * 2 + 7, 7, 3, 64, stride=2)]
-    side, channels = 56, 64
-    for stage, filters in enumerate((64, 128, 256, 512), start=2):
-        for block in range(2):
-            stride = 2 if block == 0 and stage > 2 else 1
-            layers += _basic(f"stage{stage}-{block}", side, channels, filters, stride=stride)
-            side, channels = side // stride, filters
-    return (*layers, dense("fc", 512, 1000, last=True))
-
-
-RESNET50 = _resnet50()
-RESNET18 = _resnet18()
+RESNETS: Mapping[str, LayerTable] = {
+    "resnet18": residual(Residual(blocks=(2, 2, 2, 2), bottleneck=False)),
+    "resnet50": _unpadded50(),
+    # with padding, as the paper draws it; and as most libraries run it
+    "resnet50-v1": residual(Residual(blocks=_BLOCKS50, bottleneck=True, strides_first=True)),
+    "resnet50-v1.5": residual(Residual(blocks=_BLOCKS50, bottleneck=True)),
+}

@@ -1,0 +1,231 @@
+"""The layers of an ONNX model, from the shapes of its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+
+from dse.errors import SpecError
+from dse_evaluators.workloads.layer_table import LayerTable, Lookup
+from dse_evaluators.workloads.layers import Layer, product
+from dse_evaluators.workloads.onnx_graph import Graph, Node, Shape, graph_of
+
+_RIGHT: Mapping[str, int] = {
+    "Conv": 1,
+    "ConvInteger": 1,
+    "ConvTranspose": 1,
+    "Gemm": 1,
+    "MatMul": 1,
+    "MatMulInteger": 1,
+    "QLinearConv": 3,
+    "QLinearMatMul": 3,
+    "GRU": 1,
+    "LSTM": 1,
+    "RNN": 1,
+}
+"""The operators that are read, and which of their inputs is the right-hand side."""
+
+_UNREAD = ("Attention", "DeformConv", "Einsum", "If", "Loop", "RotaryEmbedding", "Scan")
+"""Operators that multiply, or may hold some that do, and are not read."""
+
+
+def table_of_onnx(path: Path, sizes: Mapping[str, int]) -> LayerTable:
+    """The layers of a model whose open axes have these sizes, and what else it has learnt.
+
+    Convolutions, products and recurrent cells are layers; a product is unweighted where both sides
+    hang on the input. Images of a batch stand one under another. A window whose strides differ is
+    told as a row of a product, which tells nothing of windows that overlap; holes in windows are
+    left out. Rows picked from a stored matrix are lookups. What structured pruning could narrow is
+    not known: nothing. ``others`` are all other stored floating-point tensors of more than one
+    number.
+
+    Raises:
+        PluginError: onnx is not installed.
+        SpecError: the file is no model, an axis is left open or not there, an operator is not read,
+            or a shape cannot be told.
+    """
+    try:
+        changed = path.stat().st_mtime_ns
+    except (OSError, ValueError) as error:  # a name may hold what no name can
+        raise SpecError(f"the model {str(path)!r} cannot be read: {error}") from error
+    return _table(path.resolve(), changed, tuple(sorted(sizes.items())))
+
+
+@lru_cache(maxsize=32)
+def _table(path: Path, _changed: int, sizes: tuple[tuple[str, int], ...]) -> LayerTable:
+    graph = graph_of(path, dict(sizes))
+    _check_read(graph, path.name)
+    layers: list[Layer] = []
+    picks: list[tuple[Node, frozenset[str]]] = []
+    learnt: set[str] = set()
+    for node in graph.nodes:
+        if node.operator in _RIGHT and node.outputs[0] not in graph.made_of:
+            layers += _READERS[node.operator](graph, node)
+            learnt.update(*(graph.made_of.get(name, ()) for name in _operands(node)))
+        elif node.operator == "Gather" and _picks_rows(graph, node):
+            picks.append((node, graph.made_of[node.inputs[0]]))
+    lookups = tuple(_lookup(graph, node, shared=bool(made & learnt)) for node, made in picks)
+    counted = learnt.union(*(made for _, made in picks))
+    others = sum(n for name, n in graph.stored.items() if name not in counted and n > 1)
+    return LayerTable(layers=tuple(layers), lookups=lookups, others=others)
+
+
+def _check_read(graph: Graph, file: str) -> None:
+    strange = {
+        node.operator
+        for node in graph.nodes
+        if node.operator in _UNREAD or node.domain not in ("", "ai.onnx")
+    }
+    if strange:
+        raise SpecError(
+            f"{file} has operators that cannot be read as layers: {', '.join(sorted(strange))}",
+            hint="export it with the plain operators MatMul, Gemm and Conv",
+        )
+
+
+def _operands(node: Node) -> tuple[str, ...]:
+    """Both sides of the product; a recurrent cell has two right-hand sides."""
+    right = _RIGHT[node.operator]
+    more = (node.inputs[2],) if node.operator in ("GRU", "LSTM", "RNN") else ()
+    return (node.inputs[0], node.inputs[right], *more)
+
+
+def _shape(graph: Graph, node: Node, signal: str) -> Shape:
+    if signal not in graph.shapes:
+        raise SpecError(
+            f"the shape of {signal!r} at {node.name!r} cannot be told",
+            hint="shapes there do not fit one another, or hang on the numbers that come in",
+        )
+    return graph.shapes[signal]
+
+
+def _shapes(graph: Graph, node: Node) -> tuple[Shape, Shape, Shape]:
+    """Of the left, the right and the result."""
+    left, right, *_ = _operands(node)
+    return (
+        _shape(graph, node, left),
+        _shape(graph, node, right),
+        _shape(graph, node, node.outputs[0]),
+    )
+
+
+def _convolution(graph: Graph, node: Node) -> list[Layer]:
+    (images, channels, *_), (filters, _, *window), (_, _, *after) = _shapes(graph, node)
+    groups = node.number("group", 1)
+    strides = node.attributes.get("strides", (1,) * len(window))
+    moving = {stride for stride, side in zip(strides, after, strict=True) if side > 1} or {1}
+    if len(window) > 2 or len(moving) > 1:
+        rows = images * prod(after)
+        return [_plain(node.name, (rows, 1), (1, 1), (channels * prod(window), filters), groups)]
+    (stride,) = moving
+    tall, wide = (*after, 1)[:2]
+    window_tall, window_wide = (*window, 1)[:2]
+    seen = ((images * tall - 1) * stride + window_tall, (wide - 1) * stride + window_wide)
+    shape = (window_tall, window_wide)
+    return [_plain(node.name, seen, shape, (channels, filters), groups, stride)]
+
+
+def _transposed(graph: Graph, node: Node) -> list[Layer]:
+    """Each pixel times all that it adds to."""
+    (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
+    groups = node.number("group", 1)
+    outputs = filters * groups * prod(window)
+    return [_plain(node.name, (images * prod(before), 1), (1, 1), (channels, outputs), groups)]
+
+
+def _plain(  # a convolution is these six facts
+    name: str,
+    image: tuple[int, int],
+    window: tuple[int, int],
+    ends: tuple[int, int],
+    groups: int,
+    stride: int = 1,
+) -> Layer:
+    return Layer(
+        name=name,
+        height=image[0],
+        width=image[1],
+        filter_height=window[0],
+        filter_width=window[1],
+        channels=ends[0],
+        filters=ends[1],
+        stride=stride,
+        groups=groups,
+        pruned_inputs=False,
+        pruned_outputs=False,
+    )
+
+
+def _gemm(graph: Graph, node: Node) -> list[Layer]:
+    left, right, _ = _shapes(graph, node)
+    one = left[::-1] if node.number("transA", 0) else left
+    other = right[::-1] if node.number("transB", 0) else right
+    return _product(graph, node, one, other)
+
+
+def _matmul(graph: Graph, node: Node) -> list[Layer]:
+    left, right, _ = _shapes(graph, node)
+    one = (1, *left) if len(left) == 1 else left
+    other = (*right, 1) if len(right) == 1 else right
+    return _product(graph, node, one, other)
+
+
+def _product(graph: Graph, node: Node, left: Shape, right: Shape) -> list[Layer]:
+    """Copies are as many as there are right-hand sides; what shares one is rows of it.
+
+    A learnt left-hand side is turned to the right, and both with it.
+    """
+    name, learnt = node.name, [side in graph.made_of for side in _operands(node)]
+    if learnt == [True, False]:
+        left, right = (*right[:-2], right[-1], right[-2]), (*left[:-2], left[-1], left[-2])
+    places = max(len(left), len(right)) - 2
+    pairs = zip(_leading(left, places), _leading(right, places), strict=True)
+    copies = prod(right[:-2])
+    rows = prod(max(pair) for pair in pairs) // copies * left[-2]
+    return [product(name, rows, left[-1], right[-1], copies=copies, weighted=any(learnt))]
+
+
+def _leading(shape: Shape, places: int) -> Shape:
+    """The axes before the last two, as many as there are places."""
+    lead = shape[:-2]
+    return (*(1,) * (places - len(lead)), *lead)
+
+
+def _recurrent(graph: Graph, node: Node) -> list[Layer]:
+    """The product of all inputs, and that of what a cell keeps, each step a row."""
+    (steps, batch, inputs), (ways, outputs, _), _ = _shapes(graph, node)
+    kept = _shape(graph, node, node.inputs[2])[-1]
+    rows = steps * batch
+    return [
+        product(f"{node.name}-inputs", rows, inputs, outputs, copies=ways),
+        product(f"{node.name}-recurrent", rows, kept, outputs, copies=ways),
+    ]
+
+
+def _picks_rows(graph: Graph, node: Node) -> bool:
+    table = node.inputs[0]
+    flat = len(graph.shapes.get(table, ())) == 2 and node.number("axis", 0) == 0
+    return flat and table in graph.made_of and node.outputs[0] not in graph.made_of
+
+
+def _lookup(graph: Graph, node: Node, *, shared: bool) -> Lookup:
+    rows, width = _shape(graph, node, node.inputs[0])
+    picked = prod(_shape(graph, node, node.inputs[1]))
+    return Lookup(name=node.name, rows=rows, width=width, picked=picked, shared=shared)
+
+
+_READERS: Mapping[str, Callable[[Graph, Node], list[Layer]]] = {
+    "Conv": _convolution,
+    "ConvInteger": _convolution,
+    "ConvTranspose": _transposed,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "QLinearConv": _convolution,
+    "QLinearMatMul": _matmul,
+    "GRU": _recurrent,
+    "LSTM": _recurrent,
+    "RNN": _recurrent,
+}

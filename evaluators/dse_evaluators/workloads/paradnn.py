@@ -1,0 +1,103 @@
+"""Networks by parameters: dense, convolutional and recurrent ones.
+
+The shapes are those of the published generator, but for the end of a convolutional network: here
+its last image becomes one pixel whatever its size, there a window of 7 x 7 is the mean.
+
+Source:
+    Wang, Wei, Brooks: Benchmarking TPU, GPU, and CPU Platforms for Deep Learning, 2019, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dse_evaluators.workloads.layer_table import LayerTable, Lookup, biased, joined
+from dse_evaluators.workloads.layers import Layer, product, stack
+from dse_evaluators.workloads.residual import Residual, residual
+from dse_evaluators.workloads.workload_text import Family, Number, Told, Word
+
+_GATES: Mapping[str, int] = {"lstm": 4, "rnn": 1, "gru": 3}
+_STAGES = 4
+_WIDEST = 2**20
+_BATCH = Number(least=1, most=2**16, default=1)
+
+
+def _dense(told: Told) -> LayerTable:
+    """``input`` numbers, ``layers`` of ``nodes``, and ``output`` classes."""
+    found = told.numbers
+    widths = [found["input"], *[found["nodes"]] * found["layers"], found["output"]]
+    return biased(*stack("fc", widths, found["batch"]))
+
+
+def _convolutional(told: Told) -> LayerTable:
+    """Four stages of ``blocks`` each, the first with so many ``filters``."""
+    found = told.numbers
+    return residual(
+        Residual(
+            blocks=(found["blocks"],) * _STAGES,
+            bottleneck=told.words["block"] == "bottleneck",
+            filters=found["filters"],
+            side=found["input"],
+            classes=found["output"],
+            always_projects=True,
+        )
+    )
+
+
+def _recurrent(told: Told) -> LayerTable:
+    """``layers`` of cells on ``length`` words, each a vector of ``embed`` numbers.
+
+    Every step tells a word. The steps of a layer are rows of one product, though each waits for the
+    one before.
+    """
+    found = told.numbers
+    width, rows = found["embed"], found["length"] * found["batch"]
+    gates = _GATES[told.words["cell"]] * width
+    cells: list[Layer] = []
+    for layer in range(found["layers"]):
+        cells += [
+            product(f"cell{layer}-inputs", rows, width, gates),
+            product(f"cell{layer}-recurrent", rows, width, gates),
+        ]
+    biases = found["layers"] * gates  # one for both products
+    words = Lookup(name="words", rows=found["vocabulary"], width=width, picked=rows)
+    return joined(
+        LayerTable(layers=tuple(cells), lookups=(words,), others=biases),
+        biased(product("output", rows, width, found["vocabulary"])),
+    )
+
+
+PARADNN: Mapping[str, Family] = {
+    "paradnn-fc": Family(
+        make=_dense,
+        keys={
+            "layers": Number(least=1, most=1024, default=8),
+            "nodes": Number(least=1, most=_WIDEST, default=512),
+            "input": Number(least=1, most=_WIDEST, default=2000),
+            "output": Number(least=1, most=_WIDEST, default=200),
+            "batch": _BATCH,
+        },
+    ),
+    "paradnn-cnn": Family(
+        make=_convolutional,
+        keys={
+            "block": Word(words=("residual", "bottleneck")),
+            "blocks": Number(least=1, most=64, default=2),
+            "filters": Number(least=1, most=4096, default=32),
+            "input": Number(least=8, most=4096, default=200),
+            "output": Number(least=1, most=_WIDEST, default=1000),
+        },
+    ),
+    "paradnn-rnn": Family(
+        make=_recurrent,
+        keys={
+            "cell": Word(words=tuple(_GATES)),
+            "layers": Number(least=1, most=1024, default=5),
+            "embed": Number(least=1, most=2**16, default=500),
+            "length": Number(least=1, most=_WIDEST, default=50),
+            "vocabulary": Number(least=1, most=_WIDEST, default=128),
+            "batch": _BATCH,
+        },
+    ),
+}
+"""``paradnn-fc:layers=8,nodes=512``, and so on."""

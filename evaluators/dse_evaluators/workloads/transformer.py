@@ -1,0 +1,95 @@
+"""The layers of a transformer for so many tokens, from one row of its sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dse_evaluators.workloads.layer_table import LayerTable, Lookup
+from dse_evaluators.workloads.layers import Layer, product
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """How many tokens are worked on: ``fresh`` ones in each of ``batch`` texts.
+
+    Each attends to the ``context`` of its text, the fresh tokens included. Prefill has as many
+    fresh tokens as context, decoding has one.
+    """
+
+    fresh: int
+    context: int
+    batch: int = 1
+
+
+def transformer(model: Transformer, tokens: Tokens) -> LayerTable:
+    """The table of a language model at work on ``tokens``.
+
+    The head works on one token of each text: the last, or of a model that is not causal the first.
+    """
+    head = (
+        product("head", tokens.batch, model.hidden, model.vocabulary)
+        if model.causal
+        else product("pooler", tokens.batch, model.hidden, model.hidden)
+    )
+    words = Lookup(
+        name="words",
+        rows=model.vocabulary,
+        width=model.hidden,
+        picked=tokens.fresh * tokens.batch,
+        shared=model.tied,
+    )
+    return LayerTable(
+        layers=(*blocks(model, tokens), head),
+        lookups=(words,),
+        others=others(model) + (0 if model.causal else model.hidden),
+    )
+
+
+def blocks(model: Transformer, tokens: Tokens) -> list[Layer]:
+    """The layers of all blocks.
+
+    Queries, keys and values are one product, and so are both halves of a gated feed-forward part.
+
+    Source:
+        Vaswani et al.: Attention Is All You Need, 2017, section 3.
+    """
+    rows = tokens.fresh * tokens.batch
+    up = model.ffn * (2 if model.gated else 1)
+    layers: list[Layer] = []
+    for name in (f"block{place}" for place in range(model.layers)):
+        layers += [
+            product(f"{name}-qkv", rows, model.hidden, model.together),
+            *attention(name, (model.heads, model.kv_heads), model.head, tokens),
+            product(f"{name}-out", rows, model.heads * model.head, model.hidden),
+            product(f"{name}-up", rows, model.hidden, up, prunes="outputs"),
+            product(f"{name}-down", rows, model.ffn, model.hidden, prunes="inputs"),
+        ]
+    return layers
+
+
+def attention(name: str, heads: tuple[int, int], head: int, tokens: Tokens) -> tuple[Layer, Layer]:
+    """The scores and the mixing of values: a product for each text and head of the keys.
+
+    ``heads`` are those of the queries, and those of the keys; a ``head`` is so many numbers. The
+    queries that share a key are rows of one product, so grouped heads read it once. Whole squares
+    are multiplied, the masked half of a causal model's too.
+
+    Source:
+        Vaswani et al.: Attention Is All You Need, 2017, eq. 1; Ainslie et al.: GQA, 2023.
+    """
+    of_queries, of_keys = heads
+    rows = tokens.fresh * (of_queries // of_keys)
+    copies = tokens.batch * of_keys
+    return (
+        product(f"{name}-scores", rows, head, tokens.context, copies=copies, weighted=False),
+        product(f"{name}-mix", rows, tokens.context, head, copies=copies, weighted=False),
+    )
+
+
+def others(model: Transformer) -> int:
+    """Biases and norms of the blocks, the norms around them, positions and kinds of segment."""
+    norm = model.hidden * (2 if model.biased else 1)
+    norms = norm * (2 * model.layers + model.final_norm + model.embedding_norm)
+    biases = model.layers * (model.together + model.ffn + 2 * model.hidden) * model.biased
+    return norms + biases + (model.positions + model.segments) * model.hidden

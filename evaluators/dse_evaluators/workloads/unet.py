@@ -1,0 +1,167 @@
+"""The U-Net of Stable Diffusion 1: one denoising step of a latent image, layer by layer.
+
+Source:
+    Rombach et al.: High-Resolution Image Synthesis with Latent Diffusion Models, 2022, section 3
+    and appendix; sizes of the published configuration of version 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dse.errors import SpecError
+from dse_evaluators.workloads.layer_table import LayerTable, biased, joined
+from dse_evaluators.workloads.layers import Layer, Prunes, convolution, product
+from dse_evaluators.workloads.transformer import Tokens, attention
+from dse_evaluators.workloads.workload_text import Family, Number, Told
+
+_WIDTHS = (320, 640, 1280, 1280)
+"""Channels of each level; all levels but the last attend, and are halved after."""
+_BLOCKS = 2
+"""Blocks of a level on the way down; on the way up there is one more."""
+_HEADS = 8
+_WORDS, _WORD = 77, 768
+"""Tokens of the text that is drawn, and the numbers of each."""
+_TIME = 1280
+_LATENT = 4
+_WIDENED = 4
+_HALVINGS = 2 ** (len(_WIDTHS) - 1)
+
+
+def unet(side: int = 64) -> LayerTable:
+    """The table for a square latent image; ``side`` is a multiple of 8, an eighth of the picture's.
+
+    The text's keys and values are worked out anew, as they are in each step of the published code.
+    """
+    first = _WIDTHS[0]
+    parts = [
+        biased(product("time1", 1, first, _TIME), product("time2", 1, _TIME, _TIME)),
+        biased(_square("conv-in", side, 3, (_LATENT, first))),
+    ]
+    skips = [first]
+    for level, width in enumerate(_WIDTHS):
+        for block in range(_BLOCKS):
+            channels = _WIDTHS[max(level - 1, 0)] if block == 0 else width
+            parts += _stage(f"down{level}-{block}", level, side, channels)
+            skips.append(width)
+        if level < len(_WIDTHS) - 1:
+            side //= 2
+            parts.append(biased(_square(f"down{level}-halve", side, 3, (width, width), stride=2)))
+            skips.append(width)
+    parts += [
+        _residual("middle-0", side, width, width),
+        _attended("middle-1", side, width),
+        _residual("middle-2", side, width, width),
+    ]
+    return joined(*parts, *_upwards(side, skips))
+
+
+def _upwards(side: int, skips: list[int]) -> list[LayerTable]:
+    """Each block reads, beside its input, what a block on the way down left, the last one first."""
+    parts: list[LayerTable] = []
+    channels = _WIDTHS[-1]
+    left = iter(reversed(skips))
+    for level in reversed(range(len(_WIDTHS))):
+        for block in range(_BLOCKS + 1):
+            parts += _stage(f"up{level}-{block}", level, side, channels + next(left))
+            channels = _WIDTHS[level]
+        if level:
+            side *= 2
+            parts.append(biased(_square(f"up{level}-double", side, 3, (channels, channels))))
+    last = _square("conv-out", side, 3, (channels, _LATENT))
+    return [*parts, _norm(channels), biased(last)]
+
+
+def _stage(name: str, level: int, side: int, channels: int) -> list[LayerTable]:
+    """A block of a level, with attention on all levels but the last."""
+    width = _WIDTHS[level]
+    block = _residual(f"{name}-residual", side, channels, width)
+    attends = level < len(_WIDTHS) - 1
+    return [block, _attended(f"{name}-attention", side, width)] if attends else [block]
+
+
+def _residual(name: str, side: int, channels: int, filters: int) -> LayerTable:
+    """Two convolutions, between which the time is added, and a shortcut where the width changes."""
+    shortcut = _square(f"{name}-shortcut", side, 1, (channels, filters))
+    return joined(
+        _norm(channels),
+        biased(_square(f"{name}-first", side, 3, (channels, filters), prunes="outputs")),
+        biased(product(f"{name}-time", 1, _TIME, filters, prunes="outputs")),
+        _norm(filters),
+        biased(_square(f"{name}-second", side, 3, (filters, filters), prunes="inputs")),
+        biased(*([shortcut] if channels != filters else [])),
+    )
+
+
+def _square(  # a convolution is these six facts
+    name: str,
+    side: int,
+    window: int,
+    ends: tuple[int, int],
+    *,
+    stride: int = 1,
+    prunes: Prunes = "neither",
+) -> Layer:
+    """A convolution that pruning leaves as it is, but for one side where that is told."""
+    return replace(
+        convolution(name, side, window, *ends, stride=stride),
+        pruned_inputs=prunes == "inputs",
+        pruned_outputs=prunes == "outputs",
+    )
+
+
+def _attended(name: str, side: int, width: int) -> LayerTable:
+    """A transformer's block on the pixels, which attend to one another and then to the text."""
+    pixels = side * side
+    inner = _WIDENED * width
+    return joined(
+        _norm(width),
+        biased(product(f"{name}-in", pixels, width, width)),
+        _norm(width),
+        _bare(product(f"{name}-self-qkv", pixels, width, 3 * width)),
+        _attends(f"{name}-self", width, pixels, pixels),
+        _norm(width),
+        _bare(
+            product(f"{name}-text-query", pixels, width, width),
+            product(f"{name}-text-kv", _WORDS, _WORD, 2 * width),
+        ),
+        _attends(f"{name}-text", width, pixels, _WORDS),
+        _norm(width),
+        biased(
+            product(f"{name}-up", pixels, width, 2 * inner, prunes="outputs"),
+            product(f"{name}-down", pixels, inner, width, prunes="inputs"),
+        ),
+        biased(product(f"{name}-out", pixels, width, width)),
+    )
+
+
+def _attends(name: str, width: int, pixels: int, context: int) -> LayerTable:
+    tokens = Tokens(fresh=pixels, context=context)
+    return joined(
+        _bare(*attention(name, (_HEADS, _HEADS), width // _HEADS, tokens)),
+        biased(product(f"{name}-project", pixels, width, width)),
+    )
+
+
+def _norm(channels: int) -> LayerTable:
+    """A gain and a bias for each channel."""
+    return LayerTable(layers=(), others=2 * channels)
+
+
+def _bare(*layers: Layer) -> LayerTable:
+    """Layers without biases."""
+    return LayerTable(layers=layers)
+
+
+def _told(told: Told) -> LayerTable:
+    side = told.numbers["latent"]
+    if side % _HALVINGS:
+        raise SpecError(
+            f"in the workload {told.text!r}, latent is {side}",
+            hint=f"it is halved three times: a multiple of {_HALVINGS}",
+        )
+    return unet(side)
+
+
+UNET = Family(make=_told, keys={"latent": Number(least=_HALVINGS, most=512, default=64)})
+"""``sd-unet:latent=64``."""

@@ -1,0 +1,119 @@
+"""A workload's text, such as ``llama2-7b:prefill=2048,batch=4``, taken apart and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.workloads.layer_table import LayerTable
+
+_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A key whose value is a whole number within these ends; without a default it may be absent."""
+
+    least: int
+    most: int
+    default: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """A key whose value is one of some words; the first of them is the default."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The values of a family's keys, defaults filled in."""
+
+    numbers: Mapping[str, int]
+    words: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What makes a table from a text of these keys."""
+
+    make: Callable[[Told], LayerTable]
+    keys: Mapping[str, Number | Word]
+
+
+def fixed(table: LayerTable) -> Family:
+    """A family of one, without keys."""
+    return Family(make=lambda _: table, keys={})
+
+
+def told(text: str, keys: Mapping[str, Number | Word]) -> Told:
+    """The values of ``name:key=value,...``.
+
+    Raises:
+        SpecError: a key is unknown, stands twice, or cannot have that value.
+    """
+    pairs = pairs_of(text, text.partition(":")[2].split(","))
+    for key in pairs:
+        if key not in keys:
+            hint = nearest(key, keys) if keys else "it has no keys: its name says it all"
+            raise SpecError(f"the workload {text!r} has no key {key!r}", hint=hint)
+    numbers = {
+        key: _number(text, key, pairs[key], kind) if key in pairs else kind.default
+        for key, kind in keys.items()
+        if isinstance(kind, Number)
+    }
+    words = {
+        key: _word(text, key, pairs[key], kind) if key in pairs else kind.words[0]
+        for key, kind in keys.items()
+        if isinstance(kind, Word)
+    }
+    present = {key: value for key, value in numbers.items() if value is not None}
+    return Told(numbers=present, words=words, text=text)
+
+
+def pairs_of(text: str, items: Iterable[str]) -> dict[str, str]:
+    """The items ``key=value`` of a text by their key; empty items are none.
+
+    Raises:
+        SpecError: a key stands twice.
+    """
+    pairs: dict[str, str] = {}
+    for item in items:
+        key, _, value = item.partition("=")
+        if key in pairs:
+            raise SpecError(f"the workload {text!r} says {key!r} twice")
+        if item:
+            pairs[key] = value
+    return pairs
+
+
+def whole(text: str, key: str, written: str, ends: tuple[int, int]) -> int:
+    """A whole number of a text, within the ends.
+
+    Raises:
+        SpecError: it is none, or not within.
+    """
+    least, most = ends
+    problem = f"in the workload {text!r}, {key} is {written!r}"
+    if not re.fullmatch(rf"\d{{1,{_DIGITS}}}", written):
+        raise SpecError(problem, hint=f"a whole number from {least} to {most}")
+    if not least <= int(written) <= most:
+        near = min(max(int(written), least), most)
+        raise SpecError(problem, hint=f"{key} goes from {least} to {most}; did you mean {near}?")
+    return int(written)
+
+
+def _number(text: str, key: str, written: str, kind: Number) -> int:
+    return whole(text, key, written, (kind.least, kind.most))
+
+
+def _word(text: str, key: str, written: str, kind: Word) -> str:
+    if written not in kind.words:
+        raise SpecError(
+            f"in the workload {text!r}, {key} is {written!r}", hint=nearest(written, kind.words)
+        )
+    return written
