@@ -1,0 +1,134 @@
+"""A network whose depthwise layers are regrouped: shapes at any group size and width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.values import Floats, Mask
+from dse_evaluators.workloads.layers import Layer
+
+GROUPINGS = ("size", "count")
+"""``group`` is the channels of each group, or how many groups each layer has."""
+
+_HALVINGS = 60
+_WIDEST = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """How n designs regroup the depthwise layers; channels that are no whole number stay so."""
+
+    group: Floats  # (n,), or (l, n) of which those count that are regrouped; at least 1
+    by_count: Mask  # (n,)
+    width: Floats  # (n,), a factor of all channels but the image's and the classes'
+
+    def with_width(self, width: Floats) -> Grouping:
+        """The same groups in a network of another width."""
+        return Grouping(group=self.group, by_count=self.by_count, width=width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapes:
+    """l layers of n designs, for one image."""
+
+    window_height: Floats  # (l, 1)
+    window: Floats  # (l, 1), places of a window
+    output_width: Floats  # (l, 1)
+    outputs: Floats  # (l, 1), pixels of one output channel
+    inputs: Floats  # (l, 1), pixels of one input channel that are seen, without padding
+    channels: Floats  # (l, n)
+    filters: Floats  # (l, n)
+    per_group: Floats  # (l, n), channels that one filter sees
+
+    @property
+    def pairs(self) -> Floats:
+        """Pairs of a filter and a channel that it sees, each a convolution in two dimensions."""
+        return self.filters * self.per_group
+
+    @property
+    def macs(self) -> Floats:
+        """Multiply-accumulates, (l, n)."""
+        return self.weights * self.outputs
+
+    @property
+    def weights(self) -> Floats:
+        """Weights without biases, (l, n)."""
+        return self.window * self.pairs
+
+    @property
+    def input_words(self) -> Floats:
+        """Numbers that come in, (l, n)."""
+        return self.channels * self.inputs
+
+    @property
+    def output_words(self) -> Floats:
+        """Numbers that go out, (l, n)."""
+        return self.filters * self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedNetwork:
+    """A chain of layers, those of which are regrouped that are depthwise now.
+
+    Source:
+        Jha et al.: DRACO, 2020, section 3, and E2GC, 2020, section 3: group convolutions in the
+        place of MobileNet's depthwise ones.
+    """
+
+    layers: Sequence[Layer]
+    grouped: Mask = field(init=False)  # (l, 1)
+
+    def __post_init__(self) -> None:
+        depthwise = [1 < layer.groups == layer.channels for layer in self.layers]
+        object.__setattr__(self, "grouped", np.array(depthwise)[:, None])
+
+    @property
+    def macs(self) -> float:
+        """Multiply-accumulates of the network as it is."""
+        return float(sum(layer.macs for layer in self.layers))
+
+    def shapes(self, grouping: Grouping) -> Shapes:
+        """The layers of n designs."""
+        channels = self._column("channels") * np.ones_like(grouping.width)
+        filters = self._column("filters") * np.ones_like(grouping.width)
+        channels[1:] *= grouping.width
+        filters[:-1] *= grouping.width
+        pixels = self._column("output_height") * self._column("output_width")
+        window_height = self._column("filter_height")
+        return Shapes(
+            window_height=window_height,
+            window=window_height * self._column("filter_width"),
+            output_width=self._column("output_width"),
+            outputs=pixels,
+            inputs=pixels * self._column("stride") ** 2,
+            channels=channels,
+            filters=filters,
+            per_group=np.where(self.grouped, _per_group(channels, grouping), channels),
+        )
+
+    def same_macs_width(self, grouping: Grouping) -> Floats:
+        """The width at which each regrouped network has the multiplications of this one, (n,)."""
+        low = np.zeros_like(grouping.width)
+        high = np.full_like(grouping.width, _WIDEST)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            many = added(self.shapes(grouping.with_width(middle)).macs) > self.macs
+            low, high = np.where(many, low, middle), np.where(many, middle, high)
+        return (low + high) / 2
+
+    def _column(self, name: str) -> Floats:
+        return np.array([float(getattr(layer, name)) for layer in self.layers])[:, None]
+
+
+def added(layers: Floats) -> Floats:
+    """The sum over layers, one after the other: a design's does not depend on its neighbours."""
+    return np.asarray(np.cumsum(layers, axis=0)[-1])
+
+
+def _per_group(channels: Floats, grouping: Grouping) -> Floats:
+    """Channels of a group: at least one of them, and at most all that there are."""
+    by_count = np.maximum(channels / grouping.group, 1.0)
+    return np.where(grouping.by_count, by_count, np.minimum(grouping.group, channels))

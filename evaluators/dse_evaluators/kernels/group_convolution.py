@@ -1,0 +1,114 @@
+"""The evaluator ``kernels.group-convolution``: a real grouped convolution on this processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import EvaluationError
+from dse_evaluators.compression.timing import Timing
+from dse_evaluators.counts import check_count
+from dse_evaluators.kernels.convolution_shape import ConvolutionShape
+from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, number
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="rate", unit="MAC/s", goal="maximize"),
+    Metric(name="macs", unit="MAC"),
+    Metric(name="intensity", unit="MAC"),
+)
+
+_UNCERTAIN = ("latency", "rate")
+
+_DEFAULTS: Mapping[str, int] = {"channels": 64, "side": 56, "window": 3}
+
+
+@dataclass(kw_only=True, eq=False)
+class GroupConvolution:
+    """Times torch's grouped convolution in fp32 on one thread, in processor seconds.
+
+    Reads group, the channels that one filter sees (1: depthwise); optionally channels (as many
+    filters), side of the square image and window, an odd number. ``rate`` is multiplications a
+    second and ``intensity`` those for each number that goes in, comes out or multiplies. Where
+    groups do not divide the channels the design cannot exist.
+
+    Torch has other kernels for other group sizes, so that the rate is no smooth function of the
+    group: groups of two are often slower than depthwise ones.
+
+    Args:
+        batch: images in a call.
+        warmup: calls that are not timed.
+        repeats: rounds, each of at least 5 ms, whose median is told with its standard error.
+
+    Raises:
+        PluginError: a count is none.
+    """
+
+    batch: int = 1
+    warmup: int = 3
+    repeats: int = 15
+
+    reads: frozenset[str] = field(default=frozenset({"group"}), init=False)
+    optional: frozenset[str] = field(default=frozenset(_DEFAULTS), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        check_count("batch", self.batch, least=1)
+        check_count("warmup", self.warmup, least=0)
+        check_count("repeats", self.repeats, least=2)
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        names = ("group", *_DEFAULTS)
+        check_readings(values, dict.fromkeys(names, number(1, 1 << 16, whole=True)))
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One convolution after the other."""
+        found = one_by_one(batch, self.provides, self._measured, uncertain=_UNCERTAIN)
+        reasons = {row: _shape(batch.row(row)).uneven for row in range(len(batch))}
+        uneven = {
+            row: Fault(kind="infeasible", reason=reason)
+            for row, reason in reasons.items()
+            if reason
+        }
+        return Metrics(
+            columns=found.columns, spread=found.spread, faults={**found.faults, **uneven}
+        )
+
+    def _measured(self, design: Mapping[str, Value]) -> Found:
+        # Torch takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.kernels.torch_convolution import measured_s
+
+        shape = _shape(design)
+        if shape.uneven or shape.window % 2 == 0:
+            raise EvaluationError(shape.uneven or f"a window of {shape.window} has no middle")
+        timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
+        seconds, error_s = measured_s(shape, timing)
+        macs = shape.macs * self.batch
+        rate = macs / seconds
+        return Found(
+            values={
+                "latency": seconds,
+                "rate": rate,
+                "macs": float(macs),
+                "intensity": shape.macs / shape.words,
+            },
+            errors={"latency": error_s, "rate": rate * error_s / seconds},
+        )
+
+
+def _shape(design: Mapping[str, Value]) -> ConvolutionShape:
+    told = {name: int(design.get(name, value)) for name, value in _DEFAULTS.items()}
+    return ConvolutionShape(group=int(design["group"]), filters=told["channels"], **told)

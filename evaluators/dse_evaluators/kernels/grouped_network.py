@@ -1,0 +1,148 @@
+"""The evaluator ``kernels.grouped-network``: the real layers of a network with other groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import EvaluationError
+from dse_evaluators.accelerators.grouped_convolution import GROUPINGS
+from dse_evaluators.compression.timing import Timing
+from dse_evaluators.counts import check_count
+from dse_evaluators.kernels.convolution_shape import ConvolutionShape
+from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.workloads.catalogue import layers_of
+from dse_evaluators.workloads.layers import Layer
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="grouped_time", unit="s", part_of="latency"),
+    Metric(name="other_time", unit="s", part_of="latency"),
+    Metric(name="rate", unit="MAC/s", goal="maximize"),
+    Metric(name="grouped_rate", unit="MAC/s", goal="maximize"),
+    Metric(name="macs", unit="MAC"),
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class GroupedNetwork:
+    """Times each layer of a network on one thread, its depthwise ones regrouped.
+
+    Reads group, and optionally grouping: ``size``, the channels of each group, at most all that a
+    layer has; or ``count``, how many groups each layer has, at most one for each channel. Layers
+    are timed one by one in fp32 and processor seconds, equal ones once, and their times added:
+    what a cache keeps from one layer for the next is not seen. ``grouped_rate`` is that of the
+    regrouped layers alone.
+
+    Args:
+        workload: a text of ``workloads.catalogue``; a chain of square convolutions.
+        batch: images in a call.
+        warmup: calls that are not timed.
+        repeats: rounds, each of at least 5 ms, whose median is told with its standard error.
+
+    Raises:
+        PluginError: a count is none.
+        SpecError: there is no such workload.
+    """
+
+    workload: str = "mobilenetv1"
+    batch: int = 1
+    warmup: int = 3
+    repeats: int = 9
+
+    reads: frozenset[str] = field(default=frozenset({"group"}), init=False)
+    optional: frozenset[str] = field(default=frozenset({"grouping"}), init=False)
+    units: Mapping[str, str] = field(default_factory=dict, init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(default="measured", init=False)
+    version: str = field(default="1", init=False)
+
+    def __post_init__(self) -> None:
+        check_count("batch", self.batch, least=1)
+        check_count("warmup", self.warmup, least=0)
+        check_count("repeats", self.repeats, least=2)
+        self._layers = layers_of(self.workload)
+        self._times: dict[ConvolutionShape, tuple[float, float]] = {}
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        checks = {"group": number(1, 1 << 16, whole=True), "grouping": word(*GROUPINGS)}
+        check_readings(values, checks)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """One network after the other."""
+        found = one_by_one(batch, self.provides, self._measured, uncertain=("latency",))
+        uneven = {
+            row: Fault(kind="infeasible", reason=reason)
+            for row in range(len(batch))
+            if (reason := next(filter(None, (s.uneven for s in self._shapes(batch.row(row)))), ""))
+        }
+        return Metrics(
+            columns=found.columns, spread=found.spread, faults={**found.faults, **uneven}
+        )
+
+    def _measured(self, design: Mapping[str, Value]) -> Found:
+        shapes = self._shapes(design)
+        for shape in shapes:
+            if shape.uneven:
+                raise EvaluationError(shape.uneven)
+        times = [self._timed(shape) for shape in shapes]
+        latency = math.fsum(seconds for seconds, _ in times)
+        grouped = [
+            (shape.macs, seconds)
+            for layer, shape, (seconds, _) in zip(self._layers, shapes, times, strict=True)
+            if _is_depthwise(layer)
+        ]
+        grouped_s = math.fsum(seconds for _, seconds in grouped)
+        grouped_macs = sum(macs for macs, _ in grouped) * self.batch
+        macs = sum(shape.macs for shape in shapes) * self.batch
+        return Found(
+            values={
+                "latency": latency,
+                "grouped_time": grouped_s,
+                "other_time": latency - grouped_s,
+                "rate": macs / latency,
+                "grouped_rate": grouped_macs / grouped_s if grouped_s else 0.0,
+                "macs": float(macs),
+            },
+            errors={"latency": math.hypot(*(error for _, error in times))},
+        )
+
+    def _timed(self, shape: ConvolutionShape) -> tuple[float, float]:
+        # Torch takes seconds to import, and who only checks a study needs none of it.
+        from dse_evaluators.kernels.torch_convolution import measured_s
+
+        if shape not in self._times:
+            timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
+            self._times[shape] = measured_s(shape, timing)
+        return self._times[shape]
+
+    def _shapes(self, design: Mapping[str, Value]) -> tuple[ConvolutionShape, ...]:
+        group, by_count = int(design["group"]), design.get("grouping") == GROUPINGS[1]
+        return tuple(_shape(layer, group, by_count=by_count) for layer in self._layers)
+
+
+def _is_depthwise(layer: Layer) -> bool:
+    return 1 < layer.groups == layer.channels
+
+
+def _shape(layer: Layer, group: int, *, by_count: bool) -> ConvolutionShape:
+    size = max(layer.channels // group, 1) if by_count else min(group, layer.channels)
+    return ConvolutionShape(
+        channels=layer.channels,
+        filters=layer.filters,
+        side=layer.output_height,
+        window=layer.filter_height,
+        stride=layer.stride,
+        group=size if _is_depthwise(layer) else layer.channels,
+    )
