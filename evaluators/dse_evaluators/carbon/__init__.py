@@ -1,0 +1,1 @@
+"""What making and running hardware emits, in kilograms of carbon dioxide equivalents."""

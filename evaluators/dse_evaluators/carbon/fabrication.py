@@ -1,0 +1,82 @@
+"""What a mm2 of wafer emits while it is made, before any yield."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dse.errors import SpecError
+from dse_evaluators.carbon.grids import grid_kg_per_j
+
+_MM2_PER_CM2 = 100.0
+_J_PER_KWH = 3.6e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A cm2 of wafer: energy in kWh, and grams from gases (by abatement) and materials."""
+
+    energy_kwh: float
+    gas_95_g: float
+    gas_99_g: float
+    materials_g: float = 500.0
+
+
+# By node in nm. ACT, ISCA 2022: epa.yaml, gpa_95.yaml, gpa_99.yaml and materials.yaml of its public
+# tables (facebookresearch/ACT, MIT).
+PROCESSES: Mapping[float, Process] = {
+    28.0: Process(energy_kwh=0.9, gas_95_g=175.0, gas_99_g=100.0),
+    20.0: Process(energy_kwh=1.2, gas_95_g=190.0, gas_99_g=110.0),
+    14.0: Process(energy_kwh=1.2, gas_95_g=200.0, gas_99_g=125.0),
+    10.0: Process(energy_kwh=1.475, gas_95_g=240.0, gas_99_g=150.0),
+    8.0: Process(energy_kwh=1.52, gas_95_g=240.0, gas_99_g=150.0),
+    7.0: Process(energy_kwh=2.15, gas_95_g=350.0, gas_99_g=200.0),
+    5.0: Process(energy_kwh=2.75, gas_95_g=430.0, gas_99_g=225.0),
+    3.0: Process(energy_kwh=3.25, gas_95_g=470.0, gas_99_g=275.0),
+}
+
+
+def process_of(nm: float) -> Process:
+    """A node's figures: between tabulated ones in the logarithm of nm, above 28 nm those of 28.
+
+    Raises:
+        SpecError: it is smaller than all that is tabulated.
+    """
+    if not nm >= min(PROCESSES):
+        raise SpecError(f"no figures for wafers of {nm:g} nm", hint=f"from {min(PROCESSES):g} on")
+    nodes = sorted(PROCESSES)
+    at = np.log(nm), np.log(nodes)
+    values = {
+        one.name: float(np.interp(*at, [getattr(PROCESSES[node], one.name) for node in nodes]))
+        for one in fields(Process)
+    }
+    return Process(**values)
+
+
+def carbon_kg_per_mm2(nm: float, *, grid: str = "taiwan", abatement: float = 97.0) -> float:
+    """Emissions of a mm2 of wafer, whether its die works or not.
+
+    Args:
+        nm: the node.
+        grid: that of the fab.
+        abatement: percent of the gases that the fab burns, 95 to 99; between, as between the two.
+
+    Raises:
+        SpecError: there is no such node, grid or abatement.
+
+    Source:
+        Gupta et al., ACT, ISCA 2022, equation 5 without its yield: CI * EPA + GPA + MPA.
+    """
+    if not 95.0 <= abatement <= 99.0:
+        raise SpecError(f"abatement is {abatement:g}", hint="95 to 99 percent")
+    process = process_of(nm)
+    gas_g = float(np.interp(abatement, (95.0, 99.0), (process.gas_95_g, process.gas_99_g)))
+    energy_kg = process.energy_kwh * _J_PER_KWH * grid_kg_per_j(grid)
+    return (energy_kg + (gas_g + process.materials_g) * 1e-3) / _MM2_PER_CM2
+
+
+def is_tabulated(nm: float) -> bool:
+    """True from 28 nm down: above, a wafer is taken to emit what it does at 28 nm."""
+    return min(PROCESSES) <= nm <= max(PROCESSES)

@@ -1,0 +1,159 @@
+"""The evaluator ``hardware.carbon``: what a chip emits while it is made and while it works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.carbon.grids import grid_kg_per_j
+from dse_evaluators.carbon.memories import memory_kg_per_byte
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import check_readings, number
+
+_METRICS = (
+    Metric(name="carbon", unit="kg", goal="minimize"),
+    Metric(name="operational", unit="kg", goal="minimize", part_of="carbon"),
+    Metric(name="silicon", unit="kg", goal="minimize", part_of="carbon"),
+    Metric(name="memory", unit="kg", goal="minimize", part_of="carbon"),
+    Metric(name="storage", unit="kg", goal="minimize", part_of="carbon"),
+    Metric(name="runs", goal="maximize"),
+    Metric(name="carbon_per_run", unit="kg", goal="minimize"),
+    Metric(name="bottleneck", words=("operation", "making")),
+)
+
+_J_PER_KWH = 3.6e6
+
+
+@dataclass(kw_only=True, eq=False)
+class Footprint:
+    """Carbon of a chip over its life, from what other evaluators tell of it.
+
+    Reads ``energy`` and ``latency`` of one run (``chip.energy``, ``chip.latency`` of most studies)
+    and ``embodied`` of the packaged die (``die.embodied``); ``bind`` says which, where names are
+    others. Where the space has them it also reads ``lifetime``, ``utilization`` and
+    ``grid_intensity``, which else are options.
+
+    Args:
+        rate: runs for each second that are asked for, the same of all designs; a chip that is too
+            slow is infeasible. Without it a chip runs for its ``utilization`` of the time, and a
+            faster one does more.
+        utilization: the share of its life that it works, where no ``rate`` is given.
+        lifetime: such as ``3 yr``.
+        grid: a name of :mod:`.grids`; ``grid_intensity`` in kg/kWh takes its place.
+        pue: power of the whole building over that of its computers.
+        idle_power: while it does not work, in W.
+        dram: a kind of :mod:`.memories`, with ``dram_capacity``.
+        flash: a kind of :mod:`.memories`, with ``flash_capacity``.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+
+    Source:
+        Gupta et al., ACT, ISCA 2022, equations 1 to 8.
+    """
+
+    rate: float | str | None = None
+    utilization: float = 0.5
+    lifetime: float | str = "3 yr"
+    grid: str = "world"
+    grid_intensity: float | str | None = None
+    pue: float = 1.0
+    idle_power: float | str = 0.0
+    dram: str = "lpddr4"
+    dram_capacity: float | str = 0.0
+    flash: str = "nand_10nm"
+    flash_capacity: float | str = 0.0
+    reads: frozenset[str] = field(init=False, default=frozenset({"energy", "latency", "embodied"}))
+    optional: frozenset[str] = field(
+        init=False, default=frozenset({"lifetime", "utilization", "grid_intensity"})
+    )
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.units = {
+            "energy": "J",
+            "latency": "s",
+            "embodied": "kg",
+            "lifetime": "s",
+            "grid_intensity": "kg/kW/h",
+        }
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._rate_hz = None if self.rate is None else amount("rate", self.rate, "1/s")
+        self._lifetime_s = amount("lifetime", self.lifetime, "s")
+        self._kg_per_j = (
+            grid_kg_per_j(self.grid)
+            if self.grid_intensity is None
+            else amount("grid_intensity", self.grid_intensity, "kg/kW/h") / _J_PER_KWH
+        )
+        self._idle_w = amount("idle_power", self.idle_power, "W")
+        self._pue = amount("pue", self.pue, "", least=1.0)
+        self._memory_kg = self._made("dram")
+        self._storage_kg = self._made("flash")
+        check_readings({"utilization": (self.utilization,)}, {"utilization": number(0, 1)})
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        check_readings(values, {"utilization": number(0, 1), "lifetime": number(0, 1e12)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The footprints of n designs."""
+        life_s = self._of(batch, "lifetime", self._lifetime_s)
+        kg_per_j = self._of(batch, "grid_intensity", self._kg_per_j * _J_PER_KWH) / _J_PER_KWH
+        latency_s = np.asarray(batch["latency"], dtype=np.float64)
+        runs, busy = self._work(batch, life_s, latency_s)
+        joules = runs * np.asarray(batch["energy"], dtype=np.float64)
+        idle_j = self._idle_w * np.maximum(life_s - busy * life_s, 0.0)
+        parts = {
+            "operational": (joules + idle_j) * self._pue * kg_per_j,
+            "silicon": np.asarray(batch["embodied"], dtype=np.float64),
+            "memory": np.full(len(batch), self._memory_kg),
+            "storage": np.full(len(batch), self._storage_kg),
+        }
+        carbon = parts["operational"] + parts["silicon"] + parts["memory"] + parts["storage"]
+        columns = {
+            "carbon": carbon,
+            **parts,
+            "runs": runs,
+            "carbon_per_run": carbon / np.where(runs > 0, runs, 1.0),
+            "bottleneck": (parts["operational"] < carbon / 2).astype(np.float64),
+        }
+        return Metrics(columns=columns, faults=self._faults(runs, busy))
+
+    def _work(self, batch: Batch, life_s: Floats, latency_s: Floats) -> tuple[Floats, Floats]:
+        """How often it runs in its life, and the share of it that it takes for that."""
+        if self._rate_hz is not None:
+            return self._rate_hz * life_s, self._rate_hz * latency_s
+        busy = self._of(batch, "utilization", self.utilization)
+        return busy * life_s / latency_s, busy
+
+    def _of(self, batch: Batch, name: str, otherwise: float) -> Floats:
+        return np.asarray(batch.get(name, otherwise), dtype=np.float64)
+
+    def _made(self, part: str) -> float:
+        capacity = amount(f"{part}_capacity", getattr(self, f"{part}_capacity"), "B")
+        return capacity * memory_kg_per_byte(getattr(self, part))
+
+    def _faults(self, runs: Floats, busy: Floats) -> dict[int, Fault]:
+        faults = {
+            row: Fault(kind="infeasible", reason="in a life of 0 s it never runs")
+            for row in np.flatnonzero(~(runs > 0)).tolist()
+        }
+        for row in np.flatnonzero(busy > 1.0).tolist():
+            reason = (
+                f"asked for {busy[row]:.4g} times what it can do: "
+                f"{(busy[row] - 1.0):.4g} of a second short in each"
+            )
+            faults.setdefault(row, Fault(kind="infeasible", reason=reason))
+        return faults

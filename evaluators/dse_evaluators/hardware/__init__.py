@@ -1,0 +1,1 @@
+"""Dies, nodes, voltages and memories: what any chip is made of."""

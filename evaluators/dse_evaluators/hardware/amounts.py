@@ -1,0 +1,25 @@
+"""Options that are amounts: a number in the unit that is asked for, or a text with its own."""
+
+from __future__ import annotations
+
+import math
+
+from dse.errors import SpecError
+from dse.units import converted, quantity
+
+
+def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> float:
+    """What an option tells, in ``unit``.
+
+    Raises:
+        SpecError: it is no number, in a unit that does not fit, or less than ``least``.
+    """
+    if isinstance(told, bool):
+        raise SpecError(f"{name} is {told!r}, no number")
+    parsed = quantity(told) if isinstance(told, str) else (told, unit)
+    if parsed is None:
+        raise SpecError(f"{name} is {told!r}, no number", hint=f"write 2 {unit}")
+    value = converted(parsed[0], parsed[1] or unit, unit)
+    if not (math.isfinite(value) and value >= least):
+        raise SpecError(f"{name} is {told!r}", hint=f"{least:g} {unit} or more".replace("  ", " "))
+    return value

@@ -1,0 +1,153 @@
+"""The evaluator ``hardware.die``: how many dies of an area work, what one costs and emits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Mask, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2, is_tabulated
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.hardware.dies import (
+    DEFECTS_PER_MM2,
+    WAFER_DOLLARS,
+    WAFER_MM,
+    YIELDS,
+    Wafer,
+    wafer_dollars,
+)
+from dse_evaluators.readings import check_readings, number
+
+_METRICS = (
+    Metric(name="yield_share", goal="maximize"),
+    Metric(name="dies_per_wafer", goal="maximize"),
+    Metric(name="cost", unit="USD", goal="minimize"),
+    Metric(name="embodied", unit="kg", goal="minimize"),
+    Metric(name="die_embodied", unit="kg", goal="minimize", part_of="embodied"),
+    Metric(name="packaging_embodied", unit="kg", goal="minimize", part_of="embodied"),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+PACKAGE_KG = 0.15
+"""Of a packaged circuit: ACT, ISCA 2022."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Die:
+    """Yield, cost and embodied carbon of a die; reads its ``area``, ``chip.area`` of most studies.
+
+    ``cost`` is a wafer's price over its working dies, without test and package; ``embodied`` what
+    the fab emits for a working die (the wafer that its faulty neighbours and the edge took is left
+    out, as in ACT) and for its package. ``extrapolated``: the node has no row of its own in the
+    table of prices, or is larger than 28 nm, from where on emissions are taken to stay the same.
+
+    Args:
+        node_nm: of the die; else read from the design.
+        law: ``poisson``, ``murphy``, ``negative-binomial`` or ``seeds``.
+        clusters: of the negative binomial law: 3 is usual for logic; the others do not read it.
+        defects: faults for each area, 1/mm2 or a text such as ``0.1 1/cm2``.
+        wafer_price: in dollars; else that of the table.
+        wafer_mm: its diameter.
+        grid: where the fab is.
+        abatement: percent of its gases that the fab burns: 95 to 99.
+        packages: how many there are for each die.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+    """
+
+    node_nm: float | None = None
+    law: str = "negative-binomial"
+    clusters: float = 3.0
+    defects: float | str = DEFECTS_PER_MM2
+    wafer_price: float | None = None
+    wafer_mm: float = WAFER_MM
+    grid: str = "taiwan"
+    abatement: float = 97.0
+    packages: float = 1.0
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False, default=frozenset())
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        if self.law not in YIELDS:
+            raise SpecError(f"law cannot be {self.law!r}", hint=nearest(self.law, YIELDS))
+        for name in ("clusters", "wafer_mm"):
+            if not getattr(self, name) > 0:
+                raise SpecError(f"{name} is {getattr(self, name):g}, not positive")
+        self._defects = amount("defects", self.defects, "1/mm2")
+        self.reads = frozenset({"area"} if self.node_nm is not None else {"area", "node_nm"})
+        self.units = {"area": "mm2"}
+        self.provides = {metric.name: metric for metric in _METRICS}
+        carbon_kg_per_mm2(self.node_nm or 28.0, grid=self.grid, abatement=self.abatement)
+        self.check_values({} if self.node_nm is None else {"node_nm": (self.node_nm,)})
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        for nm in values.get("node_nm", ()):
+            self._of_node(float(nm))
+        check_readings(values, {"area": number(0, 1e6)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """Dies of n designs."""
+        area = np.asarray(batch["area"], dtype=np.float64)
+        price, carbon, extrapolated = self._of_nodes(batch)
+        possible = area > 0
+        area = np.where(possible, area, 1.0)
+        working = YIELDS[self.law](area * self._defects, self.clusters)
+        dies = Wafer(diameter_mm=self.wafer_mm).dies(area)
+        good = working * np.maximum(dies, 1.0)
+        die_kg, package_kg = (
+            area * carbon / working,
+            np.full(len(batch), PACKAGE_KG * self.packages),
+        )
+        columns = {
+            "yield_share": working,
+            "dies_per_wafer": dies,
+            "cost": price / good,
+            "embodied": die_kg + package_kg,
+            "die_embodied": die_kg,
+            "packaging_embodied": package_kg,
+            "extrapolated": extrapolated,
+        }
+        return Metrics(columns=columns, faults=_faults(area, possible, dies, self.wafer_mm))
+
+    def _of_nodes(self, batch: Batch) -> tuple[Floats, Floats, Floats]:
+        """A wafer's price, a mm2's emissions and whether either was extrapolated, by row."""
+        if self.node_nm is not None:
+            price, carbon, off = self._of_node(self.node_nm)
+            size = len(batch)
+            return np.full(size, price), np.full(size, carbon), np.full(size, off)
+        told = np.asarray(batch["node_nm"], dtype=np.float64)
+        nodes, place = np.unique(told, return_inverse=True)
+        table = np.array([self._of_node(float(nm)) for nm in nodes]).reshape(-1, 3)[place]
+        return table[:, 0], table[:, 1], table[:, 2]
+
+    def _of_node(self, nm: float) -> tuple[float, float, float]:
+        price = wafer_dollars(nm) if self.wafer_price is None else self.wafer_price
+        carbon = carbon_kg_per_mm2(nm, grid=self.grid, abatement=self.abatement)
+        off = not is_tabulated(nm) or (self.wafer_price is None and nm not in WAFER_DOLLARS)
+        return price, carbon, float(off)
+
+
+def _faults(area: Floats, possible: Mask, dies: Floats, wafer_mm: float) -> dict[int, Fault]:
+    faults = {
+        row: Fault(kind="infeasible", reason="a die has an area above 0 mm2")
+        for row in np.flatnonzero(~possible).tolist()
+    }
+    for row in np.flatnonzero(dies < 1).tolist():
+        reason = f"no die of {area[row]:.6g} mm2 is whole on a wafer of {wafer_mm:g} mm"
+        faults.setdefault(row, Fault(kind="infeasible", reason=reason))
+    return faults

@@ -1,0 +1,129 @@
+"""Dies on a wafer: how many there are, how many work, and what one that works costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import SpecError
+
+WAFER_MM = 300.0
+DEFECTS_PER_MM2 = 0.1e-2
+"""A mature process: TSMC told 0.09 for each cm2 at 7 nm (VLSI 2019) and 0.10 to 0.11 at 5 nm
+(Technology Symposium 2020)."""
+
+# Dollars. S. Khan, A. Mann, AI Chips: What They Are and Why They Matter, CSET 2020, calculation of
+# foundry sale price per chip: an estimate of what a 300 mm wafer of TSMC cost in 2020.
+WAFER_DOLLARS: Mapping[float, float] = {
+    90.0: 1650.0,
+    65.0: 1937.0,
+    40.0: 2274.0,
+    28.0: 2891.0,
+    20.0: 3677.0,
+    16.0: 3984.0,
+    10.0: 5992.0,
+    7.0: 9346.0,
+    5.0: 16988.0,
+}
+
+# Dollars. International Business Strategies 2018, as SemiEngineering and others print it: what the
+# design of a large chip costs, its software included; who designs arrays of one small circuit tells
+# of much less (SemiEngineering: What Will That Chip Cost?, 2023).
+DESIGN_DOLLARS: Mapping[float, float] = {
+    65.0: 28.5e6,
+    40.0: 37.7e6,
+    28.0: 51.3e6,
+    22.0: 70.3e6,
+    16.0: 106.3e6,
+    10.0: 174.4e6,
+    7.0: 297.8e6,
+    5.0: 542.2e6,
+}
+
+
+def poisson(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001 - one form for all laws
+    """No fault where they fall independently."""
+    return np.exp(-faults)
+
+
+def murphy(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
+    """Their density varies from wafer to wafer as a triangle: B. Murphy, Proc. IEEE 1964."""
+    some = np.where(faults > 0, faults, 1.0)
+    return np.where(faults > 0, (-np.expm1(-some) / some) ** 2, 1.0)
+
+
+def negative_binomial(faults: Floats, clusters: float) -> Floats:
+    """They fall in clusters: C. Stapper, IBM J. Research and Development 1983."""
+    return (1.0 + faults / clusters) ** -clusters
+
+
+def seeds(faults: Floats, clusters: float) -> Floats:  # noqa: ARG001
+    """Their density is exponential: R. Seeds, IEEE Int. Electron Devices Meeting 1967."""
+    return 1.0 / (1.0 + faults)
+
+
+YIELDS: Mapping[str, Callable[[Floats, float], Floats]] = {
+    "poisson": poisson,
+    "murphy": murphy,
+    "negative-binomial": negative_binomial,
+    "seeds": seeds,
+}
+"""The share of dies without a fault, by the mean number of faults on one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wafer:
+    """A round wafer whose outer ring is of no use."""
+
+    diameter_mm: float = WAFER_MM
+    edge_mm: float = 3.0
+
+    @property
+    def usable_mm2(self) -> float:
+        """What is within the outer ring."""
+        return math.pi * (self.diameter_mm / 2.0 - self.edge_mm) ** 2
+
+    def dies(self, area_mm2: Floats) -> Floats:
+        """Whole dies: the wafer's area over a die's, less those that its edge cuts.
+
+        Source:
+            D. de Vries: Investigation of Gross Die per Wafer Formulas, IEEE Trans. Semiconductor
+            Manufacturing 2005, equation 3, of square dies.
+        """
+        usable = self.diameter_mm - 2.0 * self.edge_mm
+        whole = self.usable_mm2 / area_mm2
+        cut = math.pi * usable / np.sqrt(2.0 * area_mm2)
+        return np.maximum(np.floor(whole - cut), 0.0)
+
+
+def wafer_dollars(nm: float) -> float:
+    """A wafer's price; between tabulated nodes, between theirs in logarithms.
+
+    Raises:
+        SpecError: no price is known from which it could be told.
+    """
+    if not min(WAFER_DOLLARS) <= nm <= max(WAFER_DOLLARS):
+        raise SpecError(f"no wafer price is known for {nm:g} nm", hint="5 to 90, or wafer_price")
+    return _between(WAFER_DOLLARS, nm)
+
+
+def design_dollars(nm: float) -> float:
+    """What designing a chip costs once; above 65 nm as at 65 nm.
+
+    Raises:
+        SpecError: the node is smaller than all that is tabulated.
+    """
+    if not nm >= min(DESIGN_DOLLARS):
+        raise SpecError(f"no cost of a design is known for {nm:g} nm", hint="5 or more")
+    return _between(DESIGN_DOLLARS, nm)
+
+
+def _between(table: Mapping[float, float], nm: float) -> float:
+    """Between the neighbours in the logarithms of both."""
+    nodes = sorted(table)
+    logs = np.log([table[node] for node in nodes])
+    return float(np.exp(np.interp(np.log(nm), np.log(nodes), logs)))

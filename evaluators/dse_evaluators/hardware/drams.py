@@ -1,0 +1,99 @@
+"""Kinds of DRAM: energy of a byte, rate of a channel, what making it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
+from dse_evaluators.carbon.memories import memory_kg_per_byte
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DramKind:
+    """One kind; ``j_per_byte`` is None where no figure with a source was found.
+
+    ``embodied`` names the row of :mod:`dse_evaluators.carbon.memories`; with ``stand_in`` it is
+    that of an older kind, for there is none of its own.
+    """
+
+    name: str
+    channel_bits: int
+    transfers_per_s: float
+    embodied: str
+    stand_in: bool = False
+
+    @property
+    def j_per_byte(self) -> float | None:
+        """Energy of a byte that goes to it or comes from it."""
+        return DRAM_J_PER_BYTE.get(self.name)
+
+    @property
+    def channel_bytes_per_s(self) -> float:
+        """The peak rate of a channel, of a whole stack of HBM."""
+        return self.channel_bits / 8 * self.transfers_per_s
+
+    @property
+    def kg_per_byte(self) -> float:
+        """Embodied carbon of a byte."""
+        return memory_kg_per_byte(self.embodied)
+
+
+# Width and rate: JEDEC JESD209-2 (lpddr2-1066), JESD209-4 (lpddr4-4267), JESD209-5 (lpddr5-6400),
+# JESD79-4 (ddr4-3200), JESD79-5 (ddr5-6400, both subchannels), JESD212 (gddr5, 8 Gb/s), JESD250
+# (gddr6, 16 Gb/s), JESD235 (hbm2, 2 Gb/s; hbm2e, 3.6 Gb/s), JESD238 (hbm3, 6.4 Gb/s). What is made
+# is often faster or slower than its standard's round figure.
+DRAMS: Mapping[str, DramKind] = {
+    one.name: one
+    for one in (
+        DramKind(name="lpddr2", channel_bits=32, transfers_per_s=1.066e9, embodied="lpddr2_20nm"),
+        DramKind(name="lpddr4", channel_bits=16, transfers_per_s=4.267e9, embodied="lpddr4"),
+        DramKind(
+            name="lpddr5", channel_bits=16, transfers_per_s=6.4e9, embodied="lpddr4", stand_in=True
+        ),
+        DramKind(name="ddr4", channel_bits=64, transfers_per_s=3.2e9, embodied="ddr4_10nm"),
+        DramKind(
+            name="ddr5", channel_bits=64, transfers_per_s=6.4e9, embodied="ddr4_10nm", stand_in=True
+        ),
+        DramKind(
+            name="gddr5", channel_bits=32, transfers_per_s=8e9, embodied="ddr3_30nm", stand_in=True
+        ),
+        DramKind(
+            name="gddr6", channel_bits=32, transfers_per_s=16e9, embodied="ddr4_10nm", stand_in=True
+        ),
+        DramKind(
+            name="hbm2", channel_bits=1024, transfers_per_s=2e9, embodied="ddr4_10nm", stand_in=True
+        ),
+        DramKind(
+            name="hbm2e",
+            channel_bits=1024,
+            transfers_per_s=3.6e9,
+            embodied="ddr4_10nm",
+            stand_in=True,
+        ),
+        DramKind(
+            name="hbm3",
+            channel_bits=1024,
+            transfers_per_s=6.4e9,
+            embodied="ddr4_10nm",
+            stand_in=True,
+        ),
+    )
+}
+
+
+def dram_of(name: str) -> DramKind:
+    """The kind of this name.
+
+    Raises:
+        SpecError: there is none, or nobody knows what its traffic costs.
+    """
+    if name not in DRAMS:
+        raise SpecError(f"dram cannot be {name!r}", hint=nearest(name, DRAMS))
+    if DRAMS[name].j_per_byte is None:
+        raise SpecError(
+            f"no energy of {name!r} with a source was found",
+            hint=f"it is known of {', '.join(DRAM_J_PER_BYTE)}",
+        )
+    return DRAMS[name]

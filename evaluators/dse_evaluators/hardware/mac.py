@@ -1,0 +1,105 @@
+"""The evaluator ``hardware.mac``: what one multiply-accumulate of two formats costs at a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.accelerators.technology import NOMINAL_V
+from dse_evaluators.hardware.macs import mac_of, word_of
+from dse_evaluators.hardware.nodes import node_of
+from dse_evaluators.readings import check_readings, number
+
+_METRICS = (
+    Metric(name="energy", unit="J", goal="minimize"),
+    Metric(name="multiply_energy", unit="J", goal="minimize", part_of="energy"),
+    Metric(name="add_energy", unit="J", goal="minimize", part_of="energy"),
+    Metric(name="scale_energy", unit="J", goal="minimize", part_of="energy"),
+    Metric(name="area", unit="mm2", goal="minimize"),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class MacCost:
+    """Energy and area of a multiplier, its adder, and its part of what blocks' scales take.
+
+    Reads ``weight_format``; where the space has them ``activation_format`` (else the same),
+    ``node_nm`` and ``voltage``. Formats are those of the arrays, MX formats (``mxfp4``) and
+    ``nvfp4``. Registers, control and wiring are not counted.
+
+    Args:
+        node_nm: where the space has none: 22 to 90, or 16, 10, 7 or 5.
+
+    Raises:
+        SpecError: nothing is known of the node.
+
+    Source:
+        Horowitz, ISSCC 2014; Jouppi et al., ISCA 2021; Dally, NIPS 2015: see
+        ``docs/technology.md`` for the errors.
+    """
+
+    node_nm: float = 45.0
+    reads: frozenset[str] = field(init=False, default=frozenset({"weight_format"}))
+    optional: frozenset[str] = field(
+        init=False, default=frozenset({"activation_format", "node_nm", "voltage"})
+    )
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.units = {"voltage": "V"}
+        self.provides = {metric.name: metric for metric in _METRICS}
+        node_of(self.node_nm)
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        for name in ("weight_format", "activation_format"):
+            for value in values.get(name, ()):
+                word_of(str(value))
+        for nm in values.get("node_nm", ()):
+            node_of(float(nm))
+        check_readings(values, {"voltage": number(0, 2)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """What it costs in n designs."""
+        weights = batch["weight_format"].tolist()
+        inputs = batch["activation_format"].tolist() if "activation_format" in batch else weights
+        nodes = np.asarray(batch.get("node_nm", self.node_nm), dtype=np.float64).tolist()
+        raised = np.asarray(batch.get("voltage", NOMINAL_V), dtype=np.float64) / NOMINAL_V
+        keys = list(zip(weights, inputs, nodes, strict=True))
+        table = {key: _row(*key) for key in dict.fromkeys(keys)}
+        found = np.array([table[key] for key in keys]).reshape(-1, 5)
+        parts: Floats = found[:, :3] * (raised**2)[:, np.newaxis]  # (n, 3)
+        columns = {
+            "energy": parts[:, 0] + parts[:, 1] + parts[:, 2],
+            "multiply_energy": parts[:, 0],
+            "add_energy": parts[:, 1],
+            "scale_energy": parts[:, 2],
+            "area": found[:, 3],
+            "extrapolated": found[:, 4],
+        }
+        return Metrics(columns=columns)
+
+
+def _row(weight: str, activation: str, nm: float) -> tuple[float, float, float, float, float]:
+    mac, node = mac_of(word_of(weight), word_of(activation)), node_of(nm)
+    scale = node.logic_energy
+    return (
+        mac.multiply_j * scale,
+        mac.add_j * scale,
+        mac.scale_j * scale,
+        mac.area_mm2 * node.area,
+        float(node.extrapolated),
+    )

@@ -1,0 +1,90 @@
+"""A multiply-accumulate by format: the multiplier, the adder, and the scales that blocks share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.circuits import mac_area_mm2, mac_energy_j
+from dse_evaluators.accelerators.technology import (
+    FP32_ADD,
+    FP32_MULTIPLY,
+    INT8_ADD,
+    INT32_ADD,
+    Operation,
+)
+from dse_evaluators.formats.words import FORMATS, NumberFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What a multiplier is given: an element, and how many of them share a scale.
+
+    ``scale_steps`` are the operations that two blocks' scales take once for each block: exponents
+    are added, other scales multiplied and their product put on the partial sum.
+    """
+
+    element: NumberFormat
+    block: int = 1
+    scale_steps: tuple[Operation, ...] = ()
+
+
+_EXPONENTS = (INT8_ADD, FP32_ADD)
+_SCALES = (FP32_MULTIPLY, FP32_MULTIPLY, FP32_ADD)
+
+# Elements and blocks: OCP Microscaling Formats (MX) 1.0, table 1; NVFP4: blocks of 16 with a scale
+# in E4M3 (NVIDIA, Introducing NVFP4, 2025). The steps are counted here, nobody printed them.
+_BLOCKED = {
+    "mxfp8_e5m2": ("fp8_e5m2", 32, _EXPONENTS),
+    "mxfp8_e4m3": ("fp8_e4m3", 32, _EXPONENTS),
+    "mxfp6_e3m2": ("fp6_e3m2", 32, _EXPONENTS),
+    "mxfp6_e2m3": ("fp6_e2m3", 32, _EXPONENTS),
+    "mxfp4": ("fp4_e2m1", 32, _EXPONENTS),
+    "mxint8": ("int8", 32, _EXPONENTS),
+    "nvfp4": ("fp4_e2m1", 16, _SCALES),
+}
+
+WORDS: Mapping[str, Word] = {name: Word(element=row) for name, row in FORMATS.items()} | {
+    name: Word(element=FORMATS[element], block=block, scale_steps=steps)
+    for name, (element, block, steps) in _BLOCKED.items()
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mac:
+    """Energy by part and area of one multiply-accumulate at 45 nm and 0.9 V."""
+
+    multiply_j: float
+    add_j: float
+    scale_j: float
+    area_mm2: float
+
+
+def word_of(name: str) -> Word:
+    """The word of this name.
+
+    Raises:
+        SpecError: there is none.
+    """
+    if name not in WORDS:
+        raise SpecError(f"there is no multiplier for {name!r}", hint=nearest(name, WORDS))
+    return WORDS[name]
+
+
+def mac_of(weight: Word, activation: Word) -> Mac:
+    """A multiply-accumulate of two words; scales count once for the smaller block."""
+    pair = weight.element, activation.element
+    adder = INT32_ADD if {one.kind for one in pair} == {"int"} else FP32_ADD
+    steps = max(weight.scale_steps, activation.scale_steps, key=_energy_j)
+    block = min((one.block for one in (weight, activation) if one.scale_steps), default=1)
+    return Mac(
+        multiply_j=mac_energy_j(*pair) - adder.energy_j,
+        add_j=adder.energy_j,
+        scale_j=_energy_j(steps) / block,
+        area_mm2=mac_area_mm2(*pair) + sum(step.area_mm2 for step in steps) / block,
+    )
+
+
+def _energy_j(steps: tuple[Operation, ...]) -> float:
+    return sum(step.energy_j for step in steps)

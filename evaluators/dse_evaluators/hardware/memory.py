@@ -1,0 +1,64 @@
+"""The evaluator ``hardware.dram``: what a byte of traffic to a kind of DRAM costs, and its rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse_evaluators.hardware.drams import DRAMS, dram_of
+from dse_evaluators.readings import check_readings, number
+
+_METRICS = (
+    Metric(name="energy_per_byte", unit="J/B", goal="minimize"),
+    Metric(name="bandwidth", unit="B/s", goal="maximize"),
+    Metric(name="carbon_per_byte", unit="kg/B", goal="minimize"),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class Dram:
+    """A kind of DRAM and how many channels of it: energy, peak rate and embodied carbon.
+
+    Reads ``dram``, one of the kinds whose energy has a source, and ``dram_channels`` (1 where the
+    space has none). ``extrapolated``: of its embodied carbon there is no figure, and that of the
+    kind it descends from stands for it.
+    """
+
+    reads: frozenset[str] = field(init=False, default=frozenset({"dram"}))
+    optional: frozenset[str] = field(init=False, default=frozenset({"dram_channels"}))
+    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        for kind in values.get("dram", ()):
+            dram_of(str(kind))
+        check_readings(values, {"dram_channels": number(1, 1024, whole=True)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The DRAM of n designs."""
+        channels = np.asarray(batch.get("dram_channels", 1), dtype=np.float64)
+        usable = [dram_of(name) for name, one in DRAMS.items() if one.j_per_byte is not None]
+        tables: Mapping[str, dict[Value, float]] = {
+            "energy_per_byte": {one.name: one.j_per_byte or 0.0 for one in usable},
+            "bandwidth": {one.name: one.channel_bytes_per_s for one in usable},
+            "carbon_per_byte": {one.name: one.kg_per_byte for one in usable},
+            "extrapolated": {one.name: float(one.stand_in) for one in usable},
+        }
+        columns = {name: batch.lookup("dram", table) for name, table in tables.items()}
+        return Metrics(columns={**columns, "bandwidth": columns["bandwidth"] * channels})

@@ -1,0 +1,162 @@
+"""The evaluator ``hardware.node``: what a node, a voltage and a clock make of a chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.accelerators.technology import NOMINAL_V
+from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2
+from dse_evaluators.hardware.dies import Wafer, design_dollars, wafer_dollars
+from dse_evaluators.hardware.nodes import Node, node_of
+from dse_evaluators.hardware.voltage_frequency import Curve
+from dse_evaluators.readings import check_readings, number
+
+_METRICS = (
+    Metric(name="logic_factor", goal="minimize"),
+    Metric(name="sram_factor", goal="minimize"),
+    Metric(name="area_factor", goal="minimize"),
+    Metric(name="leakage", unit="W/mm2", goal="minimize"),
+    Metric(name="frequency", unit="Hz", goal="maximize"),
+    Metric(name="highest_frequency", unit="Hz", goal="maximize"),
+    Metric(name="carbon_per_area", unit="kg/mm2", goal="minimize"),
+    Metric(name="price_per_area", unit="USD/mm2", goal="minimize"),
+    Metric(name="design_cost", unit="USD", goal="minimize"),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+
+_ROUNDING = 1.0 + 1e-12
+
+
+@dataclass(kw_only=True, eq=False)
+class NodeFactors:
+    """By what the energies and the area of a chip at a reference node are to be multiplied.
+
+    It knows nothing of the chip, so that a space that has the chip's parameters and these in two
+    groups can be taken apart. Reads ``node_nm`` and ``voltage``, and the clock: ``clock``, or
+    ``clock_share`` of the fastest that the voltage allows; a clock beyond that is infeasible.
+
+    ``logic_factor`` goes with switching energy of logic, ``sram_factor`` with that of buffers
+    (both hold the voltage's square), ``leakage`` is that of a mm2 at the node. Of 22 nm and more
+    that is exactly what ``accelerators.systolic`` has at the node; below, ``extrapolated`` says
+    so: see ``docs/technology.md``. Emissions and prices are those of a wafer's mm2, before any
+    yield, and of one design.
+
+    Args:
+        reference_nm: the node of the chip's metrics.
+        nominal_clock: at 45 nm and 0.9 V, in Hz; an assumption, as are the next two.
+        threshold: of the transistors, in V.
+        alpha: of the alpha-power law.
+        fab_grid: where wafers are made, a name of :mod:`dse_evaluators.carbon.grids`.
+        abatement: percent of its gases that the fab burns: 95 to 99.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+    """
+
+    reference_nm: float = 45.0
+    nominal_clock: float = 1e9
+    threshold: float = 0.3
+    alpha: float = 1.3
+    fab_grid: str = "taiwan"
+    abatement: float = 97.0
+    reads: frozenset[str] = field(init=False, default=frozenset({"node_nm", "voltage"}))
+    optional: frozenset[str] = field(init=False, default=frozenset({"clock", "clock_share"}))
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.units = {"voltage": "V", "clock": "Hz"}
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._reference = node_of(self.reference_nm)
+        self._curve = Curve(
+            nominal_hz=self.nominal_clock, threshold_v=self.threshold, alpha=self.alpha
+        )
+        carbon_kg_per_mm2(45.0, grid=self.fab_grid, abatement=self.abatement)
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        for nm in values.get("node_nm", ()):
+            node_of(float(nm))
+        check_readings(values, {"clock_share": number(0, 1), "voltage": number(0, 2)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The factors of n designs."""
+        voltage = np.asarray(batch["voltage"], dtype=np.float64)
+        table = self._table(batch)
+        raised = voltage / NOMINAL_V
+        fastest = self._curve.fastest_hz(voltage, table["speed"])
+        clock = self._clock(batch, fastest)
+        columns = {
+            "logic_factor": table["logic"] * raised**2,
+            "sram_factor": table["sram"] * raised**2,
+            "area_factor": table["area"],
+            "leakage": table["leakage"] * raised,
+            "frequency": clock,
+            "highest_frequency": fastest,
+            "carbon_per_area": table["carbon"],
+            "price_per_area": table["price"],
+            "design_cost": table["design"],
+            "extrapolated": table["extrapolated"],
+        }
+        return Metrics(columns=columns, faults=_faults(clock, fastest, voltage))
+
+    def _clock(self, batch: Batch, fastest: Floats) -> Floats:
+        """What the design sets, else its share of the fastest."""
+        own = fastest * np.asarray(batch.get("clock_share", 1.0), dtype=np.float64)
+        told = np.asarray(batch.get("clock", np.nan), dtype=np.float64)
+        return np.where(batch.absent("clock"), own, told)
+
+    def _table(self, batch: Batch) -> dict[str, Floats]:
+        """What is looked up, for each row by its node."""
+        told = np.asarray(batch["node_nm"], dtype=np.float64)
+        nodes, place = np.unique(told, return_inverse=True)
+        rows = [self._row(node_of(float(nm))) for nm in nodes]
+        names = self._row(self._reference)
+        return {name: np.array([row[name] for row in rows])[place] for name in names}
+
+    def _row(self, node: Node) -> dict[str, float]:
+        one = self._reference
+        return {
+            "logic": node.logic_energy / one.logic_energy,
+            "sram": node.read_energy / one.read_energy,
+            "area": node.area / one.area,
+            "leakage": node.leakage_w_per_mm2,
+            "speed": node.speed,
+            "carbon": carbon_kg_per_mm2(node.nm, grid=self.fab_grid, abatement=self.abatement),
+            "price": wafer_dollars(node.nm) / Wafer().usable_mm2,
+            "design": design_dollars(node.nm),
+            "extrapolated": float(node.extrapolated),
+        }
+
+
+def _faults(clock: Floats, fastest: Floats, voltage: Floats) -> dict[int, Fault]:
+    """Rows whose voltage is below the threshold, or too low for their clock."""
+    off = ~(clock > 0.0) | (clock > fastest * _ROUNDING)
+    return {
+        row: Fault(kind="infeasible", reason=_reason(clock[row], fastest[row], voltage[row]))
+        for row in np.flatnonzero(off).tolist()
+    }
+
+
+def _reason(clock: float, fastest: float, voltage: float) -> str:
+    if fastest <= 0.0:
+        return f"at {voltage:.3g} V nothing switches"
+    if not clock > 0.0:
+        return f"a clock of {clock:g} Hz is none"
+    return (
+        f"at {voltage:.3g} V the fastest clock is {fastest / 1e6:.4g} MHz: "
+        f"{(clock - fastest) / 1e6:.4g} MHz less than {clock / 1e6:.4g} MHz"
+    )
