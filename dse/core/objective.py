@@ -21,18 +21,24 @@ class Objective:
     """An expression over metrics to be minimised or maximised, told in ``unit``.
 
     ``scale`` is how many coherent SI units one ``unit`` is: the expression reads metrics in SI and
-    its value divided by ``scale`` is in ``unit``.
+    its value divided by ``scale`` is in ``unit``. With a ``label`` it is shown by that.
     """
 
     expression: Expression
     goal: Goal
     unit: str = ""
     scale: float = 1.0
+    label: str = ""
 
     @property
     def text(self) -> str:
-        """The expression as the user wrote it: the objective's name."""
+        """The expression as the user wrote it: what tells the objective from others."""
         return self.expression.text
+
+    @property
+    def name(self) -> str:
+        """What people are shown: the label, or the expression."""
+        return self.label or self.text
 
     def values(self, columns: Mapping[str, Column], size: int) -> Floats:
         """The objective in ``unit``, (n,); NaN where a metric is absent."""

@@ -133,4 +133,4 @@ def _objective_spoke(
     places = (best_first * values - worst) / span if span > 0 else np.ones(len(values))
     ends = [(1.0, best)] if span == 0 else [(0.0, worst), (0.5, (worst + best) / 2), (1.0, best)]
     ticks = [(at, number_text(float(best_first * end), objective.unit)) for at, end in ends]
-    return Spoke(title=objective.text, places=places, ticks=tuple(ticks))
+    return Spoke(title=objective.name, places=places, ticks=tuple(ticks))

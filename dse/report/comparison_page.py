@@ -32,7 +32,7 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 def _about(comparison: Comparison) -> str:
-    asked = joined(f"{o.goal} {o.text}" for o in comparison.objectives)
+    asked = joined(f"{o.goal} {o.name}" for o in comparison.objectives)
     point = reference_text(comparison.objectives, comparison.reference_point)
     return (
         f"{asked}; {budget_sentence(comparison)}. "

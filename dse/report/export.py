@@ -94,7 +94,9 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> dict[s
 
 def objectives_json(objectives: Iterable[Objective]) -> list[dict[str, str]]:
     """Each objective with its goal and unit."""
-    return [{"expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives]
+    return [
+        {"name": o.name, "expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives
+    ]
 
 
 def finite(value: float | None) -> float | None:

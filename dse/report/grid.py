@@ -40,17 +40,26 @@ def table_of(lanes: Iterable[Lane]) -> Table:
 
 
 def print_fitted(
-    console: Console, key: Lane, results: Sequence[Lane], settings: Sequence[Lane]
+    console: Console,
+    key: Lane,
+    results: Sequence[Lane],
+    settings: Sequence[Lane],
+    *,
+    more: Sequence[Lane] = (),
 ) -> None:
-    """Print ``results`` and ``settings`` by their ``key``.
+    """Print ``results``, what ``more`` there is and ``settings`` by their ``key``.
 
     Where one table of all is wider than the terminal, the settings follow in a table of their
-    own, as ``name=value`` pairs.
+    own, as ``name=value`` pairs; where even results with more do not fit, more is left out.
     """
-    if _fits(console, [key, *results, *settings]):
-        console.print(table_of([key, *results, *settings]))
+    if _fits(console, [key, *results, *more, *settings]):
+        console.print(table_of([key, *results, *more, *settings]))
         return
-    console.print(table_of([key, *results]))
+    whole = _fits(console, [key, *results, *more])
+    console.print(table_of([key, *results, *more] if whole else [key, *results]))
+    if not whole and more:
+        words = f"{len(more)} more metrics do not fit here: --format csv or json has them"
+        console.print(words, style="dim")
     if settings:
         pairs = [_pairs(settings, row) for row in range(len(key.cells))]
         console.print(table_of([key, Lane(heading="design", cells=pairs)]))

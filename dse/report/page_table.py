@@ -25,7 +25,7 @@ def front_rows(front: ParetoSet, answer: Answer) -> str:
 
 
 def _heading(answer: Answer) -> str:
-    objectives = [(o.text, o.goal, "") for o in answer.problem.objectives]
+    objectives = [(o.name, o.goal, "") for o in answer.problem.objectives]
     metrics = [(name, "", "") for name in answer.other_metrics]
     parameters = [(name, "", _side(answer, name)) for name in _parameters(answer)]
     return "".join(

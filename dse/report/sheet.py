@@ -71,7 +71,7 @@ def _quantities(problem: Problem, trials: Sequence[Trial]) -> dict[str, Sequence
     """Objectives, metrics and parameters, each once."""
     values = objective_values(problem, trials).T.tolist()
     objectives = {
-        _named(objective.text, objective.unit): list(map(finite, column))
+        _named(objective.name, objective.unit): list(map(finite, column))
         for objective, column in zip(problem.objectives, values, strict=True)
     }
     metrics = {

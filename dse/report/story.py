@@ -23,7 +23,7 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
         return [("One design is best in everything", f"{_told(answer, 0)}.")]
     best = [int(np.argmin(column)) for column in front.losses.T]
     told = [
-        (f"{_superlative(objective)} {objective.text}", f"{_told(answer, place)}.")
+        (f"{_superlative(objective)} {objective.name}", f"{_told(answer, place)}.")
         for objective, place in zip(answer.problem.objectives, best, strict=True)
     ]
     if front.knee is not None and len(answer.trials) > 2:
@@ -49,7 +49,7 @@ def _told(answer: Answer, place: int) -> str:
     pairs: Sequence[tuple[Objective, float]] = list(
         zip(answer.problem.objectives, answer.values[place].tolist(), strict=True)
     )
-    values = joined(f"{o.text} {number_text(value, o.unit)}" for o, value in pairs)
+    values = joined(f"{o.name} {number_text(value, o.unit)}" for o, value in pairs)
     return f"trial {trial.number} with {values} ({design_words(answer, trial)})"
 
 
@@ -65,11 +65,11 @@ def _gap(answer: Answer, place: int, at: int, best: int) -> str:
     objective = answer.problem.objectives[at]
     value, ideal = float(answer.values[place, at]), float(answer.values[best, at])
     if value == ideal:
-        return f"the best {objective.text}"
+        return f"the best {objective.name}"
     side = "above" if value > ideal else "below"
     if ideal == 0:
-        return f"{objective.text} {side} the best"
+        return f"{objective.name} {side} the best"
     if value / ideal > 2:
-        return f"{objective.text} {value / ideal:.2g} times the best"
+        return f"{objective.name} {value / ideal:.2g} times the best"
     share = 100 * abs(value / ideal - 1)
-    return f"{objective.text} {share:.{0 if share >= 10 else 1}f} % {side} the best"
+    return f"{objective.name} {share:.{0 if share >= 10 else 1}f} % {side} the best"

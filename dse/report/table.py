@@ -44,10 +44,10 @@ def front_table(
         console.print(escape(f"the same in all: {common_words(answer)}"))
     if answer.trials:
         results = _objective_lanes(front.problem, answer.trials, answer.values)
-        results += [_metric_lane(answer, name) for name in answer.other_metrics]
+        more = [_metric_lane(answer, name) for name in answer.other_metrics]
         names = answer.varying or tuple(answer.trials[0].design)
         settings = _parameter_lanes(front.problem, answer.trials, names)
-        print_fitted(console, _answer_key(front, answer), results, settings)
+        print_fitted(console, _answer_key(front, answer), results, settings, more=more)
     for place, trial in enumerate(answer.trials):
         if answer.broken[place]:
             words = f"trial {trial.number}: {broken_text(answer.problem, answer.broken[place])}"
@@ -104,7 +104,7 @@ def _answer_key(front: ParetoSet, answer: Answer) -> Lane:
 def _objective_lanes(problem: Problem, trials: Sequence[Trial], values: Floats) -> list[Lane]:
     return [
         Lane(
-            heading=f"{o.text}\n({o.goal})",
+            heading=f"{o.name}\n({o.goal})",
             cells=[
                 number_text(value, o.unit, trial.spread.get(o.text))
                 for value, trial in zip(column.tolist(), trials, strict=True)

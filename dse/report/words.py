@@ -83,7 +83,7 @@ def joined(words: Iterable[str], last: str = "and") -> str:
 def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> str:
     """A reference point by objective: ``chip.energy 1 mJ, quality.accuracy 0.5``."""
     pairs = zip(objectives, point, strict=True)
-    return ", ".join(f"{o.text} {number_text(value, o.unit)}" for o, value in pairs)
+    return ", ".join(f"{o.name} {number_text(value, o.unit)}" for o, value in pairs)
 
 
 def seconds_text(seconds: float) -> str:

@@ -32,7 +32,10 @@ def problems_alone(
     found = {}
     for scenario in formulas.scenarios.weights:
         objectives = [
-            objective_of(formulas.under(text, scenario), own.goal, known, lists)
+            replace(
+                objective_of(formulas.under(text, scenario), own.goal, known, lists),
+                label=own.label,
+            )
             for text, own in zip(texts, problem.objectives, strict=True)
         ]
         limits = [

@@ -29,10 +29,11 @@ Rules = Annotated[list[str], BeforeValidator(listed)]
 
 
 class ObjectiveSpec(Model):
-    """``minimize:`` or ``maximize:`` an expression over metrics."""
+    """``minimize:`` or ``maximize:`` an expression over metrics, shown ``as`` a name of its own."""
 
     minimize: str | None = None
     maximize: str | None = None
+    label: str | None = Field(default=None, alias="as", min_length=1, max_length=40)
 
     @model_validator(mode="after")
     def _one_goal(self) -> ObjectiveSpec:

@@ -34,7 +34,7 @@ from dse.schema.files import Files, resolved
 from dse.schema.formulas import Formulas
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, PluginSpec, PriorSpec, StudySpec
-from dse.schema.question import limits_of, objective_of, reference_of
+from dse.schema.question import check_label, limits_of, objective_of, reference_of
 from dse.schema.retries import retries_of
 from dse.schema.scenarios import weights_of
 from dse.schema.source import Source
@@ -219,7 +219,7 @@ class _Builder:
         known: Mapping[str, str],
         lists: Mapping[str, Listing],
     ) -> list[Objective]:
-        found = []
+        found: list[Objective] = []
         for place, one in enumerate(self.spec.objectives):
             goal: Goal = "minimize" if one.minimize is not None else "maximize"
             text = one.minimize if one.minimize is not None else one.maximize
@@ -227,7 +227,10 @@ class _Builder:
                 ["objectives", place],
                 lambda text=text, goal=goal: objective_of(read(text, goal), goal, known, lists),
             )
-            found += [objective] if objective is not None else []
+            if objective is not None:
+                label = one.label or ""
+                self._guarded(["objectives", place], lambda n=label: check_label(n, found, known))
+                found.append(replace(objective, label=label))
         return found
 
     def _limits(

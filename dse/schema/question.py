@@ -48,6 +48,12 @@ def objective_of(
     )
 
 
+def check_label(label: str, others: Sequence[Objective], known: Mapping[str, str]) -> None:
+    """Nothing, if an objective can be shown by this name. Raises SpecError if not."""
+    if label and label in {*known, *(other.label for other in others)}:
+        raise SpecError(f"{label!r} is the name of something else already")
+
+
 def limits_of(
     formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Iterator[Limit]:
@@ -86,17 +92,18 @@ def reference_of(
     if stated is None:
         return None
     texts = {_plain(o.text): o for o in objectives}
+    labels = {o.label: _plain(o.text) for o in objectives if o.label}
     for text in stated:
-        if _plain(text) not in texts:
+        if text not in labels and _plain(text) not in texts:
             raise SpecError(
                 f"{text!r} is none of the objectives",
-                hint=nearest(text, [o.text for o in objectives]),
+                hint=nearest(text, [o.name for o in objectives]),
             )
-    given = {_plain(text): value for text, value in stated.items()}
+    given = {labels.get(text, _plain(text)): value for text, value in stated.items()}
     point = []
     for text, objective in texts.items():
         if text not in given:
-            raise SpecError(f"the reference point lacks {objective.text!r}")
+            raise SpecError(f"the reference point lacks {objective.name!r}")
         point.append(amount(given[text], objective.unit).value / objective.scale)
     return tuple(point)
 

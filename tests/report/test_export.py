@@ -27,6 +27,7 @@ def test_the_front_has_the_documented_keys(made_up) -> None:
         "front",
     } <= told.keys()
     assert told["objectives"][1] == {
+        "name": "chip.energy",
         "expression": "chip.energy",
         "goal": "minimize",
         "unit": "J",

@@ -52,7 +52,7 @@ class _Plane:
         self._signs = [1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives]
         joint = comparison.yardstick.joint
         self._axes = [
-            axis_of(o.text, o.unit, sign * joint[:, place])
+            axis_of(o.name, o.unit, sign * joint[:, place])
             for place, (o, sign) in enumerate(
                 zip(comparison.objectives[:2], self._signs, strict=False)
             )

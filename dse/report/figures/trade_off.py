@@ -102,7 +102,7 @@ def _scene(front: ParetoSet, answer: Answer, trials: Sequence[Trial]) -> _Scene:
 def _quantity(
     problem: Problem, objective: Objective, others: Floats, best: Floats, point: float | None
 ) -> _Quantity:
-    axis = axis_of(objective.text, objective.unit, np.concatenate([others, best]))
+    axis = axis_of(objective.name, objective.unit, np.concatenate([others, best]))
     return _Quantity(
         axis=axis,
         goal=objective.goal,
