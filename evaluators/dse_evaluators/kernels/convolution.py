@@ -1,0 +1,177 @@
+"""The evaluator ``kernels.convolution``: a network's convolutions on a scaled GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.kernels.gpus import GPUS, Gpu
+from dse_evaluators.kernels.im2col_layers import shapes_of
+from dse_evaluators.kernels.im2col_time import LEVELS, Resources, Run
+from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, tile_of, traffic
+from dse_evaluators.readings import check_readings, number
+
+_PARTS = (*LEVELS, "edge")
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    *(Metric(name=f"{name}_time", unit="s", part_of="latency") for name in _PARTS),
+    Metric(name="bottleneck", words=_PARTS),
+    Metric(name="l1_traffic", unit="B", goal="minimize"),
+    Metric(name="l2_traffic", unit="B", goal="minimize"),
+    Metric(name="dram_traffic", unit="B", goal="minimize"),
+    *(
+        Metric(name=f"{name}_traffic", unit="B", part_of="dram_traffic")
+        for name in ("input", "filter", "output")
+    ),
+    Metric(name="slack", goal="minimize"),
+    Metric(name="cost", goal="minimize"),
+)
+
+SHARED_BYTES = 48 * 2**10
+"""What a group of threads may have without asking for more: CUDA C++ Programming Guide."""
+
+_MOST_IMAGES = 1 << 12
+
+_UNITS = {
+    "clock": "Hz",
+    "l1_bandwidth": "B/s",
+    "l2_bandwidth": "B/s",
+    "dram_bandwidth": "B/s",
+    "l2_size": "B",
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Convolution:
+    """Latency and traffic of a network's convolutions, run as im2col products, and what it costs.
+
+    Reads tile (``128x64x4``: pixels, filters, depth), and where the space has them sms, clock,
+    macs_per_cycle and l1_bandwidth (both of one SM), l2_bandwidth, dram_bandwidth, l2_size, which
+    are the ``gpu``'s otherwise, batch (that of ``images``) and layer (all, one after the other).
+
+    A layer takes as long as the level that takes longest, and before and after it the first step's
+    loads and the outputs (``edge``). ``compute_time`` is the time of the layers that wait for
+    multiplications, and so on: the parts sum to ``latency``. ``slack`` is that of the resource
+    which is used least at its best: the share of time that it waits in the layer that needs it
+    most. ``cost`` sums the rates of multiplications, of the three memories and the size of L2,
+    each as a multiple of the ``gpu``'s, which costs 5.
+
+    Args:
+        workload: a text that ``workloads.catalogue`` knows; no groups, no attention.
+        gpu: ``titan-xp``, ``p100`` or ``v100``.
+        images: how many are read at once where the space has no batch.
+
+    Source:
+        Lym et al.: DeLTA: GPU Performance Model for Deep Learning Applications with In-depth Memory
+        System Traffic Analysis, 2019. The paper's own stream model could not be had.
+    """
+
+    workload: str = "resnet50"
+    gpu: str = "titan-xp"
+    images: int = 1
+    reads: frozenset[str] = field(init=False, default=frozenset({"tile"}))
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False, default_factory=lambda: dict(_UNITS))
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        if self.gpu not in GPUS:
+            raise SpecError(f"gpu cannot be {self.gpu!r}", hint=nearest(self.gpu, GPUS))
+        if not 1 <= self.images <= _MOST_IMAGES:
+            raise SpecError(f"images is {self.images}", hint=f"1 to {_MOST_IMAGES:,}")
+        self._shapes = shapes_of(self.workload)
+        self.optional = frozenset({each.name for each in fields(Gpu)} | {"batch", "layer"})
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        checks = dict.fromkeys(_UNITS, number(1, 1e18))
+        checks |= {"sms": number(1, 1 << 16, whole=True), "macs_per_cycle": number(1, 1 << 20)}
+        check_readings(values, {**checks, "batch": number(1, _MOST_IMAGES, whole=True)})
+        for text in values.get("tile", ()):
+            tile_of(str(text))
+        for name in values.get("layer", ()):
+            self._shapes.check(str(name))
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        base = GPUS[self.gpu]
+        resources = Resources(
+            **{
+                each.name: batch.get(each.name, getattr(base, each.name)).astype(float)
+                for each in fields(Gpu)
+            }
+        )
+        keys = list(
+            zip(
+                batch["tile"].tolist(),
+                batch.get("batch", self.images).tolist(),
+                resources.sms.tolist(),
+                strict=True,
+            )
+        )
+        distinct = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        place = np.array([distinct[key] for key in keys], dtype=np.int64)
+        run = Run.empty(len(batch))
+        for shape, times in zip(self._shapes.shapes, self._shapes.times(batch), strict=True):
+            if times.any():
+                counted = [
+                    (tile_of(text), traffic(shape, int(count), tile_of(text), int(sms)))
+                    for text, count, sms in distinct
+                ]
+                run.add(shape, counted, place, times, resources)
+        return Metrics(columns=_columns(run, resources, base), faults=_faults(batch))
+
+
+def _columns(run: Run, resources: Resources, base: Gpu) -> dict[str, Floats]:
+    parts = {name: run.seconds[name] for name in _PARTS}
+    return {
+        "latency": np.sum(list(parts.values()), axis=0),
+        **{f"{name}_time": column for name, column in parts.items()},
+        "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(float),
+        **{f"{name}_traffic": run.elements[name] * ELEMENT_BYTES for name in run.elements},
+        "dram_traffic": ELEMENT_BYTES
+        * (run.elements["input"] + run.elements["filter"] + run.elements["output"]),
+        "slack": 1 - np.stack(list(run.busiest.values())).min(axis=0),
+        "cost": _cost(resources, base),
+    }
+
+
+def _cost(resources: Resources, base: Gpu) -> Floats:
+    """The sum of scaled resources, (n,)."""
+    sms = resources.sms / base.sms
+    return np.asarray(
+        sms * resources.clock / base.clock * resources.macs_per_cycle / base.macs_per_cycle
+        + sms * resources.l1_bandwidth / base.l1_bandwidth
+        + resources.l2_bandwidth / base.l2_bandwidth
+        + resources.dram_bandwidth / base.dram_bandwidth
+        + resources.l2_size / base.l2_size
+    )
+
+
+def _faults(batch: Batch) -> dict[int, Fault]:
+    """The rows whose tile does not fit into the memory that a group of threads shares."""
+    texts = batch["tile"].tolist()
+    needs = {text: tile_of(text).shared_bytes for text in dict.fromkeys(texts)}
+    return {
+        row: Fault(
+            kind="infeasible",
+            reason=f"a tile of {text} needs {needs[text] / 2**10:g} KiB of shared memory, has "
+            f"{SHARED_BYTES / 2**10:g} KiB: {(needs[text] - SHARED_BYTES) / 2**10:g} KiB short",
+        )
+        for row, text in enumerate(texts)
+        if needs[text] > SHARED_BYTES
+    }

@@ -1,0 +1,229 @@
+"""How much an im2col convolution on a GPU moves through L1, L2 and DRAM, counted on tiles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dse.core.values import Floats, Ints
+from dse.errors import SpecError
+from dse_evaluators.workloads.layers import Layer
+
+ELEMENT_BYTES = 4
+
+_SECTOR_BYTES = 32
+"""What L1 fetches at a time; a row of a filter's tile that is shorter wastes the rest."""
+
+_SAMPLED = 8
+"""Of so many tiles, and so many waves, the inputs are enumerated; others are as their mean."""
+
+_KEPT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """What one group of threads computes: ``rows`` pixels x ``cols`` filters, ``depth`` at a time.
+
+    A row of the product is an output pixel, a column a filter; along the depth lie the taps of the
+    first channel, then those of the second.
+    """
+
+    rows: int
+    cols: int
+    depth: int
+
+    @property
+    def shared_bytes(self) -> int:
+        """Two steps of both operands: one is used while the other arrives."""
+        return 2 * (self.rows + self.cols) * self.depth * ELEMENT_BYTES
+
+
+def tile_of(text: str) -> Tile:
+    """The tile of a text such as ``128x64x4``: rows, columns, depth.
+
+    Raises:
+        SpecError: it is none.
+    """
+    sides = text.split("x")
+    if len(sides) != 3 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise SpecError(f"tile cannot be {text!r}", hint="rows, columns and depth: 128x64x4")
+    rows, cols, depth = map(int, sides)
+    return Tile(rows=rows, cols=cols, depth=depth)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a layer moves, in elements, and how large an L2 keeps what is used again.
+
+    An L2 below the first threshold keeps nothing from one tile to the next; below the second no
+    filters for the next wave; below the third no inputs for the next column of tiles, and below
+    the fourth not all of these.
+    """
+
+    tiles: int
+    waves: int
+    l1: float
+    l2: float
+    inputs: tuple[float, ...]
+    """Read from DRAM with an L2 below the first threshold, below the second ..., above the last."""
+    filters: tuple[float, ...]
+    """The same of filters."""
+    outputs: float
+    thresholds: tuple[float, ...]
+
+
+@lru_cache(maxsize=_KEPT)
+def traffic(layer: Layer, batch: int, tile: Tile, sms: int) -> Traffic:
+    """The traffic of one convolution; tiles go down the pixels first, as many as there are SMs.
+
+    Each SM has one tile, and all go through the depth side by side. Padding counts as input, and
+    so does what the last windows see beyond the edge of an image.
+
+    Source:
+        Lym et al.: DeLTA, 2019, for what is counted at each level. Its closed forms could not be
+        had: the inputs of a tile are enumerated here, and the regimes of L2 are those of a cache
+        that drops what was used least recently.
+    """
+    pixels = batch * layer.output_height * layer.output_width
+    depth, filters = layer.weights_per_filter, layer.filters
+    down, across = -(-pixels // tile.rows), -(-filters // tile.cols)
+    by_wave = _waves(layer, pixels, tile, sms)
+    once = float(batch * layer.channels * _touched(layer, 0, pixels // batch, _taps(layer)))
+    cold = float(by_wave.inputs.sum())
+    tile_inputs, steps = _tile_inputs(layer, pixels, tile), -(-depth // tile.depth)
+    largest = float(by_wave.filters.max())
+    thresholds = np.maximum.accumulate(
+        [
+            min(sms, down) / down * tile_inputs / steps + largest / steps,
+            float((by_wave.inputs + by_wave.filters).max()),
+            once * min(1.0, down // sms * sms / down) + largest,
+            once + largest,
+        ]
+    )
+    # The same pixels come again down // sms waves later, or one more where columns cut a wave.
+    later = down % sms / sms if down >= sms else 1.0
+    filters_once, line = float(filters * depth), tile.depth * ELEMENT_BYTES
+    again = once * (1 + (across - 1) * later)
+    inputs = (across * tile_inputs, cold, across * once, again, once)
+    read = (filters_once * down, float(by_wave.filters.sum()), filters_once)
+    return Traffic(
+        tiles=down * across,
+        waves=len(by_wave.inputs),
+        l1=_span(layer) * pixels * depth * across
+        + filters_once * down * _SECTOR_BYTES / min(_SECTOR_BYTES, line),
+        l2=inputs[0] + read[0],
+        inputs=tuple(np.minimum.accumulate(inputs)),
+        filters=tuple(np.minimum.accumulate((*read, filters_once, filters_once))),
+        outputs=float(pixels * filters),
+        thresholds=tuple(thresholds),
+    )
+
+
+def _span(layer: Layer) -> float:
+    """Elements that L1 fetches for each that a warp asks for: 32 pixels lie apart by the stride.
+
+    Source:
+        Lym et al.: DeLTA, 2019, the inefficiency of loads of inputs.
+    """
+    return layer.width * layer.stride / (layer.width - layer.filter_width + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waves:
+    """The distinct elements that each wave touches."""
+
+    inputs: Floats  # (w,)
+    filters: Floats  # (w,)
+
+
+def _waves(layer: Layer, pixels: int, tile: Tile, sms: int) -> _Waves:
+    down, across = -(-pixels // tile.rows), -(-layer.filters // tile.cols)
+    first = np.arange(0, down * across, sms)
+    last = np.minimum(first + sms, down * across) - 1
+    columns = np.minimum((last // down + 1) * tile.cols, layer.filters)
+    columns = columns - first // down * tile.cols
+    chosen = _spread(len(first))
+    seen = [
+        sum(
+            _touched(layer, begin, end, _taps(layer))
+            for begin, end in _pixel_runs(int(first[w]), int(last[w]), down, tile.rows, pixels)
+        )
+        for w in chosen
+    ]
+    positions = np.full(len(first), np.mean(seen[:-1]) if len(seen) > 1 else seen[0])
+    positions[chosen] = seen
+    return _Waves(
+        inputs=positions * layer.channels, filters=columns * float(layer.weights_per_filter)
+    )
+
+
+def _pixel_runs(first: int, last: int, down: int, rows: int, pixels: int) -> list[tuple[int, int]]:
+    """The output pixels of the tiles ``first`` to ``last``, as runs that do not overlap."""
+    if last - first + 1 >= down:
+        return [(0, pixels)]
+    begin, end = first % down, last % down
+    if begin <= end:
+        return [(begin * rows, min((end + 1) * rows, pixels))]
+    return [(0, (end + 1) * rows), (begin * rows, pixels)]  # the wave goes on in the next column
+
+
+def _tile_inputs(layer: Layer, pixels: int, tile: Tile) -> float:
+    """Distinct inputs of each tile and step, summed over all tiles of one column."""
+    window = layer.filter_height * layer.filter_width
+    begins = range(0, layer.weights_per_filter, tile.depth)
+    runs = Counter(
+        run
+        for begin in begins
+        for run in _tap_runs(begin, min(begin + tile.depth, layer.weights_per_filter), window)
+    )
+    count = -(-pixels // tile.rows)
+    chosen = _spread(count)
+    seen = [
+        sum(
+            times * _touched(layer, at * tile.rows, min((at + 1) * tile.rows, pixels), run)
+            for run, times in runs.items()
+        )
+        for at in chosen.tolist()
+    ]
+    full = np.mean(seen[:-1]) if len(seen) > 1 else 0.0
+    return float(full * (count - 1) + seen[-1])
+
+
+def _tap_runs(begin: int, end: int, window: int) -> list[tuple[int, int]]:
+    """The taps of each channel that one step of the depth covers."""
+    return [
+        (max(begin, at) - at, min(end, at + window) - at)
+        for at in range(begin // window * window, end, window)
+    ]
+
+
+def _spread(count: int) -> Ints:
+    """Up to so many of ``count``, evenly apart, and the last one, which may be smaller."""
+    others = np.linspace(0, count - 2, min(_SAMPLED, count - 1)) if count > 1 else np.empty(0)
+    return np.append(others.round().astype(np.int64), count - 1)
+
+
+def _taps(layer: Layer) -> tuple[int, int]:
+    return 0, layer.filter_height * layer.filter_width
+
+
+@lru_cache(maxsize=_KEPT)
+def _touched(layer: Layer, begin: int, end: int, taps: tuple[int, int]) -> int:
+    """Distinct positions of the image under a run of output pixels and a run of taps.
+
+    Pixels are numbered through the images of the batch.
+    """
+    pixel = np.arange(begin, end)
+    image, place = np.divmod(pixel, layer.output_height * layer.output_width)
+    row, col = np.divmod(place, layer.output_width)
+    tall = max(layer.height, (layer.output_height - 1) * layer.stride + layer.filter_height)
+    top = (image - image[0]) * tall + row * layer.stride
+    left = col * layer.stride
+    seen = np.zeros((int(top[-1]) + layer.filter_height, layer.width + layer.stride), dtype=bool)
+    for tap in range(*taps):
+        down, right = divmod(tap, layer.filter_width)
+        seen[top + down, left + right] = True
+    return int(np.count_nonzero(seen))

@@ -1,0 +1,41 @@
+"""Devices that kernels with narrow weights were published for, and all others of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dse_evaluators.accelerators.devices import DEVICES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedDevice:
+    """What a product of 16-bit activations and narrow weights needs of a device."""
+
+    dram_bytes: float
+    dram_bytes_per_s: float
+    flops_per_s: float
+    """Dense, of fp16; with two of four weights zero it is twice that."""
+
+
+# NVIDIA's data sheets: the A10's figures were read beside MARLIN's, the others are from memory. The
+# RTX 3090 adds up in fp32, as MARLIN does, at half the rate at which it adds up in fp16.
+_PUBLISHED = {
+    "a10": MixedDevice(dram_bytes=24e9, dram_bytes_per_s=600e9, flops_per_s=125e12),
+    "rtx-3090": MixedDevice(dram_bytes=24e9, dram_bytes_per_s=936e9, flops_per_s=71e12),
+    "rtx-6000-ada": MixedDevice(dram_bytes=48e9, dram_bytes_per_s=960e9, flops_per_s=364.2e12),
+    "rtx-a6000": MixedDevice(dram_bytes=48e9, dram_bytes_per_s=768e9, flops_per_s=154.8e12),
+}
+
+MIXED_DEVICES: Mapping[str, MixedDevice] = {
+    **{
+        name: MixedDevice(
+            dram_bytes=device.dram_bytes,
+            dram_bytes_per_s=device.dram_bytes_per_s,
+            flops_per_s=device.flops_per_s["fp16"],
+        )
+        for name, device in DEVICES.items()
+        if "fp16" in device.flops_per_s
+    },
+    **_PUBLISHED,
+}

@@ -1,0 +1,208 @@
+"""The evaluator ``kernels.mixed-gemm``: a product whose weights alone are narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Mask, Value
+from dse_evaluators.kernels.mixed_devices import MIXED_DEVICES, MixedDevice
+from dse_evaluators.readings import check_readings, number, word
+
+_BOTTLENECKS = ("memory", "compute", "kernel")
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="memory_time", unit="s", part_of="latency"),
+    Metric(name="compute_time", unit="s", part_of="latency"),
+    Metric(name="kernel_time", unit="s", part_of="latency"),
+    Metric(name="bottleneck", words=_BOTTLENECKS),
+    Metric(name="speedup", goal="maximize"),
+    Metric(name="traffic", unit="B", goal="minimize"),
+    Metric(name="weight_traffic", unit="B", part_of="traffic"),
+    Metric(name="scale_traffic", unit="B", part_of="traffic"),
+    Metric(name="index_traffic", unit="B", part_of="traffic"),
+    Metric(name="activation_traffic", unit="B", part_of="traffic"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """How many times Tilus' time a kernel takes, which widths it has, whether it skips zeros."""
+
+    factor: float
+    bits: frozenset[int]
+    sparse: bool = False
+
+
+_POWERS = frozenset({1, 2, 4, 8})
+
+# Factors: Ding et al., Tilus, 2025, abstract: means over what each kernel can do. That Tilus itself
+# meets the roofline is assumed. Widths: the same, which says that compilers have powers of two.
+KERNELS: Mapping[str, Kernel] = {
+    "ideal": Kernel(factor=1.0, bits=frozenset({*range(1, 9), 16}), sparse=True),
+    "tilus": Kernel(factor=1.0, bits=frozenset(range(1, 9))),
+    "marlin": Kernel(factor=1.03, bits=frozenset({4}), sparse=True),
+    "quant-llm": Kernel(factor=1.29, bits=frozenset({5, 6})),
+    "triton": Kernel(factor=1.75, bits=_POWERS),
+    "ladder": Kernel(factor=2.61, bits=_POWERS),
+}
+
+_SPARSE = "2:4"
+
+_DEFAULTS: Mapping[str, Value] = {
+    "group": 0,
+    "inputs": 73728,
+    "outputs": 18432,
+    "device": "a10",
+    "sparsity": "dense",
+    "kernel": "ideal",
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class MixedGemm:
+    """Time and bytes of ``batch`` rows of fp16 times a matrix of narrow weights, on one device.
+
+    Reads weight_bits (1 to 8, or 16) and batch, and where the space has them group (so many
+    weights of an output share a 16-bit scale; 0, which is what it is without: all of them),
+    inputs and outputs of the matrix (73,728 and 18,432), device (``a10``), sparsity (``dense``, or
+    ``2:4``) and kernel (``ideal``).
+
+    ``memory_time`` is that of all bytes; ``compute_time`` that by which multiplications take
+    longer; ``kernel_time`` what the kernel adds to these, by its published factor: they sum to
+    ``latency``. ``speedup`` is over a dense product of 16-bit weights that meets the roofline.
+    Two of four weights that are kept have an index of two bits each, and twice the rate.
+
+    Source:
+        Frantar and Alistarh: Marlin, 2024, and Castro and Alistarh: Sparse-Marlin, 2024: what is
+        stored, and that both ends of the roofline are met.
+    """
+
+    reads: frozenset[str] = field(init=False, default=frozenset({"weight_bits", "batch"}))
+    optional: frozenset[str] = field(init=False, default=frozenset(_DEFAULTS))
+    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        sides = dict.fromkeys(("batch", "inputs", "outputs"), number(1, 1 << 30, whole=True))
+        check_readings(
+            values,
+            {
+                **sides,
+                "weight_bits": number(1, 16, whole=True),
+                "group": number(0, 1 << 20, whole=True),
+                "device": word(*MIXED_DEVICES),
+                "sparsity": word("dense", _SPARSE),
+                "kernel": word(*KERNELS),
+            },
+        )
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        told = {name: batch.get(name, value) for name, value in _DEFAULTS.items()}
+        devices = [MIXED_DEVICES[str(name)] for name in told["device"].tolist()]
+        kernels = [KERNELS[str(name)] for name in told["kernel"].tolist()]
+        matrix = _Matrix(
+            rows=batch["batch"].astype(float),
+            inputs=told["inputs"].astype(float),
+            outputs=told["outputs"].astype(float),
+            bits=batch["weight_bits"].astype(float),
+            group=told["group"].astype(float),
+            sparse=told["sparsity"] == _SPARSE,
+        )
+        traffic = matrix.traffic()
+        total = np.sum(list(traffic.values()), axis=0)
+        bandwidth = np.array([device.dram_bytes_per_s for device in devices])
+        rate = np.array([device.flops_per_s for device in devices])
+        memory, compute = total / bandwidth, matrix.flops / rate
+        waiting = np.maximum(np.where(matrix.sparse, compute / 2, compute) - memory, 0.0)
+        added = (np.array([kernel.factor for kernel in kernels]) - 1) * (memory + waiting)
+        dense = np.maximum(matrix.wide_bytes / bandwidth, compute)
+        return Metrics(
+            columns={
+                "latency": memory + waiting + added,
+                "memory_time": memory,
+                "compute_time": waiting,
+                "kernel_time": added,
+                "bottleneck": np.where(added > memory + waiting, 2.0, 1.0 * (waiting > 0)),
+                "speedup": dense / (memory + waiting + added),
+                "traffic": total,
+                **traffic,
+            },
+            faults=_faults(matrix, told["kernel"].tolist(), total, devices),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matrix:
+    """The products of n designs, each column (n,)."""
+
+    rows: Floats
+    inputs: Floats
+    outputs: Floats
+    bits: Floats
+    group: Floats
+    sparse: Mask
+
+    @property
+    def flops(self) -> Floats:
+        """Of all weights, zero or not."""
+        return 2 * self.rows * self.inputs * self.outputs
+
+    @property
+    def wide_bytes(self) -> Floats:
+        """What the dense product of 16-bit weights reads and writes."""
+        return 2 * self.inputs * self.outputs + 2 * self.rows * (self.inputs + self.outputs)
+
+    def traffic(self) -> dict[str, Floats]:
+        """The bytes of each kind; 16-bit weights have no scales."""
+        weights = self.inputs * self.outputs
+        kept = np.where(self.sparse, weights / 2, weights)
+        shared = np.where(self.group > 0, self.group, self.inputs)
+        scales = np.where(self.bits < 16, np.ceil(self.inputs / shared) * self.outputs, 0.0)
+        return {
+            "weight_traffic": kept * self.bits / 8,
+            "scale_traffic": 2 * scales,
+            "index_traffic": np.where(self.sparse, kept * 2 / 8, 0.0),
+            "activation_traffic": 2 * self.rows * (self.inputs + self.outputs),
+        }
+
+
+def _faults(
+    matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
+) -> dict[int, Fault]:
+    """The rows that no kernel computes or no memory holds."""
+    faults = dict[int, Fault]()
+    for row, (name, device) in enumerate(zip(kernels, devices, strict=True)):
+        kernel, bits = KERNELS[name], int(matrix.bits[row])
+        if bits not in kernel.bits:
+            known = ", ".join(map(str, sorted(kernel.bits)))
+            faults[row] = _infeasible(f"{name} has weights of {known} bits, not of {bits}")
+        elif matrix.sparse[row] and not kernel.sparse:
+            faults[row] = _infeasible(f"{name} does not skip zeros")
+        elif total[row] > device.dram_bytes:
+            short = (total[row] - device.dram_bytes) / 1e9
+            faults[row] = _infeasible(
+                f"needs {total[row] / 1e9:.1f} GB of memory, has {device.dram_bytes / 1e9:.1f} GB: "
+                f"{short:.1f} GB short"
+            )
+    return faults
+
+
+def _infeasible(reason: str) -> Fault:
+    return Fault(kind="infeasible", reason=reason)

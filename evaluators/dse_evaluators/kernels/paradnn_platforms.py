@@ -1,0 +1,83 @@
+"""Platforms that fully connected networks were trained on, with what was fitted to their times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Seconds of one training step for each thing that it is made of."""
+
+    step: float
+    layer: float
+    input_value: float
+    """For each value of the batch that the host hands over, while the device works."""
+    weight: float
+    flop: float
+    activation: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """A board with its sheet's rates in the format that it was trained in, and its fit.
+
+    Each of ``workers`` holds all weights in ``worker_bytes`` and sees its share of the batch.
+    """
+
+    flops_per_s: float
+    dram_bytes_per_s: float
+    workers: int
+    worker_bytes: float
+    value_bytes: float
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    """Between which the fitted networks lie."""
+    fitted: Fitted
+
+
+# Wang, Wei, Brooks: Benchmarking TPU, GPU, and CPU Platforms for Deep Learning, 2019: a board of
+# eight cores of TPU v2, 180 TFLOP/s, 2,400 GB/s, 8 GB a core; a V100, 125 TFLOP/s, 900 GB/s, 16 GB.
+# Fitted here to the times that the authors recorded (ParaDnn's repository, Apache-2.0: 1,724
+# networks on the TPU, 176 on the GPU), with 4, 32 and 128 layers; 8, 16 and 64 were held out. Six
+# forms were tried on both; this one has the least error on the fitted parts of both together. The
+# median error, held out: TPU 5.5 % (a tenth are off by more than 28 %), GPU 3.6 % (22 %). The TPU's
+# 0.35 ns for a weight are 105 bytes at a core's share of the bandwidth, the GPU's 0.08 ns are 70.
+# All of it comes out again by benchmarks/paradnn_fit.py.
+PLATFORMS: Mapping[str, Platform] = {
+    "tpu-v2": Platform(
+        flops_per_s=180e12,
+        dram_bytes_per_s=2400e9,
+        workers=8,
+        worker_bytes=8e9,
+        value_bytes=2,
+        inputs=(2000, 8000),
+        outputs=(200, 1000),
+        fitted=Fitted(
+            step=2.15117e-3,
+            layer=1.23029e-5,
+            input_value=8.34878e-10,
+            weight=3.49341e-10,
+            flop=5.05202e-15,
+            activation=7.31362e-12,
+        ),
+    ),
+    "v100": Platform(
+        flops_per_s=125e12,
+        dram_bytes_per_s=900e9,
+        workers=1,
+        worker_bytes=16e9,
+        value_bytes=2,
+        inputs=(2000, 2000),
+        outputs=(1000, 1000),
+        fitted=Fitted(
+            step=2.02858e-4,
+            layer=1.02834e-4,
+            input_value=1.48422e-8,
+            weight=7.80198e-11,
+            flop=1.02408e-14,
+            activation=3.63459e-11,
+        ),
+    ),
+}

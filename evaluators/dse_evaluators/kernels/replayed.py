@@ -1,0 +1,106 @@
+"""The evaluator ``kernels.convolution-replayed``: traffic of convolutions, load by load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.kernels.gpus import GPUS
+from dse_evaluators.kernels.im2col_layers import shapes_of
+from dse_evaluators.kernels.im2col_replay import replay
+from dse_evaluators.readings import check_readings, number
+from dse_evaluators.workloads.layers import Layer
+
+_METRICS = (
+    Metric(name="l2_traffic", unit="B", goal="minimize"),
+    Metric(name="read_traffic", unit="B", goal="minimize"),
+    Metric(name="input_traffic", unit="B", part_of="read_traffic"),
+    Metric(name="filter_traffic", unit="B", part_of="read_traffic"),
+)
+
+_ELEMENT_BYTES = 4
+
+
+@dataclass(kw_only=True, eq=False)
+class ConvolutionReplayed:
+    """What L2 is asked for and what it reads from DRAM, by walking through every load.
+
+    The oracle of ``kernels.convolution``, of which it uses nothing: seconds for a small layer.
+    Reads layer, a name of the workload's, tile and l2_size, and where the space has them batch
+    (1) and sms (those of a TITAN Xp).
+
+    Args:
+        workload: a text that ``workloads.catalogue`` knows; no groups, no attention.
+    """
+
+    workload: str = "resnet50"
+    reads: frozenset[str] = field(init=False, default=frozenset({"layer", "tile", "l2_size"}))
+    optional: frozenset[str] = field(init=False, default=frozenset({"batch", "sms"}))
+    units: Mapping[str, str] = field(init=False, default_factory=lambda: {"l2_size": "B"})
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._shapes = shapes_of(self.workload)
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        whole = dict.fromkeys(("sms", "batch"), number(1, 1 << 20, whole=True))
+        check_readings(values, {**whole, "l2_size": number(1, 1e18)})
+        for name in values.get("layer", ()):
+            self._shapes.check(str(name))
+        for text in values.get("tile", ()):
+            _sides(str(text))
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The traffic of n designs; those that differ in L2 alone share one walk."""
+        columns = (
+            batch["layer"],
+            batch.get("batch", 1),
+            batch["tile"],
+            batch.get("sms", GPUS["titan-xp"].sms),
+            batch["l2_size"] // _ELEMENT_BYTES,
+        )
+        rows = [
+            self._row(self._shape(str(layer)), int(count), str(tile), int(sms), int(size))
+            for layer, count, tile, sms, size in zip(*(c.tolist() for c in columns), strict=True)
+        ]
+        l2, inputs, filters = _ELEMENT_BYTES * np.array(rows, dtype=float).reshape(-1, 3).T
+        return Metrics(
+            columns={
+                "l2_traffic": l2,
+                "read_traffic": inputs + filters,
+                "input_traffic": inputs,
+                "filter_traffic": filters,
+            }
+        )
+
+    def _shape(self, layer: str) -> Layer:
+        return self._shapes.shapes[self._shapes.place[layer]]
+
+    @staticmethod
+    def _row(shape: Layer, batch: int, tile: str, sms: int, elements: int) -> tuple[int, int, int]:
+        """Elements that L2 was asked for, and inputs and filters that DRAM was."""
+        found = replay(shape, batch, _sides(tile), sms)
+        return found.l2, found.inputs.at(elements), found.filters.at(elements)
+
+
+def _sides(text: str) -> tuple[int, int, int]:
+    """Rows, columns and depth of a tile such as ``128x64x4``. Raises SpecError if it is none."""
+    sides = text.split("x")
+    if len(sides) != 3 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise SpecError(f"tile cannot be {text!r}", hint=nearest(text, ["128x64x4"]))
+    rows, cols, depth = map(int, sides)
+    return rows, cols, depth
