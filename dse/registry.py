@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 from dse.errors import PluginError, nearest
 
-Group = Literal["evaluators", "optimizers", "executors", "storages", "functions", "assets"]
+Group = Literal[
+    "evaluators", "optimizers", "executors", "storages", "functions", "assets", "environments"
+]
 
 GROUPS: tuple[Group, ...] = ("evaluators", "optimizers", "executors", "storages", "functions")
-"""What a study can name; ``assets`` are tables of what an evaluator reads, one per package."""
+"""What a study can name; ``assets`` and ``environments`` are tables of what evaluators need."""
 
 
 @cache

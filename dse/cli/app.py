@@ -12,6 +12,7 @@ from dse.cli import (
     check,
     compare,
     effects,
+    environments,
     evaluate,
     exchange,
     inspect_study,
@@ -42,6 +43,7 @@ studies = typer.Typer(help="The studies of a storage.", no_args_is_help=True)
 plugins = typer.Typer(help="Evaluators, optimizers, executors and storages.", no_args_is_help=True)
 spaces = typer.Typer(help="Look at a space.", no_args_is_help=True)
 data = typer.Typer(help="Models and data that measurements need.", no_args_is_help=True)
+apart = typer.Typer(help="Programs in environments of their own.", no_args_is_help=True)
 
 app.command("run")(run.run)
 app.command("resume")(run.resume)
@@ -76,10 +78,15 @@ data.command("list")(assets.list_assets)
 data.command("install")(assets.install_assets)
 data.command("where")(assets.where_assets)
 data.command("remove")(assets.remove_assets)
+apart.command("list")(environments.list_environments)
+apart.command("install")(environments.install_environments)
+apart.command("where")(environments.where_environments)
+apart.command("remove")(environments.remove_environments)
 app.add_typer(spaces, name="space")
 app.add_typer(plugins, name="plugins")
 app.add_typer(studies, name="studies")
 app.add_typer(data, name="assets")
+app.add_typer(apart, name="environments")
 
 
 @app.callback(invoke_without_command=True)

@@ -69,7 +69,7 @@ def run(
         warden.watch(process.pid)
         in_time = _followed(process, tails, time.monotonic() + timeout_s)
     finally:
-        _stop(process)
+        stop(process)
         _drain(process, tails)
     return Ended(
         status=process.returncode,
@@ -143,7 +143,7 @@ def _read(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
     return bool(chunk)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
     """Ends the whole group: at once what outlived its leader, after a grace what did not."""
     try:
         if process.poll() is None:

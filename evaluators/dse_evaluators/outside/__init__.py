@@ -1,0 +1,1 @@
+"""Programs of others that measure designs, each in an environment of its own."""

@@ -1,0 +1,39 @@
+"""A batch of designs, asked of a program one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dse.core.batch import Batch
+from dse.core.design import nested
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Value
+from dse.errors import InfeasibleError
+from dse_evaluators.generic.answer import Answer, columns_of
+from dse_evaluators.outside.service import Service
+
+
+def asked(
+    batch: Batch,
+    service: Service,
+    names: Sequence[str],
+    shown: Callable[[Mapping[str, Value]], Mapping[str, Any]],
+) -> Metrics:
+    """The metrics of n designs, each as its own outcome.
+
+    Args:
+        batch: the designs.
+        service: the program.
+        names: the metrics that it tells.
+        shown: what it is shown of a design; an InfeasibleError is that design's fault.
+    """
+
+    def answer(design: Mapping[str, Value]) -> Answer:
+        try:
+            told = shown(design)
+        except InfeasibleError as error:
+            return Fault(kind="infeasible", reason=error.problem)
+        return service.answer(nested(told), names)
+
+    return columns_of([answer(batch.row(row)) for row in range(len(batch))], names)

@@ -1,0 +1,89 @@
+"""What an outside model reads of a design, where an option has not fixed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse.units import converted, quantity
+from dse_evaluators.readings import Check, check_readings, word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob:
+    """One reading; without a default it must be set, and with ``words`` it takes one of them.
+
+    A ``text`` is a name that only the tool knows.
+    """
+
+    name: str
+    unit: str = ""
+    default: Value | None = None
+    words: tuple[str, ...] = ()
+    text: bool = False
+
+    def value(self, given: Any) -> Value:
+        """What an option sets it to; a text such as ``1.2 GHz`` is a number in the knob's unit.
+
+        Raises:
+            SpecError: it cannot be that.
+        """
+        if self.words:
+            if given not in self.words:
+                raise SpecError(
+                    f"{self.name} cannot be {given!r}", hint=nearest(str(given), self.words)
+                )
+            return str(given)
+        if self.text:
+            return str(given)
+        told = quantity(given) if isinstance(given, str) and self.unit else None
+        if told is not None:
+            return converted(*told, self.unit)
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            raise SpecError(f"{self.name} is a number, not {given!r}")
+        return given
+
+
+class Knobs:
+    """The knobs of an evaluator, of which options have fixed some.
+
+    Args:
+        knobs: all of them.
+        given: the value of each that an option sets; ``None`` where it does not.
+
+    Raises:
+        SpecError: a knob cannot be what it was set to.
+    """
+
+    def __init__(self, knobs: Sequence[Knob], given: Mapping[str, Any]) -> None:
+        self._fixed = {
+            knob.name: knob.value(given[knob.name])
+            for knob in knobs
+            if given.get(knob.name) is not None
+        }
+        self._free = {knob.name: knob for knob in knobs if knob.name not in self._fixed}
+        self.reads = frozenset(name for name, knob in self._free.items() if knob.default is None)
+        self.optional = frozenset(self._free) - self.reads
+        self.units = {name: knob.unit for name, knob in self._free.items() if knob.unit}
+
+    def of(self, design: Mapping[str, Value]) -> dict[str, Value]:
+        """The value of every knob."""
+        free = {
+            name: design.get(name, "" if knob.default is None else knob.default)
+            for name, knob in self._free.items()
+        }
+        return {**self._fixed, **free}
+
+    def check(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if every knob can have all of its values.
+
+        Raises:
+            SpecError: one cannot.
+        """
+        checks: dict[str, Check] = {
+            name: word(*knob.words) for name, knob in self._free.items() if knob.words
+        }
+        check_readings({n: v for n, v in values.items() if n in self._free}, checks)

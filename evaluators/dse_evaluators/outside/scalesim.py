@@ -1,0 +1,124 @@
+"""The evaluator ``outside.scalesim``: SCALE-Sim 3.0.0 itself, cycle by cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import InfeasibleError
+from dse_evaluators.generic.options import seconds_of
+from dse_evaluators.outside.asking import asked
+from dse_evaluators.outside.environments import ENVIRONMENTS
+from dse_evaluators.outside.knobs import Knob, Knobs
+from dse_evaluators.outside.layer_shapes import shapes
+from dse_evaluators.outside.service import Limits
+from dse_evaluators.outside.tool import Tool
+from dse_evaluators.workloads.catalogue import layers_of
+
+_KIB = 1024.0
+_SRAMS = ("ifmap_sram", "filter_sram", "ofmap_sram")
+_KNOBS = (
+    Knob(name="rows"),
+    Knob(name="cols"),
+    Knob(name="dataflow", default="ws", words=("os", "ws", "is")),
+    *(Knob(name=name, unit="B", default=65536.0) for name in _SRAMS),
+    Knob(name="clock", unit="Hz", default=700e6),
+)
+
+_WORDS = ("sram_ifmap_reads", "sram_filter_reads", "sram_ofmap_writes")
+_BYTES = ("dram_ifmap_reads", "dram_filter_reads", "dram_ofmap_writes")
+_SHARES = ("utilization", "mapping_efficiency", "compute_utilization")
+_TOLD = ("cycles", "stall_cycles", *_WORDS, *_BYTES, *_SHARES)
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="cycles", goal="minimize"),
+    Metric(name="stall_cycles", goal="minimize"),
+    *(Metric(name=name, goal="maximize") for name in _SHARES),
+    Metric(name="sram_accesses", goal="minimize"),
+    *(Metric(name=name, goal="minimize", part_of="sram_accesses") for name in _WORDS),
+    Metric(name="dram_traffic", unit="B", goal="minimize"),
+    *(Metric(name=name, unit="B", goal="minimize", part_of="dram_traffic") for name in _BYTES),
+)
+
+
+class ScaleSim:
+    """Cycles and traffic of a workload, by SCALE-Sim in an environment of its own.
+
+    It plays every cycle's addresses, which takes seconds for a small network and minutes for
+    ResNet-50: so it is *measured*, though it never differs, lest an optimizer call it a million
+    times. ``accelerators.systolic`` with ``mode: scalesim`` gives the same cycles at once.
+
+    Its words are bytes and memory never stalls it: it finds the bandwidth that it needs. A group of
+    a convolution, or a head of attention, is a layer of its own. Shares are weighted by cycles.
+
+    Args:
+        workload: a name of ``workloads.catalogue``.
+        timeout: for each design.
+        python: a Python that has scalesim 3.0.0 and numpy < 2.4, in place of that of
+            ``dse environments install scalesim``.
+        rows: fixes the knob of this name, which is then not read; so do the following ones.
+
+    Raises:
+        SpecError: there is no such workload, or a knob cannot be so.
+    """
+
+    kind: Kind = "measured"
+    version = f"1, scalesim {ENVIRONMENTS['scalesim'].version}"
+
+    def __init__(  # noqa: PLR0913 - each is a word of the YAML
+        self,
+        *,
+        workload: str = "digits-cnn",
+        timeout: float | str = "30 min",
+        python: str | None = None,
+        rows: int | None = None,
+        cols: int | None = None,
+        dataflow: str | None = None,
+        ifmap_sram: float | str | None = None,
+        filter_sram: float | str | None = None,
+        ofmap_sram: float | str | None = None,
+        clock: float | str | None = None,
+    ) -> None:
+        fixed = {
+            "rows": rows,
+            "cols": cols,
+            "dataflow": dataflow,
+            "ifmap_sram": ifmap_sram,
+            "filter_sram": filter_sram,
+            "ofmap_sram": ofmap_sram,
+            "clock": clock,
+        }
+        self._knobs = Knobs(_KNOBS, fixed)
+        self.reads, self.optional = self._knobs.reads, self._knobs.optional
+        self.units = self._knobs.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+        options = {"layers": shapes(layers_of(workload))}
+        limits = Limits(design_s=seconds_of("timeout", timeout))
+        self._tool = Tool("scalesim", options, limits, python)
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if every knob can have all of its values."""
+        self._knobs.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs, one after the other."""
+        told = asked(batch, self._tool.service(), _TOLD, self._shown)
+        columns = dict(told.columns)
+        clock = [self._knobs.of(batch.row(row))["clock"] for row in range(len(batch))]
+        columns["latency"] = columns["cycles"] / np.array(clock, dtype=np.float64)
+        for total, parts in (("sram_accesses", _WORDS), ("dram_traffic", _BYTES)):
+            columns[total] = sum((columns[part] for part in parts), np.zeros(len(batch)))
+        return Metrics(columns=columns, faults=told.faults)
+
+    def _shown(self, design: Mapping[str, Value]) -> Mapping[str, Any]:
+        knobs = self._knobs.of(design)
+        for name in _SRAMS:
+            if float(knobs[name]) % _KIB or float(knobs[name]) <= 0.0:
+                raise InfeasibleError(f"{name} is {knobs[name]} B: SCALE-Sim has whole KiB only")
+        return knobs

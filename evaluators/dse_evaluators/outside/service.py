@@ -1,0 +1,172 @@
+"""A program that answers one design after the other, and is started again when it breaks.
+
+The protocol is lines of JSON, told in ``docs/outside.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dse.core.metric import Fault
+from dse.errors import EvaluationError
+from dse_evaluators.generic.answer import Answer, invalid, readings, shown
+from dse_evaluators.generic.process import Program
+from dse_evaluators.outside.running import Ended, Running, TimedOut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a program may take to be ready, and for each design, in seconds."""
+
+    start_s: float = 120.0
+    design_s: float = 600.0
+
+
+class Service:
+    """A program that is started when it is first asked, and again after it has failed a design.
+
+    It is kept between designs, also those of different batches: what costs a simulator seconds is
+    often only to be started. A copy in another process starts a program of its own.
+
+    Args:
+        program: its command line.
+        options: what it is told once, when it is started.
+        limits: how long it may take.
+        wanted: the versions that it must say of itself, such as ``{"scalesim": "3.0.0"}``.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        options: Mapping[str, Any],
+        limits: Limits,
+        wanted: Mapping[str, str] | None = None,
+    ) -> None:
+        self._program = program
+        self._options = dict(options)
+        self._limits = limits
+        self._wanted = dict(wanted or {})
+        self._running: Running | None = None
+        self._finalizer: weakref.finalize[..., Service] | None = None
+        self._number = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Service, (self._program, self._options, self._limits, self._wanted)
+
+    def answer(self, design: Mapping[str, Any], names: Sequence[str]) -> Answer:
+        """The metrics of one design, or why there are none; a breakdown costs this design only."""
+        self._number += 1
+        told = {"id": self._number, "design": design}
+        try:
+            said = self._said(told, self._ready(), self._limits.design_s)
+        except EvaluationError as error:
+            self.close()
+            return Fault(kind="raised", reason=error.problem)
+        except _Broken as broken:
+            self.close()
+            return broken.fault
+        except BaseException:
+            self.close()  # whoever was interrupted may have left half a line
+            raise
+        return _answer(said, names)
+
+    def close(self) -> None:
+        """End the program; it is started again when it is asked again."""
+        finalizer, self._finalizer, self._running = self._finalizer, None, None
+        if finalizer is not None:
+            finalizer()
+
+    def _ready(self) -> Running:
+        """The running program.
+
+        Raises:
+            EvaluationError: it cannot be started, or is another one than was wanted.
+        """
+        if self._running is not None and self._running.waits:
+            return self._running
+        self.close()
+        try:
+            running = Running(self._program)
+        except OSError as error:
+            name = self._program.run[0]
+            raise EvaluationError(f"{name!r} cannot be started: {error}") from error
+        self._running = running
+        self._finalizer = weakref.finalize(self, running.close)
+        try:
+            said = self._said({"options": self._options}, running, self._limits.start_s)
+        except _Broken as broken:
+            raise EvaluationError(f"while it started: {broken.fault.reason}") from broken
+        _check_ready(said, self._wanted)
+        return running
+
+    def _said(self, told: Mapping[str, Any], running: Running, timeout_s: float) -> dict[str, Any]:
+        """The object that is said to this one.
+
+        Raises:
+            _Broken: there is none, or it is none.
+        """
+        line = json.dumps(told, allow_nan=False).encode()
+        try:
+            answer = running.exchanged(line, timeout_s)
+            said = json.loads(answer, parse_constant=_refused)
+        except TimedOut:
+            words = _last_words(running)
+            fault = Fault(kind="timeout", reason=f"took more than {timeout_s:g} s{words}")
+            raise _Broken(fault) from None
+        except Ended as end:
+            raise _Broken(_crash(end.status, _last_words(running))) from None
+        except (ValueError, RecursionError) as error:
+            raise _Broken(invalid(f"did not say a line of JSON ({error})")) from error
+        if not isinstance(said, dict) or said.get("id") != told.get("id"):
+            wanted = f" with the id {told['id']}" if "id" in told else ""
+            raise _Broken(invalid(f"must say one object{wanted}, said {shown(said)}"))
+        return said
+
+
+class _Broken(Exception):  # noqa: N818 - it is the program that is
+    """The program cannot be asked again: it must be started anew."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+
+
+def _last_words(running: Running) -> str:
+    running.close()  # what it says while it ends belongs to it
+    return f": {running.words}" if running.words else ", without a word on stderr"
+
+
+def _check_ready(said: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+    if "failed" in said:
+        raise EvaluationError(f"it is not ready: {shown(said['failed'])}")
+    if "ready" not in said:
+        raise EvaluationError(f"it must say that it is ready, and said {shown(said)}")
+    is_ = said["ready"] if isinstance(said["ready"], dict) else {}
+    for name, version in wanted.items():
+        if is_.get(name) != version:
+            raise EvaluationError(f"{name} {version} is wanted, and {is_.get(name)} answered")
+
+
+def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
+    if "infeasible" in said:
+        return Fault(kind="infeasible", reason=str(said["infeasible"]))
+    if "failed" in said:
+        return Fault(kind="raised", reason=str(said["failed"]))
+    return readings(said.get("metrics"), names)
+
+
+def _crash(status: int | None, words: str) -> Fault:
+    how = "closed its stdout" if status is None else f"ended with the exit status {status}"
+    if status is not None and status < 0:
+        known = {one.value: one.name for one in signal.Signals}
+        how = f"was killed by {known.get(-status, f'signal {-status}')}"
+    return Fault(kind="crashed", reason=f"{how}{words}")
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of JSON")

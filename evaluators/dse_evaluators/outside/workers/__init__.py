@@ -1,0 +1,1 @@
+"""What runs in the other environments: each file by itself, with that environment's Python."""

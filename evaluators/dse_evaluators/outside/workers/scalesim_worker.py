@@ -1,0 +1,127 @@
+"""SCALE-Sim's account of layers on an array, by running it as its users do: with three files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+_SHAPE = ("height", "width", "filter_height", "filter_width", "channels", "filters", "stride")
+
+# Bandwidths are found, not given; the layout of banks is not modelled in this mode, but must stand
+# here, and for every layer in a file of its own.
+_CONFIG = """[general]
+run_name = run
+[architecture_presets]
+ArrayHeight: {rows}
+ArrayWidth: {cols}
+IfmapSramSzkB: {ifmap_kib}
+FilterSramSzkB: {filter_kib}
+OfmapSramSzkB: {ofmap_kib}
+IfmapOffset: 0
+FilterOffset: 10000000
+OfmapOffset: 20000000
+Dataflow: {dataflow}
+Bandwidth: 10
+MemoryBanks: 1
+ReadRequestBuffer: 32
+WriteRequestBuffer: 32
+[layout]
+IfmapCustomLayout: False
+IfmapSRAMBankBandwidth: 10
+IfmapSRAMBankNum: 10
+IfmapSRAMBankPort: 2
+FilterCustomLayout: False
+FilterSRAMBankBandwidth: 10
+FilterSRAMBankNum: 10
+FilterSRAMBankPort: 2
+[sparsity]
+SparsitySupport: false
+[run_presets]
+InterfaceBandwidth: CALC
+UseRamulatorTrace: False
+"""
+_BLANK = ",".join(["1"] * 20)
+
+_COUNTS = {
+    "cycles": "total_cycles",
+    "stall_cycles": "stall_cycles",
+    "sram_ifmap_reads": "ifmap_sram_reads",
+    "sram_filter_reads": "filter_sram_reads",
+    "sram_ofmap_writes": "ofmap_sram_writes",
+    "dram_ifmap_reads": "ifmap_dram_reads",
+    "dram_filter_reads": "filter_dram_reads",
+    "dram_ofmap_writes": "ofmap_dram_writes",
+}
+_SHARES = {
+    "utilization": "overall_util",
+    "mapping_efficiency": "mapping_eff",
+    "compute_utilization": "compute_util",
+}
+
+
+def versions() -> dict[str, str]:
+    """What answers."""
+    return {"scalesim": version("scalesim")}
+
+
+def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
+    """Measures the layers of the options, or those that a design brings along."""
+    from scalesim.scale_sim import scalesim
+
+    def measured(design: Mapping[str, Any]) -> dict[str, float]:
+        shapes: Counter[tuple[int, ...]] = Counter()
+        for layer in design.get("layers") or options["layers"]:
+            shapes[tuple(int(layer[key]) for key in _SHAPE)] += int(layer.get("times", 1))
+        with tempfile.TemporaryDirectory() as folder:
+            files = _written(Path(folder), design, list(shapes))
+            run = scalesim(save_disk_space=True, verbose=False, **files)
+            run.run_scale(top_path=folder)
+        layers = run.runner.single_layer_sim_object_list
+        for layer in layers:
+            layer.get_compute_report_items()  # works its report out
+        return _summed(layers, list(shapes.values()))
+
+    return measured
+
+
+def _written(
+    folder: Path, design: Mapping[str, Any], shapes: list[tuple[int, ...]]
+) -> dict[str, str]:
+    config = _CONFIG.format(
+        rows=int(design["rows"]),
+        cols=int(design["cols"]),
+        dataflow=design["dataflow"],
+        **{
+            f"{buffer}_kib": int(design[f"{buffer}_sram"]) // 1024
+            for buffer in ("ifmap", "filter", "ofmap")
+        },
+    )
+    names = [f"layer{place}" for place in range(len(shapes))]
+    rows = [
+        ",".join([name, *map(str, shape), ""]) for name, shape in zip(names, shapes, strict=True)
+    ]
+    texts = {
+        "config": config,
+        "topology": "\n".join(["header,", *rows]) + "\n",
+        "layout": "\n".join(["header,", *(f"{name},{_BLANK}," for name in names)]) + "\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return {name: str(folder / name) for name in texts}
+
+
+def _summed(layers: list[Any], times: list[int]) -> dict[str, float]:
+    """Counts over all layers; shares between 0 and 1, weighted by the cycles of each layer."""
+    pairs = list(zip(layers, times, strict=True))
+    told = {
+        name: float(sum(count * getattr(layer, own) for layer, count in pairs))
+        for name, own in _COUNTS.items()
+    }
+    for name, own in _SHARES.items():
+        weighted = sum(count * layer.total_cycles * getattr(layer, own) for layer, count in pairs)
+        told[name] = weighted / told["cycles"] / 100.0
+    return told

@@ -1,0 +1,60 @@
+"""Makes a worker of a file that measures: ``python serving.py FILE`` speaks the protocol for it.
+
+The file has a function ``prepared(options)`` that gives a function ``measured(design)``, which
+gives the metrics by name, or ``{"infeasible": "why"}``; and, if it likes, ``versions()`` of what it
+uses by name. What either raises is that design's failure. Needs nothing but Python 3.9.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+Measured = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def main() -> None:
+    """Answer until there is nothing more to be asked."""
+    file = Path(sys.argv[1])
+    asked, channel = _alone()
+    sys.path[0] = str(file.parent)
+    measured: Measured | None = None
+    for line in asked:
+        told = json.loads(line)
+        number = {"id": told["id"]} if "id" in told else {}
+        try:
+            if measured is None:
+                module = runpy.run_path(str(file), run_name=file.stem)
+                measured = module["prepared"](told["options"])
+                said = json.dumps({"ready": module.get("versions", dict)()})
+            else:
+                said = json.dumps({**number, **_of(measured(told["design"]))})
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything
+            traceback.print_exc()
+            said = json.dumps({**number, "failed": f"{type(error).__name__}: {error}"})
+        channel.write(said + "\n")
+        channel.flush()
+
+
+def _alone() -> tuple[TextIO, TextIO]:
+    """Stdin and stdout for the protocol alone: what a tool prints goes to stderr."""
+    asked = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return asked, channel
+
+
+def _of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    return answer if "infeasible" in answer else {"metrics": answer}
+
+
+if __name__ == "__main__":
+    main()

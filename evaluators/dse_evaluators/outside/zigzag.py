@@ -1,0 +1,140 @@
+"""The evaluator ``outside.zigzag``: the best loop orders that ZigZag 3.9.1 finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats
+from dse.errors import SpecError, nearest
+from dse_evaluators.generic.options import seconds_of
+from dse_evaluators.outside.asking import asked
+from dse_evaluators.outside.environments import ENVIRONMENTS
+from dse_evaluators.outside.knobs import Knob, Knobs
+from dse_evaluators.outside.layer_shapes import shapes
+from dse_evaluators.outside.service import Limits
+from dse_evaluators.outside.tool import Tool
+from dse_evaluators.workloads.catalogue import layers_of
+
+_J_PER_PJ = 1e-12
+_GOALS = ("latency", "energy", "EDP")
+# Defaults are those of ZigZag's own ``tpu_like``: 2 MiB for inputs and outputs, 128 B of weights at
+# each of 32 x 32 places, 64 bits a cycle from DRAM.
+_KNOBS = (
+    Knob(name="rows"),
+    Knob(name="cols"),
+    Knob(name="ifmap_sram", unit="B", default=1048576.0),
+    Knob(name="filter_sram", unit="B", default=131072.0),
+    Knob(name="ofmap_sram", unit="B", default=1048576.0),
+    Knob(name="clock", unit="Hz", default=700e6),
+    Knob(name="dram_bandwidth", unit="B/s", default=5.6e9),
+)
+_CYCLES = ("compute_cycles", "stall_cycles", "transfer_cycles")
+_ENERGIES = ("mac_energy", "memory_energy")
+_TOLD = (*_CYCLES, *_ENERGIES, "macs")
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="cycles", goal="minimize"),
+    *(Metric(name=name, goal="minimize", part_of="cycles") for name in _CYCLES),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="energy", unit="J", goal="minimize"),
+    *(Metric(name=name, unit="J", goal="minimize", part_of="energy") for name in _ENERGIES),
+    Metric(name="bottleneck", words=("compute", "memory")),
+)
+
+
+class ZigZag:
+    """Cycles and energy of a workload on a tensor processor, under its best loop orders.
+
+    ZigZag searches loop orders for every layer, in an environment of its own: seconds for a layer,
+    so that it is *measured*, though it never differs, lest an optimizer call it a million times.
+    The accelerator is its ``tpu_like``, whose array holds weights. Inputs and outputs share one
+    buffer, of the size of both; ``filter_sram`` is spread over the places of the array, at least
+    a byte each, and is filled from DRAM. What a word costs does not follow sizes. Words are 8 bits,
+    sums 16.
+
+    Args:
+        workload: a name of ``workloads.catalogue``.
+        optimize: what loop orders are searched for: ``latency``, ``energy`` or ``EDP``.
+        loop_factors: how many factors of the loops it puts in every order: more take longer.
+        timeout: for each design.
+        python: a Python that has zigzag-dse 3.9.1, in place of that of
+            ``dse environments install zigzag``.
+        rows: fixes the knob of this name, which is then not read; so do the following ones.
+
+    Raises:
+        SpecError: there is no such workload, or an option cannot be so.
+    """
+
+    kind: Kind = "measured"
+    version = f"1, zigzag {ENVIRONMENTS['zigzag'].version}"
+
+    def __init__(  # noqa: PLR0913 - each is a word of the YAML
+        self,
+        *,
+        workload: str = "digits-cnn",
+        optimize: str = "latency",
+        loop_factors: int = 4,
+        timeout: float | str = "30 min",
+        python: str | None = None,
+        rows: int | None = None,
+        cols: int | None = None,
+        ifmap_sram: float | str | None = None,
+        filter_sram: float | str | None = None,
+        ofmap_sram: float | str | None = None,
+        clock: float | str | None = None,
+        dram_bandwidth: float | str | None = None,
+    ) -> None:
+        if optimize not in _GOALS:
+            raise SpecError(f"optimize cannot be {optimize!r}", hint=nearest(optimize, _GOALS))
+        if loop_factors < 1:
+            raise SpecError(f"loop_factors is {loop_factors}", hint="a whole number from 1")
+        fixed = {
+            "rows": rows,
+            "cols": cols,
+            "ifmap_sram": ifmap_sram,
+            "filter_sram": filter_sram,
+            "ofmap_sram": ofmap_sram,
+            "clock": clock,
+            "dram_bandwidth": dram_bandwidth,
+        }
+        self._knobs = Knobs(_KNOBS, fixed)
+        self.reads, self.optional = self._knobs.reads, self._knobs.optional
+        self.units = self._knobs.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+        options = {
+            "layers": shapes(layers_of(workload)),
+            "opt": optimize,
+            "lpf_limit": loop_factors,
+        }
+        limits = Limits(design_s=seconds_of("timeout", timeout))
+        self._tool = Tool("zigzag", options, limits, python)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs, one after the other."""
+        told = asked(batch, self._tool.service(), _TOLD, self._knobs.of)
+        knobs = [self._knobs.of(batch.row(row)) for row in range(len(batch))]
+        clock, rows, cols = (
+            np.array([float(one[name]) for one in knobs]) for name in ("clock", "rows", "cols")
+        )
+        columns = {name: told.columns[name] for name in _CYCLES}
+        cycles = _total(columns, _CYCLES)
+        columns |= {name: told.columns[name] * _J_PER_PJ for name in _ENERGIES}
+        columns["cycles"] = cycles
+        columns["latency"] = cycles / clock
+        columns["utilization"] = told.columns["macs"] / (cycles * rows * cols)
+        columns["energy"] = _total(columns, _ENERGIES)
+        waits = columns["stall_cycles"] + columns["transfer_cycles"]
+        columns["bottleneck"] = (waits > columns["compute_cycles"]).astype(np.float64)
+        return Metrics(columns=columns, faults=told.faults)
+
+
+def _total(columns: Mapping[str, Floats], parts: Sequence[str]) -> Floats:
+    first, *others = (columns[part] for part in parts)
+    total = first.copy()
+    for part in others:
+        total += part
+    return total
