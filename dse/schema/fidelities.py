@@ -42,20 +42,24 @@ def stages_of(bound: Sequence[Bound], sources: Mapping[str, Source], ladders: La
     """At which rung each evaluator runs, by its label; none where no rung is to be saved.
 
     The lowest measured rungs run at 0, those above one after the other; what is measured and on no
-    ladder waits for the top. A modelled one runs as soon as what it reads is there.
+    ladder, or the only measured rung of one, waits for the top. A modelled one runs as soon as what
+    it reads is there.
     """
-    place: dict[str, int] = {}
-    for ladder in ladders.values():
-        dear = [rung for rung in ladder if sources[rung].kind == "measured"]
-        place |= {rung: max(at, place.get(rung, 0)) for at, rung in enumerate(dear)}
-    top = max(place.values(), default=0)
+    dear = [
+        [rung for rung in ladder if sources[rung].kind == "measured"] for ladder in ladders.values()
+    ]
+    top = max(map(len, dear), default=1) - 1
     if top == 0:
         return {}
+    place: dict[str, int] = {}
+    for rungs in dear:
+        first = top if len(rungs) == 1 else 0
+        place |= {rung: max(at, place.get(rung, 0)) for at, rung in enumerate(rungs, start=first)}
     at: dict[str, int] = {}
     stages = {}
     for one in bound:
-        rungs = [place[name] for name in one.provides if name in place]
-        own = 0 if one.evaluator.kind == "modelled" else min(rungs, default=top)
+        own_rungs = [place[name] for name in one.provides if name in place]
+        own = 0 if one.evaluator.kind == "modelled" else min(own_rungs, default=top)
         stages[one.label] = max([own, *(at[name] for name in one.reads if name in at)])
         at |= dict.fromkeys(one.provides, stages[one.label])
     return stages

@@ -159,6 +159,13 @@ def test_a_ladder_with_one_measured_rung_saves_nothing():
     assert stages_of(pipeline.bound, pipeline.sources, {"full.loss": ("full.loss",)}) == {}
 
 
+def test_the_only_measured_rung_of_a_ladder_waits_for_the_top_of_the_others():
+    _, pipeline = case()
+    both = {**LADDER, "area.loss": ("full.loss",)}
+    stages = stages_of(pipeline.bound, pipeline.sources, both)
+    assert stages == {"area": 0, "proxy": 0, "full": 1}
+
+
 def test_a_task_of_the_lowest_rung_runs_nothing_above_it():
     problem, pipeline = case()
     design = problem.space.sample(1, problem.rng(0)).design(0)
