@@ -1,9 +1,12 @@
 """Networks per second of the systolic evaluator, beside SCALE-Sim's.
 
 ``python benchmarks/systolic.py`` prints CSV: what ran, how many whole networks, CPU-seconds, and
-networks per CPU-second on one core. SCALE-Sim is measured in the same run where ``scalesim`` 3.0.0
-can be imported (with ``numpy<2.4``); else the lines marked ``earlier`` give what it took on another
-run of two shared cores.
+networks per CPU-second on one core: every workload in the full mode over the knobs of one array;
+ResNet-50 over all knobs; and ResNet-50 in the mode that counts what SCALE-Sim counts, where the
+inputs of a layer fit in their buffer (where they do not, each other trace is played once, which
+takes up to a second). The load of the machine is told too. SCALE-Sim is measured in the same run
+where ``scalesim`` 3.0.0 can be imported (with ``numpy<2.4``); else the lines marked ``earlier``
+give what it took on another run of two shared cores. ``scalesim_exact.py`` compares the counts.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -67,7 +71,7 @@ UseRamulatorTrace: False
 
 
 def designs(count: int) -> Batch:
-    """Random accelerators over every knob."""
+    """Random accelerators over every knob of one array."""
     rng = np.random.default_rng(0)
 
     def one_of(*values: float | str) -> Column:
@@ -94,9 +98,38 @@ def designs(count: int) -> Batch:
     )
 
 
-def ours(workload: str, batch: Batch) -> float:
+def many_core(batch: Batch) -> Batch:
+    """The same with random cores, patterns of sparsity, accumulators and vector units."""
+    rng = np.random.default_rng(1)
+    domains: dict[str, tuple[float | str | bool, ...]] = {
+        "cores": (1, 2, 4, 8),
+        "split": ("m", "n"),
+        "n_m": ("dense", "2:4", "1:4"),
+        "accumulator_sram": (0.0, 65536.0),
+        "accumulator_bits": (16, 32),
+        "overlap": (False, True),
+        "packed": (False, True),
+        "vector_lanes": (8, 64),
+        "vector_hidden": (False, True),
+    }
+    return batch.with_columns(
+        {
+            name: Column.coded(domain, rng.integers(len(domain), size=len(batch)))
+            for name, domain in domains.items()
+        }
+    )
+
+
+def holding(batch: Batch) -> Batch:
+    """The same with input buffers that hold every overlapping layer of ResNet-50."""
+    rng = np.random.default_rng(2)
+    sizes = Column.coded((2.0**19, 2.0**20, 2.0**21), rng.integers(3, size=len(batch)))
+    return batch.with_columns({"ifmap_sram": sizes})
+
+
+def ours(batch: Batch, *, workload: str, mode: Literal["full", "scalesim"] = "full") -> float:
     """CPU-seconds of one evaluation."""
-    evaluator = Systolic(workload=workload)
+    evaluator = Systolic(workload=workload, mode=mode)
     evaluator.evaluate(batch.take(np.arange(8)))
     started = time.process_time()
     evaluator.evaluate(batch)
@@ -138,10 +171,18 @@ def main() -> None:
     table = csv.writer(sys.stdout)
     table.writerow(("what", "networks", "cpu_s", "networks_per_cpu_s"))
     batch = designs(count)
-    for workload, layers in WORKLOADS.items():
-        spent = ours(workload, batch)
-        what = f"accelerators.systolic, {workload} ({len(layers)} layers)"
+
+    def told(what: str, spent: float) -> None:
         table.writerow((what, count, f"{spent:.3f}", f"{count / spent:.0f}"))
+
+    told(
+        "mode scalesim, resnet50 (54 layers)",
+        ours(holding(batch), workload="resnet50", mode="scalesim"),
+    )
+    told("all knobs, resnet50 (54 layers)", ours(many_core(batch), workload="resnet50"))
+    for workload, layers in WORKLOADS.items():
+        told(f"one array, {workload} ({len(layers)} layers)", ours(batch, workload=workload))
+    print("load average {:.1f} {:.1f} {:.1f}".format(*os.getloadavg()), file=sys.stderr)
     if importlib.util.find_spec("scalesim") is None:
         for what, spent in EARLIER:
             table.writerow((what, 1, spent, f"{1 / spent:.4f}"))

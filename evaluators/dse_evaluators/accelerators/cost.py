@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from dse_evaluators.accelerators.technology import (
     SRAM_WRITE_J,
 )
 from dse_evaluators.accelerators.totals import Totals, Traffic
+from dse_evaluators.accelerators.vector import lane_area_mm2, lane_energy_j
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,31 +41,39 @@ class Charges:
 
     macs_j: Floats
     srams_j: Floats
+    vectors_j: Floats
     dram_j: Floats
     area_mm2: Floats
 
 
-def charges(totals: Totals, knobs: Settings, technology: Technology) -> Charges:
-    """Switching energies and area of a workload on an accelerator."""
+def charges(totals: Totals, knobs: Settings, technology: Technology, *, weighted: bool) -> Charges:
+    """Switching energies and area of a workload on an accelerator.
+
+    Where not all right-hand sides are ``weighted``, the multipliers take two activations as well.
+    """
     node = technology.node_nm
-    area = knobs.rows * knobs.cols * _by_format(mac_areas_mm2(node), knobs)
+    area = knobs.rows * knobs.cols * _largest(mac_areas_mm2(node), knobs, weighted=weighted)
     srams_j = np.zeros(1)
-    for size, bus, traffic in _buffers(totals, knobs):
+    for size, bus, traffic in _buffers(totals, knobs, weighted=weighted):
         read_j = sram(SRAM_READ_J, size, bus, node) * traffic.read_bytes
         write_j = sram(SRAM_WRITE_J, size, bus, node) * traffic.written_bytes
         srams_j = srams_j + (read_j + write_j) / (bus / 8.0)
         area = area + sram(SRAM_AREA_MM2, size, bus, node)
     return Charges(
-        macs_j=totals.macs * (1.0 - knobs.sparsity) * _by_format(mac_energies_j(node), knobs),
+        macs_j=_macs_j(totals, knobs, node),
         srams_j=srams_j,
+        vectors_j=totals.outputs
+        * knobs.vector_ops
+        * lane_energy_j(node)
+        * (knobs.vector_lanes > 0),
         dram_j=totals.dram_bytes * technology.dram_j_per_byte,
-        area_mm2=area,
+        area_mm2=knobs.cores * (area + knobs.vector_lanes * lane_area_mm2(node)),
     )
 
 
 def costs(
     charge: Charges, latency_s: Floats, voltage_v: Floats, technology: Technology
-) -> Mapping[str, Floats]:
+) -> dict[str, Floats]:
     """Latency, energy by part, power and area; all in SI but for mm2.
 
     The chip's switching energy goes with the square of its voltage, its leakage power with the
@@ -79,6 +88,7 @@ def costs(
     parts = {
         "mac_energy": charge.macs_j * raised**2,
         "sram_energy": charge.srams_j * raised**2,
+        "vector_energy": charge.vectors_j * raised**2,
         "dram_energy": charge.dram_j,
         "leakage_energy": area * latency_s * technology.leakage_w_per_mm2 * raised,
     }
@@ -92,13 +102,35 @@ def costs(
     }
 
 
-def _by_format(table: Floats, knobs: Settings) -> Floats:
-    return table[knobs.weight_format.astype(np.intp), knobs.activation_format.astype(np.intp)]
+def _macs_j(totals: Totals, knobs: Settings, node_nm: float) -> Floats:
+    weights, activations = _by_format(mac_energies_j(node_nm), knobs)
+    of_weights = totals.weighted_macs * (1.0 - knobs.sparsity) * weights
+    return of_weights + totals.unweighted_macs * activations
 
 
-def _buffers(totals: Totals, knobs: Settings) -> Iterator[tuple[Floats, Floats, Traffic]]:
-    """Size, width of one access and traffic of each buffer."""
-    width = edges(knobs)
-    yield knobs.ifmap_sram, np.clip(width.ifmap_bits, *SRAM_BUS_BITS), totals.ifmap
-    yield knobs.filter_sram, np.clip(width.filter_bits, *SRAM_BUS_BITS), totals.filter
-    yield knobs.ofmap_sram, np.clip(width.ofmap_bits, *SRAM_BUS_BITS), totals.ofmap
+def _largest(table: Floats, knobs: Settings, *, weighted: bool) -> Floats:
+    weights, activations = _by_format(table, knobs)
+    return weights if weighted else np.maximum(weights, activations)
+
+
+def _by_format(table: Floats, knobs: Settings) -> tuple[Floats, Floats]:
+    """Of a weight by an activation, and of two activations."""
+    weights, activations = (
+        knobs.weight_format.astype(np.intp),
+        knobs.activation_format.astype(np.intp),
+    )
+    return table[weights, activations], table[activations, activations]
+
+
+def _buffers(
+    totals: Totals, knobs: Settings, *, weighted: bool
+) -> Iterator[tuple[Floats, Floats, Traffic]]:
+    """Size, width of one access and traffic of each kind of buffer."""
+    width = edges(knobs, weighted=weighted)
+    buffers = totals.buffers
+    yield knobs.ifmap_sram, np.clip(width.ifmap_bits, *SRAM_BUS_BITS), buffers.ifmap
+    yield knobs.filter_sram, np.clip(width.filter_bits, *SRAM_BUS_BITS), buffers.filter
+    yield knobs.ofmap_sram, np.clip(width.ofmap_bits, *SRAM_BUS_BITS), buffers.ofmap
+    if knobs.accumulator_sram.any():
+        bus = np.clip(width.accumulator_bits, *SRAM_BUS_BITS)
+        yield knobs.accumulator_sram, bus, buffers.accumulator

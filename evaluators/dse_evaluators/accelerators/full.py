@@ -7,12 +7,14 @@ Every buffer has two halves: one serves the array while DRAM fills or empties th
   of the image that a row of windows spans.
 * Filters: once if what is passed over repeatedly fits in their half (``os``: the filters of one
   fold, ``is``: all), else in every pass. With ``resident`` they are never read where the whole
-  network's weights fit in the filter buffer: it runs the same network again and again.
-* Outputs: written once. Partial sums stay in the array (``os``) or in the output buffer's half if
-  those of a column of folds fit; else they go to DRAM and come back, for every fold: a layer is
-  not cut into blocks of rows that would fit.
+  network's weights fit in the filter buffer: it runs the same network again and again. So are
+  right-hand sides that are activations, but these are always read.
+* Outputs: written once. Partial sums stay in the array (``os``), in the accumulators, or in the
+  output buffer's half, if those of a column of folds fit; else they go to DRAM and come back, for
+  every fold: a layer is not cut into blocks of rows that would fit.
 * Zero weights (``sparsity``) cost no energy in the multipliers but the same cycles; weights travel
   and are kept as their nonzeros with one bit of map for each weight, or whole if that is smaller.
+  Weights that a pattern leaves out (``n_m``) cost neither.
 * A layer takes as long as its cycles or its DRAM traffic, whichever is longer, after the words
   that the array needs to begin: the stationary operand's first fold and the other's first edge.
 
@@ -24,135 +26,160 @@ In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017, secti
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import assert_never
+from functools import partial
 
 import numpy as np
 
 from dse.core.values import Floats, Mask
-from dse_evaluators.accelerators.codes import word_bits
+from dse_evaluators.accelerators.compressed import kept_elements
+from dse_evaluators.accelerators.cores import Share, dealt
 from dse_evaluators.accelerators.knobs import Settings
-from dse_evaluators.accelerators.products import Network, Products
+from dse_evaluators.accelerators.operands import Words, first_bytes, input_bytes, right_bytes, words
+from dse_evaluators.accelerators.partial_sums import partial_sums
+from dse_evaluators.accelerators.products import ONE, Network, Products
 from dse_evaluators.accelerators.schedule import Flow, Schedule, scheduled
-from dse_evaluators.accelerators.technology import ACCUMULATOR_BITS
-from dse_evaluators.accelerators.totals import Layers, Totals, Traffic
-
-ACCUMULATOR_BYTES = ACCUMULATOR_BITS / 8.0
+from dse_evaluators.accelerators.sequence import at_once, layer_cycles
+from dse_evaluators.accelerators.totals import Buffers, Layers, Totals, Traffic
+from dse_evaluators.accelerators.vector import absent, busy_cycles, holds_up, vector_cycles
+from dse_evaluators.accelerators.waiting import waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """Bytes of one word of each kind; (n,) or (1,)."""
+class _Done:
+    """What the cores that have one share do."""
 
-    input: Floats
-    weight: Floats
-    """On average, as it travels: compressed where that is smaller."""
-
-
-def words(knobs: Settings) -> Words:
-    """How wide the words of these designs are."""
-    bits = word_bits(knobs.weight_format)
-    compressed = np.minimum(bits, (1.0 - knobs.sparsity) * bits + 1.0)
-    return Words(input=word_bits(knobs.activation_format) / 8.0, weight=compressed / 8.0)
+    layers: Layers
+    vector_cycles: Floats  # (n,), by which the vector unit prolongs the array's
+    buffers: Buffers
 
 
 def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
     """The workload on designs that all have this dataflow."""
     layers, unhindered = work(flow, network, knobs)
-    stall_cycles = stalls(network, layers, knobs)
+    stall_cycles = waits(network, layers, knobs).stall_cycles
     return replace(unhindered, cycles=unhindered.cycles + stall_cycles, stall_cycles=stall_cycles)
 
 
 def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
     """What there is to do if DRAM never makes the array wait: neither clock nor rate matters."""
-    product = network.products(knobs.filter_keep, knobs.batch)
-    schedule = scheduled(flow, product, knobs.rows, knobs.cols)
+    product = _thinned(network, network.products(knobs.filter_keep, knobs.batch), knobs)
+    shares = dealt(product, knobs.cores, knobs.split)
     word = words(knobs)
-    inputs = _input_bytes(flow, product, schedule, knobs=knobs, word=word)
-    size = product.k * product.n * word.weight
-    resident = _resident(network.total(size), knobs)
-    weights = np.where(
-        resident, 0.0, _weight_bytes(flow, product, schedule, knobs=knobs, word=word)
+    size = network.total(_stored(product, word), product.copies)
+    held = size
+    if len(shares) > 1:
+        held = network.total(_stored(shares[0].product, word), shares[0].product.copies)
+    resident = (knobs.resident > 0) & (held <= knobs.filter_sram)  # both halves: none is replaced
+    done = _together(
+        [_of_share(flow, network, share, knobs, word=word, resident=resident) for share in shares]
     )
-    final = product.m * product.n * word.input
-    partial = product.m * product.n * (schedule.partials - 1.0) * ACCUMULATOR_BYTES
-    spilled = np.where(_partials_fit(schedule, knobs), 0.0, partial)
-    dram = inputs + weights + final + 2.0 * spilled
-    total = network.total
-    buffered = total(final + partial + spilled)
-    layers = Layers(
-        cycles=schedule.cycles,
-        dram_bytes=dram,
-        first_bytes=_first_bytes(flow, schedule, knobs, _fetched(word, resident)),
-    )
-    return layers, Totals(
-        cycles=total(schedule.cycles),
+    weighted_macs, unweighted_macs = _macs(network, product)
+    return done.layers, Totals(
+        cycles=network.total(done.layers.cycles),
         stall_cycles=np.zeros(1),
-        macs=total(product.macs),
-        dram_bytes=total(dram),
-        weight_bytes=total(size),
-        ifmap=Traffic(
-            read_bytes=total(product.m * product.k * schedule.input_passes * word.input),
-            written_bytes=total(inputs),
-        ),
-        filter=Traffic(
-            read_bytes=total(product.k * product.n * schedule.filter_passes * word.weight),
-            written_bytes=total(weights),
-        ),
-        ofmap=Traffic(read_bytes=buffered, written_bytes=buffered),
+        vector_cycles=done.vector_cycles,
+        weighted_macs=weighted_macs,
+        unweighted_macs=unweighted_macs,
+        outputs=np.zeros(1)
+        if absent(knobs)
+        else network.total(product.m * product.n, product.copies),
+        dram_bytes=network.total(done.layers.dram_bytes),
+        weight_bytes=size,
+        buffers=done.buffers,
     )
 
 
-def stalls(network: Network, layers: Layers, knobs: Settings) -> Floats:
-    """The cycles in which the array waits for DRAM, over all layers, (n,)."""
-    cycles_per_byte = knobs.clock / knobs.dram_bandwidth
-    late = np.maximum(0.0, layers.dram_bytes * cycles_per_byte - layers.cycles)
-    return network.total(late + layers.first_bytes * cycles_per_byte)
+def _thinned(network: Network, product: Products, knobs: Settings) -> Products:
+    """Without the weights that the pattern leaves out; activations all stay."""
+    if not knobs.n_m.any():
+        return product
+    kept = kept_elements(product.k, knobs.n_m)
+    return replace(product, k=kept if network.weighted else _either(product, kept, product.k))
 
 
-def _input_bytes(
-    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
-) -> Floats:
-    half = knobs.ifmap_sram / 2.0
-    once = product.inputs * word.input
-    per_pass = product.m * product.k * word.input
-    if flow != "ws":
-        per_pass = np.where(product.window_rows * word.input <= half, once, per_pass)
-    return np.where(once <= half, once, per_pass * schedule.input_passes)
+def _either(product: Products, weighted: Floats, unweighted: Floats) -> Floats:
+    return np.where(product.weighted, weighted, unweighted)
 
 
-def _weight_bytes(
-    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
-) -> Floats:
-    repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
-    fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
-    return product.k * product.n * word.weight * np.where(fits, 1.0, schedule.filter_passes)
+def _stored(product: Products, word: Words) -> Floats:
+    """Bytes of the weights of one product."""
+    size = product.k * product.n * word.weight
+    return size if product.weighted.all() else _either(product, size, np.zeros(1))
 
 
-def _resident(size: Floats, knobs: Settings) -> Mask:
-    """Where the weights stay on the chip: they fill both halves, since none replaces another."""
-    return (knobs.resident > 0) & (size <= knobs.filter_sram)
+def _macs(network: Network, product: Products) -> tuple[Floats, Floats]:
+    """Those of weights, and those of activations alone."""
+    if network.weighted:
+        return network.total(product.macs), np.zeros(1)
+    return (
+        network.total(_either(product, product.macs, np.zeros(1))),
+        network.total(_either(product, np.zeros(1), product.macs)),
+    )
 
 
-def _fetched(word: Words, resident: Mask) -> Words:
-    """The words as DRAM sends them: no weights where they are on the chip already."""
-    return Words(input=word.input, weight=np.where(resident, 0.0, word.weight))
+def _of_share(
+    flow: Flow, network: Network, share: Share, knobs: Settings, *, word: Words, resident: Mask
+) -> _Done:
+    product, total = share.product, partial(network.total, times=share.products)
+    schedule = scheduled(flow, product, knobs.rows, knobs.cols)
+    if not network.weighted:
+        word = replace(word, weight=_either(product, word.weight, word.input))
+    inputs = input_bytes(flow, product, schedule, knobs=knobs, word=word)
+    kept = resident if network.weighted else resident & product.weighted
+    right = np.where(kept, 0.0, right_bytes(flow, product, schedule, knobs=knobs, word=word))
+    sums = partial_sums(product, schedule, knobs, word)
+    dram = inputs + right + sums.final + 2.0 * sums.spilled
+    buffered, accumulated = total(sums.buffered), total(sums.accumulated)
+    fetched = replace(word, weight=np.where(kept, 0.0, word.weight))
+    layers, prolonged = _layers(flow, network, share, schedule, knobs=knobs, word=fetched)
+    return _Done(
+        layers=replace(layers, dram_bytes=dram * share.products),
+        vector_cycles=prolonged,
+        buffers=Buffers(
+            ifmap=Traffic(
+                read_bytes=total(product.m * product.window * schedule.input_passes * word.input),
+                written_bytes=total(inputs),
+            ),
+            filter=Traffic(
+                read_bytes=total(product.k * product.n * schedule.filter_passes * word.weight),
+                written_bytes=total(right),
+            ),
+            ofmap=Traffic(read_bytes=buffered, written_bytes=buffered),
+            accumulator=Traffic(read_bytes=accumulated, written_bytes=accumulated),
+        ),
+    )
 
 
-def _partials_fit(schedule: Schedule, knobs: Settings) -> Mask:
-    strip = schedule.stream * np.minimum(knobs.cols, schedule.across)
-    return strip * ACCUMULATOR_BYTES <= knobs.ofmap_sram / 2.0
+def _layers(
+    flow: Flow, network: Network, share: Share, schedule: Schedule, *, knobs: Settings, word: Words
+) -> tuple[Layers, Floats]:
+    """The time that each layer takes, but for its traffic, and what the vector unit adds."""
+    product = share.product
+    together = at_once(schedule, product.copies, knobs) if network.repeated else ONE
+    array = layer_cycles(schedule, product.copies, together, knobs)
+    layers = Layers(
+        cycles=array,
+        vector_bound_cycles=np.zeros((1, 1)),
+        dram_bytes=np.zeros((1, 1)),
+        first_bytes=first_bytes(flow, schedule, knobs, word) * (together * share.cores),
+    )
+    if absent(knobs):
+        return layers, np.zeros(1)
+    vector = vector_cycles(product.m * product.n * product.copies, knobs)
+    busy = busy_cycles(array, vector, knobs)
+    bound = np.where(holds_up(array, vector), busy, 0.0)
+    return replace(layers, cycles=busy, vector_bound_cycles=bound), network.total(busy - array)
 
 
-def _first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
-    """What must be there before the array can begin: a stationary fold and an edge, or edges."""
-    down = np.minimum(knobs.rows, schedule.down)
-    across = np.minimum(knobs.cols, schedule.across)
-    match flow:
-        case "os":
-            return down * word.input + across * word.weight
-        case "ws":
-            return down * across * word.weight + down * word.input
-        case "is":
-            return down * across * word.input + down * word.weight
-        case _:
-            assert_never(flow)
+def _together(parts: list[_Done]) -> _Done:
+    """All cores: the larger share, which is the first, takes longest."""
+    first, *others = parts
+    layers, buffers = first.layers, first.buffers
+    for part in others:
+        layers = replace(
+            layers,
+            dram_bytes=layers.dram_bytes + part.layers.dram_bytes,
+            first_bytes=layers.first_bytes + part.layers.first_bytes,
+        )
+        buffers = buffers.plus(part.buffers)
+    return replace(first, layers=layers, buffers=buffers)

@@ -12,6 +12,8 @@ from dse.core.values import Array, Floats, Value
 from dse.errors import EvaluationError, SpecError, nearest
 from dse.units import converted, quantity
 from dse_evaluators.accelerators.codes import FORMAT_CODES
+from dse_evaluators.accelerators.compressed import N_M_CODES
+from dse_evaluators.accelerators.cores import SPLITS
 from dse_evaluators.accelerators.schedule import FLOWS
 from dse_evaluators.accelerators.technology import NOMINAL_V
 
@@ -26,10 +28,12 @@ class Knob:
 
 
 FLOW_CODES: Mapping[Value, float] = {flow: float(code) for code, flow in enumerate(FLOWS)}
+SPLIT_CODES: Mapping[Value, float] = {split: float(code) for code, split in enumerate(SPLITS)}
+YES: Mapping[Value, float] = {False: 0.0, True: 1.0}
 
-# Defaults: the dataflow, clock and words of N. Jouppi et al., In-Datacenter Performance Analysis
-# of a Tensor Processing Unit, ISCA 2017, section 2; one channel of DDR3-1600 (JESD79-3: 64 bits
-# at 1600 MT/s); buffers of SCALE-Sim's reference runs.
+# Defaults: the dataflow, clock, words and width of sums of N. Jouppi et al., In-Datacenter
+# Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2; one channel of DDR3-1600
+# (JESD79-3: 64 bits at 1600 MT/s); buffers of SCALE-Sim's reference runs.
 KNOBS: Mapping[str, Knob] = {
     "rows": Knob(),
     "cols": Knob(),
@@ -45,7 +49,17 @@ KNOBS: Mapping[str, Knob] = {
     "sparsity": Knob(default=0.0),
     "batch": Knob(default=1.0),
     "voltage": Knob(unit="V", default=NOMINAL_V),
-    "resident": Knob(default=False, words={False: 0.0, True: 1.0}),
+    "resident": Knob(default=False, words=YES),
+    "packed": Knob(default=True, words=YES),
+    "cores": Knob(default=1.0),
+    "split": Knob(default="n", words=SPLIT_CODES),
+    "n_m": Knob(default="dense", words=N_M_CODES),
+    "accumulator_bits": Knob(default=32.0),
+    "accumulator_sram": Knob(unit="B", default=0.0),
+    "overlap": Knob(default=False, words=YES),
+    "vector_lanes": Knob(default=0.0),
+    "vector_ops": Knob(default=1.0),
+    "vector_hidden": Knob(default=True, words=YES),
 }
 
 SCALESIM_KNOBS = frozenset(
@@ -73,6 +87,16 @@ class Settings:
     batch: Floats
     voltage: Floats
     resident: Floats
+    packed: Floats
+    cores: Floats
+    split: Floats
+    n_m: Floats
+    accumulator_bits: Floats
+    accumulator_sram: Floats
+    overlap: Floats
+    vector_lanes: Floats
+    vector_ops: Floats
+    vector_hidden: Floats
 
     def take(self, rows: Array) -> Settings:
         """The settings of these rows."""

@@ -12,7 +12,16 @@ from dse.core.values import Floats, Mask
 from dse_evaluators.accelerators.edges import Edges, edges
 from dse_evaluators.accelerators.knobs import Settings
 
-POSITIVE = ("rows", "cols", "clock", "dram_bandwidth", "filter_keep", "batch")
+POSITIVE = (
+    "rows",
+    "cols",
+    "clock",
+    "dram_bandwidth",
+    "filter_keep",
+    "batch",
+    "accumulator_bits",
+)
+AT_LEAST = {"cores": 1.0, "accumulator_sram": 0.0, "vector_lanes": 0.0, "vector_ops": 0.0}
 SHARES = ("filter_keep", "sparsity")
 
 
@@ -24,13 +33,17 @@ class _Limit(NamedTuple):
     needs: Floats
 
 
-def infeasible(knobs: Settings, size: int, *, smallest_buffer_bytes: float) -> dict[int, Fault]:
+def infeasible(
+    knobs: Settings, size: int, *, smallest_buffer_bytes: float, weighted: bool
+) -> dict[int, Fault]:
     """The first broken limit of each row that breaks one.
 
-    Below ``smallest_buffer_bytes`` no buffer works, however narrow the array.
+    Below ``smallest_buffer_bytes`` no buffer works, however narrow the array. ``weighted``: the
+    right-hand sides of all layers are parameters.
     """
     faults: dict[int, Fault] = {}
-    for limit in _limits(knobs, smallest_buffer_bytes):
+    need = edges(knobs, weighted=weighted)
+    for limit in (*_ranges(knobs), *_sizes(knobs, need, smallest_buffer_bytes)):
         broken, has, needs = np.broadcast_arrays(
             np.broadcast_to(limit.broken, size), limit.has, limit.needs
         )
@@ -41,7 +54,7 @@ def infeasible(knobs: Settings, size: int, *, smallest_buffer_bytes: float) -> d
     return faults
 
 
-def _limits(knobs: Settings, smallest_buffer_bytes: float) -> Iterator[_Limit]:
+def _ranges(knobs: Settings) -> Iterator[_Limit]:
     columns = knobs.columns()
     nothing = np.zeros(1)
     for name in POSITIVE:
@@ -51,7 +64,14 @@ def _limits(knobs: Settings, smallest_buffer_bytes: float) -> Iterator[_Limit]:
         value = columns[name]
         outside = ~((value >= 0) & (value <= 1))
         yield _Limit(outside, f"{name} is {{has:g}}, no share between 0 and 1", value, nothing)
-    need = edges(knobs)
+    for name, least in AT_LEAST.items():
+        value, needs = columns[name], np.array([least])
+        reason = f"{name} is {{has:g}}, less than {{needs:g}}"
+        yield _Limit(~(value >= least), reason, value, needs)
+
+
+def _sizes(knobs: Settings, need: Edges, smallest_buffer_bytes: float) -> Iterator[_Limit]:
+    columns = knobs.columns()
     for name, bits in _buffers(need):
         needs = np.maximum(2.0 * bits / 8.0, smallest_buffer_bytes)
         reason = (
@@ -59,7 +79,8 @@ def _limits(knobs: Settings, smallest_buffer_bytes: float) -> Iterator[_Limit]:
             "two cycles' words at the edge of the array"
         )
         has = columns[name]
-        yield _Limit(~(has >= needs), reason, *np.broadcast_arrays(has, needs))
+        none = (has == 0.0) & (name == "accumulator_sram")
+        yield _Limit(~(none | (has >= needs)), reason, *np.broadcast_arrays(has, needs))
 
 
 def _buffers(need: Edges) -> tuple[tuple[str, Floats], ...]:
@@ -67,4 +88,5 @@ def _buffers(need: Edges) -> tuple[tuple[str, Floats], ...]:
         ("ifmap_sram", need.ifmap_bits),
         ("filter_sram", need.filter_bits),
         ("ofmap_sram", need.ofmap_bits),
+        ("accumulator_sram", need.accumulator_bits),
     )

@@ -11,28 +11,36 @@ import numpy as np
 from dse.core.values import Floats, Mask
 from dse_evaluators.workloads.layers import Layer
 
+ONE = np.ones(1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Products:
     """Layers as products of m x k (inputs) by k x n (filters); every field is (l, n) or (l, 1).
 
     A convolution's ``m`` are its output pixels and its ``k`` the elements of its window, so the
-    m x k matrix repeats inputs where windows overlap; ``inputs`` counts each input once.
+    m x k matrix repeats inputs where windows overlap; ``inputs`` counts each input once. All
+    extents are of one product; a layer is ``copies`` of it: one for each group, head and, where
+    the right-hand side is an activation, input of the batch.
     """
 
     m: Floats
     k: Floats
     n: Floats
+    window: Floats
+    """Inputs that an output is made of: ``k``, and more where weights are left out."""
     inputs: Floats
     window_rows: Floats
     """Inputs in the rows of the image that one row of windows spans."""
     channels: Floats
+    copies: Floats
+    weighted: Mask  # (l, 1): is the right-hand side a parameter?
     overlapping: Mask  # (l, 1): do two windows share an input?
 
     @property
     def macs(self) -> Floats:
-        """Multiply-accumulates of each layer."""
-        return self.m * self.k * self.n
+        """Multiply-accumulates of each layer, all copies of its product."""
+        return self.m * self.k * self.n * self.copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,46 +64,69 @@ class Network:
         )
         self.layers = tuple(one.layer for one in found)
         self.counts = tuple(found.values())
+        self._counts = _column(self.counts)
         self._pixels_per_channel = _column([one.pixels_per_channel for one in found])
         self._out = _column([_outputs(layer) for layer in self.layers])
         self._taps = _column([layer.filter_height * layer.filter_width for layer in self.layers])
         self._touched = _column([_touched_pixels(layer) for layer in self.layers])
         self._span = _column([layer.filter_height * layer.width for layer in self.layers])
-        self._channels = _column([layer.channels for layer in self.layers])
-        self._filters = _column([layer.filters for layer in self.layers])
-        self._pruned_in = np.array([[layer.pruned_inputs] for layer in self.layers])
-        self._pruned_out = np.array([[layer.pruned_outputs] for layer in self.layers])
-        self._overlapping = np.array([[_overlapping(layer)] for layer in self.layers])
+        self._channels = _column([layer.channels // layer.groups for layer in self.layers])
+        self._filters = _column([layer.filters // layer.groups for layer in self.layers])
+        self._groups = _column([layer.groups for layer in self.layers])
+        self._copies = _column([layer.copies for layer in self.layers])
+        self._weighted = _mask([layer.weighted for layer in self.layers])
+        depthwise = _mask([layer.groups == layer.channels > 1 for layer in self.layers])
+        pruned_in = _mask([layer.pruned_inputs for layer in self.layers])
+        self._pruned_in = pruned_in & ~depthwise
+        self._pruned_groups = pruned_in & depthwise
+        self._pruned_out = _mask([layer.pruned_outputs for layer in self.layers]) & ~depthwise
+        self._overlapping = _mask([_overlapping(layer) for layer in self.layers])
+        self.weighted = bool(self._weighted.all())
+        """No right-hand side is an activation."""
+        self.repeated = not self.weighted or bool((self._groups * self._copies > 1).any())
+        """Some layer is more than one product."""
 
     def products(self, filter_keep: Floats, batch: Floats) -> Products:
         """The products after structured pruning, for ``batch`` inputs at a time.
 
         Args:
             filter_keep: (n,) share of the filters that stay: at least one filter of each layer,
-                ``round(keep * filters)`` else; the next layer loses the channels in step.
+                ``round(keep * filters)`` else; the next layer loses the channels in step, a
+                depthwise one whole groups, another grouped one channels of each group.
             batch: (n,) inputs.
         """
         spread = self._pixels_per_channel
         channels = np.where(
             self._pruned_in, spread * _kept(self._channels / spread, filter_keep), self._channels
         )
+        copies = self._groups * self._copies
+        pixels = batch  # times those of one input
+        if self.repeated:
+            groups = np.where(self._pruned_groups, _kept(self._groups, filter_keep), self._groups)
+            copies = groups * self._copies * np.where(self._weighted, 1.0, batch)
+            pixels = np.where(self._weighted, batch, 1.0)
+        window = self._taps * channels
         return Products(
-            m=self._out * batch,
-            k=self._taps * channels,
+            m=self._out * pixels,
+            k=window,
+            window=window,
             n=np.where(self._pruned_out, _kept(self._filters, filter_keep), self._filters),
-            inputs=self._touched * channels * batch,
+            inputs=self._touched * channels * pixels,
             window_rows=self._span * channels,
             channels=channels,
+            copies=copies,
+            weighted=self._weighted,
             overlapping=self._overlapping,
         )
 
-    def total(self, values: Floats) -> Floats:
-        """The sum over all layers of (l, n) values.
+    def total(self, values: Floats, times: Floats = ONE) -> Floats:
+        """The sum over all layers of (l, n) values, each ``times`` (l, n).
 
         Layer by layer, so that a row's rounding does not depend on how many rows there are.
         """
-        total = np.zeros(values.shape[1:])
-        for count, row in zip(self.counts, values, strict=True):
+        each = self._counts * times
+        total = np.zeros(np.broadcast_shapes(each.shape[1:], values.shape[1:]))
+        for count, row in zip(each, values, strict=True):
             total += count * row
         return total
 
@@ -106,6 +137,10 @@ def _kept(count: Floats, keep: Floats) -> Floats:
 
 def _column(values: Sequence[int]) -> Floats:
     return np.array(values, dtype=np.float64)[:, np.newaxis]
+
+
+def _mask(values: Sequence[bool]) -> Mask:
+    return np.array(values, dtype=bool)[:, np.newaxis]
 
 
 def _outputs(layer: Layer) -> int:

@@ -8,6 +8,7 @@ are found by playing one pass of the trace, which takes up to a second for a lay
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dse_evaluators.accelerators.flushing import cyclic, overlapping, tiled
 from dse_evaluators.accelerators.knobs import Settings
 from dse_evaluators.accelerators.products import Network, Products
 from dse_evaluators.accelerators.schedule import Flow, Schedule, mapping_efficiency, scheduled
-from dse_evaluators.accelerators.totals import Layers, Totals, Traffic
+from dse_evaluators.accelerators.totals import Buffers, Layers, Totals, Traffic
 
 SMALLEST_BUFFER_BYTES = 100.0
 """A read buffer is divided into 100 sets."""
@@ -50,7 +51,9 @@ class Report:
 
 
 def reported(flow: Flow, network: Network, product: Products, array: Array) -> Report:
-    """The counts of each layer, in words, and shares between 0 and 1.
+    """The counts of one product of each layer, in words, and shares between 0 and 1.
+
+    SCALE-Sim knows no groups: a group, or a head of attention, is a layer of its own.
 
     Source:
         The reports of SCALE-Sim 3.0.0 (MIT), whose behaviour these closed forms restate. Under
@@ -63,7 +66,7 @@ def reported(flow: Flow, network: Network, product: Products, array: Array) -> R
     unload = 0.0 if flow == "os" else columns - 1.0
     return Report(
         cycles=schedule.cycles,
-        overall_utilization=product.macs / (schedule.cycles * rows * columns),
+        overall_utilization=product.m * product.k * product.n / (schedule.cycles * rows * columns),
         mapping_efficiency=mapping,
         compute_utilization=mapping * schedule.stream / (schedule.fold_cycles + unload),
         sram_ifmap_reads=product.m * product.k * schedule.input_passes,
@@ -86,19 +89,27 @@ def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]
         ofmap_sram_bytes=knobs.ofmap_sram,
     )
     report = reported(flow, network, product, array)
-    total = network.total
+    total = partial(network.total, times=product.copies)
     inputs, weights = total(report.dram_ifmap_reads), total(report.dram_filter_reads)
     outputs = total(report.dram_ofmap_writes)
     never = np.zeros((len(network.layers), 1))
-    return Layers(cycles=never, dram_bytes=never, first_bytes=never), Totals(
+    layers = Layers(
+        cycles=never, vector_bound_cycles=np.zeros((1, 1)), dram_bytes=never, first_bytes=never
+    )
+    return layers, Totals(
         cycles=total(report.cycles),
         stall_cycles=np.zeros(1),
-        macs=total(product.macs),
+        vector_cycles=np.zeros(1),
+        weighted_macs=total(product.m * product.k * product.n),
+        unweighted_macs=np.zeros(1),
+        outputs=np.zeros(1),
         dram_bytes=inputs + weights + outputs,
-        weight_bytes=total(product.k * product.n),
-        ifmap=Traffic(read_bytes=total(report.sram_ifmap_reads), written_bytes=inputs),
-        filter=Traffic(read_bytes=total(report.sram_filter_reads), written_bytes=weights),
-        ofmap=Traffic(read_bytes=outputs, written_bytes=total(report.sram_ofmap_writes)),
+        weight_bytes=total(np.where(product.weighted, product.k * product.n, 0.0)),
+        buffers=Buffers(
+            ifmap=Traffic(read_bytes=total(report.sram_ifmap_reads), written_bytes=inputs),
+            filter=Traffic(read_bytes=total(report.sram_filter_reads), written_bytes=weights),
+            ofmap=Traffic(read_bytes=outputs, written_bytes=total(report.sram_ofmap_writes)),
+        ),
     )
 
 

@@ -15,11 +15,13 @@ import numpy as np
 from dse.core.batch import Batch, Distinct
 from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.cost import Charges, Technology, charges
-from dse_evaluators.accelerators.full import stalls
+from dse_evaluators.accelerators.extrapolation import extrapolated
 from dse_evaluators.accelerators.knobs import KNOBS, Settings, settings
 from dse_evaluators.accelerators.products import Network
 from dse_evaluators.accelerators.schedule import FLOWS, Flow
 from dse_evaluators.accelerators.totals import Layers, Totals
+from dse_evaluators.accelerators.vector import absent
+from dse_evaluators.accelerators.waiting import Waits, bottleneck, waits
 
 TIMED = KNOBS.keys() - {"voltage"}
 LAID_OUT = TIMED - {"clock", "dram_bandwidth"}
@@ -32,21 +34,21 @@ Work = Callable[[Flow, Network, Settings], tuple[Layers, Totals]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laid:
-    """What the array does and what that costs; every field is (n,), a layer's (l, n)."""
+    """What the array does over all layers, and what that costs; every field is (n,)."""
 
-    layer_cycles: Floats
-    layer_dram_bytes: Floats
-    layer_first_bytes: Floats
     cycles: Floats
-    """Never waiting."""
+    """Never waiting for DRAM."""
+    vector_cycles: Floats
     macs: Floats
     dram_bytes: Floats
     sram_bytes: Floats
     weight_bytes: Floats
     macs_j: Floats
     srams_j: Floats
+    vectors_j: Floats
     dram_j: Floats
     area_mm2: Floats
+    extrapolated: Floats
 
     def spread(self, among: Distinct) -> Laid:
         """The same for all rows that are like these."""
@@ -55,11 +57,11 @@ class Laid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """What the voltage does not change; every field is (n,)."""
+    """What the voltage does not change; every field is (n,), or (1,) where all agree."""
 
     latency_s: Floats
     charges: Charges
-    counts: Mapping[str, Floats]
+    counts: dict[str, Floats]
 
     def spread(self, among: Distinct) -> Timed:
         """The same for all rows that are like these."""
@@ -67,9 +69,9 @@ class Timed:
         return Timed(
             latency_s=among.spread(self.latency_s),
             charges=Charges(
-                **{one.name: among.spread(getattr(charge, one.name)) for one in fields(charge)}
+                **{one.name: _spread(among, getattr(charge, one.name)) for one in fields(charge)}
             ),
-            counts={name: among.spread(values) for name, values in self.counts.items()},
+            counts={name: _spread(among, values) for name, values in self.counts.items()},
         )
 
 
@@ -85,76 +87,106 @@ class Account:
     def timed(self, batch: Batch) -> Timed:
         """How long n designs that can exist take, and what they cost whatever the voltage."""
         among = batch.distinct(LAID_OUT)
-        laid = self._laid(batch.take(among.rows))
+        layers, laid = self._laid(batch.take(among.rows))
         knobs = settings(batch, self.fixed)
-        stall_cycles = self._stall_cycles(laid, among, knobs, len(batch))
+        waiting = self._waits(layers, among, knobs, len(batch))
         laid = laid.spread(among)
-        cycles = laid.cycles + stall_cycles
+        cycles = laid.cycles + waiting.stall_cycles
+        vectors_j, vector_cycles = laid.vectors_j, laid.vector_cycles
+        if absent(knobs):
+            vectors_j = vector_cycles = np.zeros(1)
         return Timed(
             latency_s=cycles / knobs.clock,
             charges=Charges(
                 macs_j=laid.macs_j,
                 srams_j=laid.srams_j,
+                vectors_j=vectors_j,
                 dram_j=laid.dram_j,
                 area_mm2=laid.area_mm2,
             ),
             counts={
                 "cycles": cycles,
-                "stall_cycles": stall_cycles,
-                "utilization": laid.macs / (cycles * knobs.rows * knobs.cols),
+                "stall_cycles": waiting.stall_cycles,
+                "compute_time": (laid.cycles - vector_cycles) / knobs.clock,
+                "vector_time": vector_cycles / knobs.clock,
+                "dram_time": waiting.stall_cycles / knobs.clock,
+                "bottleneck": bottleneck(cycles, waiting),
+                "extrapolated": laid.extrapolated,
+                "utilization": laid.macs / (cycles * knobs.rows * knobs.cols * knobs.cores),
                 "dram_traffic": laid.dram_bytes,
                 "sram_traffic": laid.sram_bytes,
                 "model_size": laid.weight_bytes,
             },
         )
 
-    def _laid(self, batch: Batch) -> Laid:
+    def _laid(self, batch: Batch) -> tuple[Layers, Laid]:
         knobs, size = settings(batch, self.fixed), len(batch)
         flows = np.broadcast_to(knobs.dataflow, (size,))
-        found: dict[str, Floats] = {}
+        of_layers, of_all = dict[str, Floats](), dict[str, Floats]()
         for place, flow in enumerate(FLOWS):
             for rows in self._chunks(np.flatnonzero(flows == place)):
-                laid = self._of_flow(flow, knobs.take(rows))
-                for one in fields(laid):
-                    values = getattr(laid, one.name)
-                    whole = found.setdefault(one.name, np.empty((*values.shape[:-1], size)))
-                    whole[..., rows] = values
-        return Laid(**found)
+                layers, laid = self._of_flow(flow, knobs.take(rows))
+                _put(layers, of_layers, rows, size)
+                _put(laid, of_all, rows, size)
+        return Layers(**of_layers), Laid(**of_all)
 
-    def _of_flow(self, flow: Flow, knobs: Settings) -> Laid:
+    def _of_flow(self, flow: Flow, knobs: Settings) -> tuple[Layers, Laid]:
         layers, totals = self.work(flow, self.network, knobs)
-        charge = charges(totals, knobs, self.technology)
-        buffers = (totals.ifmap, totals.filter, totals.ofmap)
-        return Laid(
-            layer_cycles=layers.cycles,
-            layer_dram_bytes=layers.dram_bytes,
-            layer_first_bytes=layers.first_bytes,
+        charge = charges(totals, knobs, self.technology, weighted=self.network.weighted)
+        return layers, Laid(
             cycles=totals.cycles,
+            vector_cycles=totals.vector_cycles,
             macs=totals.macs,
             dram_bytes=totals.dram_bytes,
             sram_bytes=sum(
-                (one.read_bytes + one.written_bytes for one in buffers), start=np.zeros(1)
+                (one.read_bytes + one.written_bytes for one in totals.buffers.each()),
+                start=np.zeros(1),
             ),
             weight_bytes=totals.weight_bytes,
             macs_j=charge.macs_j,
             srams_j=charge.srams_j,
+            vectors_j=charge.vectors_j,
             dram_j=charge.dram_j,
             area_mm2=charge.area_mm2,
+            extrapolated=extrapolated(knobs),
         )
 
-    def _stall_cycles(self, laid: Laid, among: Distinct, knobs: Settings, size: int) -> Floats:
-        stall_cycles = np.empty(size)
+    def _waits(self, layers: Layers, among: Distinct, knobs: Settings, size: int) -> Waits:
+        found = Waits(**{one.name: np.empty(size) for one in fields(Waits)})
         for rows in self._chunks(np.arange(size)):
             here = rows if among.place is None else among.place[rows]
-            layers = Layers(
-                cycles=np.take(laid.layer_cycles, here, axis=-1),
-                dram_bytes=np.take(laid.layer_dram_bytes, here, axis=-1),
-                first_bytes=np.take(laid.layer_first_bytes, here, axis=-1),
+            some = Layers(
+                **{
+                    one.name: getattr(layers, one.name).take(here, axis=-1)
+                    for one in fields(layers)
+                }
             )
-            stall_cycles[rows] = stalls(self.network, layers, knobs.take(rows))
-        return stall_cycles
+            waiting = waits(self.network, some, knobs.take(rows))
+            for one in fields(Waits):
+                getattr(found, one.name)[rows] = getattr(waiting, one.name)
+        return found
 
     def _chunks(self, rows: Ints) -> Iterator[Ints]:
         size = max(1, _CHUNK // len(self.network.layers))
         for start in range(0, len(rows), size):
             yield rows[start : start + size]
+
+
+def _spread(among: Distinct, values: Floats) -> Floats:
+    return values if len(values) == 1 else among.spread(values)
+
+
+def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -> None:
+    """The columns of some of ``size`` designs, put in their places among those of all."""
+    for one in fields(part):
+        values = getattr(part, one.name)
+        whole = found[one.name] = _room(found.get(one.name), (*values.shape[:-1], size))
+        whole[..., rows] = values
+
+
+def _room(whole: Floats | None, shape: tuple[int, ...]) -> Floats:
+    """An array of at least this shape, with what is known; some parts have one layer for all."""
+    if whole is None:
+        return np.empty(shape)
+    deep = np.broadcast_shapes(whole.shape, shape)
+    return whole if whole.shape == deep else np.broadcast_to(whole, deep).copy()

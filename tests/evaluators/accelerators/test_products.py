@@ -7,6 +7,7 @@ import pytest
 
 from dse_evaluators.accelerators.products import Network
 from dse_evaluators.workloads.catalogue import WORKLOADS
+from dse_evaluators.workloads.layers import convolution, product
 
 ONE = np.ones(1)
 
@@ -53,3 +54,26 @@ def test_a_batch_multiplies_pixels_and_not_weights():
     one, four = network.products(ONE, ONE), network.products(ONE, 4 * ONE)
     assert (four.m == 4 * one.m).all()
     assert (four.k == one.k).all()
+
+
+def test_pruning_a_depthwise_layer_leaves_out_whole_channels():
+    # 64 channels, each with a filter of its own: of 64 products 19 stay, each as it was
+    network = Network([convolution("depthwise", 4, 3, 64, 64, groups=64)])
+    left = network.products(np.array([0.3]), ONE)
+    assert left.copies.item() == 19
+    assert (left.m.item(), left.k.item(), left.n.item()) == (16, 9, 1)
+    assert left.macs.item() == 19 * 16 * 9
+
+
+def test_pruning_another_grouped_layer_narrows_each_group():
+    # 4 groups of 16 channels and 32 filters: round(.3 * 16) = 5 and round(.3 * 32) = 10 stay
+    network = Network([convolution("grouped", 4, 3, 64, 128, groups=4)])
+    left = network.products(np.array([0.3]), ONE)
+    assert left.copies.item() == 4
+    assert (left.k.item(), left.n.item()) == (9 * 5, 10)
+
+
+def test_a_batch_multiplies_products_of_two_activations():
+    scores = Network([product("scores", 8, 64, 8, copies=12, weighted=False)])
+    one, four = scores.products(ONE, ONE), scores.products(ONE, 4 * ONE)
+    assert (four.m.item(), four.copies.item()) == (one.m.item(), 4 * one.copies.item())

@@ -32,6 +32,16 @@ DESIGN = {
     "batch": 2,
     "voltage": 0.9,
     "resident": False,
+    "packed": True,
+    "cores": 2,
+    "split": "n",
+    "n_m": "dense",
+    "accumulator_bits": 32,
+    "accumulator_sram": 0.0,
+    "overlap": False,
+    "vector_lanes": 2,
+    "vector_ops": 1,
+    "vector_hidden": True,
 }
 
 OTHER = {
@@ -50,6 +60,16 @@ OTHER = {
     "batch": 4,
     "voltage": 0.6,
     "resident": True,
+    "packed": False,
+    "cores": 3,
+    "split": "m",
+    "n_m": "2:4",
+    "accumulator_bits": 16,
+    "accumulator_sram": 4096.0,
+    "overlap": True,
+    "vector_lanes": 1,
+    "vector_ops": 3,
+    "vector_hidden": False,
 }
 
 
@@ -70,10 +90,11 @@ def test_a_dense_layer_takes_what_the_equations_give_by_hand():
     assert got.dram_bytes.item() == 152
     assert got.cycles.item() == 45 + (152 - 45) + 72
     assert got.stall_cycles.item() == (152 - 45) + 72
-    assert (got.ifmap.read_bytes.item(), got.ifmap.written_bytes.item()) == (16, 16)
-    assert (got.filter.read_bytes.item(), got.filter.written_bytes.item()) == (128, 128)
+    inputs, filters, outputs = got.buffers.ifmap, got.buffers.filter, got.buffers.ofmap
+    assert (inputs.read_bytes.item(), inputs.written_bytes.item()) == (16, 16)
+    assert (filters.read_bytes.item(), filters.written_bytes.item()) == (128, 128)
     # 8 partial sums of four bytes and 8 outputs of one
-    assert (got.ofmap.read_bytes.item(), got.ofmap.written_bytes.item()) == (40, 40)
+    assert (outputs.read_bytes.item(), outputs.written_bytes.item()) == (40, 40)
 
 
 def test_a_resident_network_fetches_no_weights_once_it_fits():
@@ -118,11 +139,20 @@ def test_zeros_leave_the_weights_compressed_only_where_that_is_smaller():
     assert full.totals("ws", network, settings(batch, {})).weight_bytes.tolist() == [128, 128, 80]
 
 
-@pytest.mark.parametrize("knob", KNOBS)
+@pytest.mark.parametrize("knob", sorted(Systolic().reads | Systolic().optional))
 def test_every_declared_knob_moves_a_metric(knob):
-    evaluator = Systolic()
-    assert knob in evaluator.reads | evaluator.optional
-    assert one(evaluator) != one(evaluator, **{knob: OTHER[knob]})
+    assert one(Systolic()) != one(Systolic(), **{knob: OTHER[knob]})
+
+
+def test_packing_moves_a_metric_of_a_network_with_depthwise_layers():
+    evaluator = Systolic(workload="mobilenetv1")
+    assert KNOBS.keys() == evaluator.reads | evaluator.optional
+    assert one(evaluator, rows=32) != one(evaluator, rows=32, packed=False)
+
+
+def test_whether_products_are_packed_is_not_read_where_each_layer_is_one():
+    assert "packed" not in Systolic(workload="resnet50").optional
+    assert "packed" in Systolic(workload="bert-base").optional
 
 
 @pytest.mark.parametrize("knob", sorted(Systolic(mode="scalesim").optional))
@@ -178,6 +208,13 @@ def test_a_better_technology_takes_less_energy(option):
         ({"rows": -1}, "rows is -1, not positive"),
         ({"filter_keep": 1.5}, "filter_keep is 1.5, no share between 0 and 1"),
         ({"sparsity": float("nan")}, "sparsity is nan, no share between 0 and 1"),
+        ({"cores": 0.5}, "cores is 0.5, less than 1"),
+        # 8 partial sums of four bytes, twice
+        (
+            {"accumulator_sram": 60.0},
+            "accumulator_sram of 60 B is 4 B short of the 64 B that it must hold: two cycles' "
+            "words at the edge of the array",
+        ),
     ],
 )
 def test_a_design_that_cannot_exist_is_infeasible_alone_and_says_by_how_much(changes, reason):
@@ -191,10 +228,12 @@ def test_a_design_that_cannot_exist_is_infeasible_alone_and_says_by_how_much(cha
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"workload": "resnet5O"}, "workload cannot be 'resnet5O'"),
+        ({"workload": "resnet51"}, "workload cannot be 'resnet51'"),
         ({"mode": "fast"}, "mode cannot be 'fast'"),
         ({"dram": "ddr3"}, "dram cannot be 'ddr3'"),
         ({"dataflow": "rs"}, "dataflow cannot be 'rs'"),
+        ({"n_m": "3:4"}, "n_m cannot be '3:4'"),
+        ({"split": "k"}, "split cannot be 'k'"),
         ({"weight_format": "int88"}, "weight_format cannot be 'int88'"),
         ({"clock": "fast"}, "clock is a number, not 'fast'"),
         ({"clock": "1 ms"}, "ms is no Hz"),
