@@ -1,0 +1,223 @@
+"""The evaluator ``clusters.checkpointing``: what failures cost a job, and what saving it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Mask, Value
+from dse_evaluators.clusters.checkpoint_law import (
+    Segment,
+    best_interval,
+    daly_interval,
+    quantile,
+    young_interval,
+)
+from dse_evaluators.clusters.neighbour_recovery import Neighbours, break_even
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.step_time_spread import QUANTILES
+from dse_evaluators.readings import word
+
+RECOVERIES = ("synchronous", "asynchronous", "neighbours")
+"""Work stops while it is saved; it goes on; nothing is saved and neighbours stand in."""
+
+_PARTS = ("work", "saving", "failing")
+_METRICS = (
+    Metric(name="job_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="job_time") for part in _PARTS),
+    *(Metric(name=f"job_{name}", unit="s", goal="minimize") for name in QUANTILES),
+    Metric(name="overhead", goal="minimize"),
+    Metric(name="interval", unit="s"),
+    Metric(name="best_interval", unit="s"),
+    Metric(name="young_interval", unit="s"),
+    Metric(name="daly_interval", unit="s"),
+    Metric(name="visible_time", unit="s", goal="minimize"),
+    Metric(name="written_time", unit="s"),
+    Metric(name="failures"),
+    Metric(name="break_even", goal="maximize"),
+    Metric(name="break_even_tuned", goal="maximize"),
+    Metric(name="bottleneck", words=_PARTS),
+)
+_READINGS: Mapping[str, Reading] = {
+    "productive_time": Reading(1e-6, 1e30, "s"),
+    "state": Reading(1e-6, 1e30, "B"),
+    "storage_bandwidth": Reading(1e-6, 1e30, "B/s"),
+    "device_mtbf": Reading(1e-6, 1e30, "s"),
+    "devices": Reading(1, 1e9),
+    "checkpoint_interval": Reading(0, 1e12, "s", default=0.0),
+    "restart_time": Reading(0, 1e12, "s", default=0.0),
+    "copy_bandwidth": Reading(1e-6, 1e30, "B/s", default=25e9),
+    "iteration_time": Reading(1e-6, 1e12, "s", default=1.0),
+    "penalty": Reading(0, 1e12, default=0.0),
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Checkpointing:
+    """The exact mean of a job's time under failures at random, and its quantiles.
+
+    Quantiles are by the first three moments (the third one approximate), for jobs that see some
+    failures.
+
+    ``synchronous`` stops to write; ``asynchronous`` stops for what the copy to the host takes
+    longer than an iteration, and writes while work goes on, so that a failure may find the newest
+    snapshot unwritten; ``neighbours`` writes nothing, and each failure costs ``penalty``
+    iterations of progress. Without ``checkpoint_interval``, or where it is 0, the best one is
+    taken. ``break_even`` is the penalty at which neighbours and a synchronous checkpoint at this
+    interval take equally long, ``break_even_tuned`` at the best one: the fair question.
+
+    Reads recovery, productive_time [s], state [B], storage_bandwidth [B/s] (of all devices),
+    device_mtbf [s], devices; optional: checkpoint_interval [s] (of work), restart_time [s],
+    copy_bandwidth [B/s] (of one device to its host), iteration_time [s], penalty. An option may
+    settle each number.
+
+    Not modelled: failures that come in swarms, a failing store, two neighbours that fail at once,
+    and what averaged weights do to the final loss.
+
+    Source:
+        Young 1974; Daly 2006; Maurya et al.: DataStates-LLM: Lazy Asynchronous Checkpointing for
+        Large Language Models, 2024; Blagoev et al.: All is Not Lost: LLM Recovery without
+        Checkpoints (CheckFree), 2025.
+    """
+
+    productive_time: float | str | None = None
+    state: float | str | None = None
+    storage_bandwidth: float | str | None = None
+    device_mtbf: float | str | None = None
+    devices: float | None = None
+    checkpoint_interval: float | str | None = None
+    restart_time: float | str | None = None
+    copy_bandwidth: float | str | None = None
+    iteration_time: float | str | None = None
+    penalty: float | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads | {"recovery"}
+        self.optional = self._readings.optional
+        self.units = self._readings.units
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values, {"recovery": word(*RECOVERIES)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The times of n jobs."""
+        told = self._readings.columns(batch)
+        places: dict[Value, float] = {name: float(at) for at, name in enumerate(RECOVERIES)}
+        recovery = batch.lookup("recovery", places)
+        mtbf_s = told["device_mtbf"] / told["devices"]
+        written_s = told["state"] / told["storage_bandwidth"]
+        late = recovery == RECOVERIES.index("asynchronous")
+        none = recovery == RECOVERIES.index("neighbours")
+        saved = _segment(told, mtbf_s, written_s, late)
+        near = Neighbours(
+            cost_s=told["restart_time"] + told["penalty"] * told["iteration_time"], mtbf_s=mtbf_s
+        )
+        faults = {
+            **_lost(near, none),
+            **_hopeless(saved, ~none),
+            **_unwritten(saved, written_s, late),
+        }
+        work_s = told["productive_time"]
+        count = work_s / saved.work_s
+        job_s = np.where(none, near.mean_s(work_s), count * saved.mean_s())
+        variance = np.where(none, near.variance_s2(work_s), count * saved.variance_s2())
+        third = np.where(none, near.third_s3(work_s), saved.third_s3(job_s / mtbf_s))
+        saving_s = np.where(none, 0.0, count * saved.write_s)
+        parts = {
+            "work_time": work_s,
+            "saving_time": saving_s,
+            "failing_time": job_s - work_s - saving_s,
+        }
+        stopped = _segment(told, mtbf_s, written_s, np.zeros_like(late))
+        tuned = _segment(
+            {**told, "checkpoint_interval": 0.0 * mtbf_s}, mtbf_s, written_s, late & False
+        )
+        return Metrics(
+            columns={
+                **parts,
+                "job_time": job_s,
+                **{
+                    f"job_{name}": quantile(job_s, variance, third, score)
+                    for name, score in QUANTILES.items()
+                },
+                "overhead": job_s / work_s - 1.0,
+                "interval": np.where(none, work_s, saved.work_s),
+                "best_interval": best_interval(saved.write_s, mtbf_s),
+                "young_interval": young_interval(saved.write_s, mtbf_s),
+                "daly_interval": daly_interval(saved.write_s, mtbf_s),
+                "visible_time": np.where(none, 0.0, saved.write_s),
+                "written_time": np.where(none, 0.0, written_s),
+                "failures": job_s / mtbf_s,
+                "break_even": break_even(stopped, told["restart_time"], told["iteration_time"]),
+                "break_even_tuned": break_even(tuned, told["restart_time"], told["iteration_time"]),
+                "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
+            },
+            faults=faults,
+        )
+
+
+def _segment(told: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late: Mask) -> Segment:
+    """The work between checkpoints; ``late`` is where they are written while it goes on."""
+    copied_s = told["state"] / told["devices"] / told["copy_bandwidth"]
+    visible_s = np.where(late, np.maximum(copied_s - told["iteration_time"], 0.0), written_s)
+    least_s = np.where(late, written_s, 0.0)
+    chosen_s = told["checkpoint_interval"]
+    best_s = np.maximum(best_interval(visible_s, mtbf_s), least_s)
+    return Segment(
+        work_s=np.where(chosen_s > 0.0, chosen_s, best_s),
+        write_s=visible_s,
+        # What was computed while the last snapshot was being written is lost with it.
+        redone_s=told["restart_time"] + least_s,
+        mtbf_s=mtbf_s,
+    )
+
+
+def _hopeless(saved: Segment, among: Mask) -> dict[int, Fault]:
+    exponent = saved.hopeless / 2.0
+    reason = "what must pass between two failures is {:.3g} times the mean time between them"
+    return {
+        row: Fault(kind="infeasible", reason=reason.format(exponent[row]))
+        for row in np.flatnonzero((exponent > 0.0) & among).tolist()
+    }
+
+
+def _unwritten(saved: Segment, written_s: Floats, late: Mask) -> dict[int, Fault]:
+    reason = "a snapshot takes {:.6g} s to write, the next comes after {:.6g} s: {:.6g} s short"
+    between_s = saved.length_s
+    return {
+        row: Fault(
+            kind="infeasible",
+            reason=reason.format(written_s[row], between_s[row], written_s[row] - between_s[row]),
+        )
+        for row in np.flatnonzero(late & (between_s < written_s)).tolist()
+    }
+
+
+def _lost(near: Neighbours, among: Mask) -> dict[int, Fault]:
+    reason = "a failure costs {:.6g} s and comes every {:.6g} s: {:.6g} s short of any progress"
+    return {
+        row: Fault(
+            kind="infeasible",
+            reason=reason.format(
+                near.cost_s[row], near.mtbf_s[row], near.cost_s[row] - near.mtbf_s[row]
+            ),
+        )
+        for row in np.flatnonzero(among & (near.busy >= 1.0)).tolist()
+    }

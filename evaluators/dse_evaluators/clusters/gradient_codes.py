@@ -1,0 +1,94 @@
+"""Codes that let a sum of gradients do without its slowest workers, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+SCHEMES = ("uncoded", "ignoring", "cyclic", "replicated", "sr-sgc", "m-sgc")
+"""All are waited for; the slowest are left out; coded with overlaps; copied within groups; and two
+codes over rounds, which repeat a round's work or spread it over several ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """What a scheme is told: workers, and how many stragglers in how long a burst and window."""
+
+    workers: int
+    stragglers: int
+    burst: int = 1
+    window: int = 2
+
+
+class Duty(NamedTuple):
+    """What a scheme asks of its workers."""
+
+    load: Fraction
+    """The share of all data that one worker goes through in a round."""
+    tolerated: int
+    """How many of a round need not be waited for."""
+    delay: int
+    """After how many further rounds a gradient is known."""
+
+
+def duty(scheme: str, code: Code) -> Duty | str:
+    """What a scheme asks, or the rule that it breaks.
+
+    Source:
+        Tandon et al.: Gradient Coding: Avoiding Stragglers in Distributed Learning, 2017, theorems
+        1 to 3 (a load of (s + 1) / n is the least); Krishnan, Ebrahimi, Khisti: Sequential
+        Gradient Coding for Straggler Mitigation, 2023, for the two codes over rounds.
+    """
+    if scheme != "uncoded" and code.stragglers >= code.workers:
+        over = code.stragglers - code.workers + 1
+        return f"{code.stragglers} stragglers of {code.workers} workers: {over} too many"
+    return _RULES[scheme](code)
+
+
+def _uncoded(code: Code) -> Duty | str:
+    return Duty(Fraction(1, code.workers), 0, 0)
+
+
+def _ignoring(code: Code) -> Duty | str:
+    return Duty(Fraction(1, code.workers), code.stragglers, 0)
+
+
+def _cyclic(code: Code) -> Duty | str:
+    return Duty(Fraction(code.stragglers + 1, code.workers), code.stragglers, 0)
+
+
+def _replicated(code: Code) -> Duty | str:
+    size = code.stragglers + 1
+    rest = code.workers % size
+    if rest:
+        return f"{code.workers} workers in groups of {size} leave {rest} over"
+    return Duty(Fraction(size, code.workers), code.stragglers, 0)
+
+
+def _repeating(code: Code) -> Duty | str:
+    over = (code.window - 1) % code.burst
+    if over or code.window < 2:
+        return f"a window of {code.window} is no multiple of a burst of {code.burst}, and one more"
+    each = -(-code.burst * code.stragglers // (code.window - 1 + code.burst))
+    return Duty(Fraction(each + 1, code.workers), each, code.burst)
+
+
+def _multiplexed(code: Code) -> Duty | str:
+    over = code.burst - code.window + 1
+    if over > 0:
+        return f"a burst of {code.burst} in a window of {code.window}: {over} too long"
+    rounds, ways = code.window - 1 + code.burst, code.stragglers + 1
+    parts = code.workers * (code.burst + (code.window - 1) * ways)
+    return Duty(Fraction(ways * rounds, parts), code.stragglers, code.window - 2 + code.burst)
+
+
+_RULES: Mapping[str, Callable[[Code], Duty | str]] = {
+    "uncoded": _uncoded,
+    "ignoring": _ignoring,
+    "cyclic": _cyclic,
+    "replicated": _replicated,
+    "sr-sgc": _repeating,
+    "m-sgc": _multiplexed,
+}

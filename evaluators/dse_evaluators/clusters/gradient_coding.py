@@ -1,0 +1,159 @@
+"""The evaluator ``clusters.gradient-coding``: what it costs not to wait for stragglers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.clusters.gradient_codes import SCHEMES, Code, Duty, duty
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.straggler_times import Crowd
+from dse_evaluators.readings import word
+
+_CHANCES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_PARTS = ("computing", "straggling", "exchanging")
+_METRICS = (
+    Metric(name="round_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="round_time") for part in _PARTS),
+    *(Metric(name=f"round_{name}", unit="s", goal="minimize") for name in _CHANCES),
+    Metric(name="gradient_time", unit="s", goal="minimize"),
+    Metric(name="gradient_share", goal="maximize"),
+    Metric(name="load", goal="minimize"),
+    Metric(name="tolerated", goal="maximize"),
+    Metric(name="delay", goal="minimize"),
+    Metric(name="lower_bound", words=("no", "yes")),
+    Metric(name="bottleneck", words=_PARTS),
+)
+_COUNTS = ("stragglers", "burst", "window")
+_READINGS: Mapping[str, Reading] = {
+    "workers": Reading(1, 1e6, whole=True),
+    "work_time": Reading(0, 1e12, "s"),
+    "stragglers": Reading(0, 1e6, default=0.0, whole=True),
+    "burst": Reading(1, 1e6, default=1.0, whole=True),
+    "window": Reading(1, 1e6, default=2.0, whole=True),
+    "straggling_time": Reading(0, 1e12, "s", default=0.0),
+    "straggling": Reading(0, 1e6, default=0.0),
+    "exchange_time": Reading(0, 1e12, "s", default=0.0),
+}
+_OVER_ROUNDS = tuple(map(SCHEMES.index, ("sr-sgc", "m-sgc")))
+_NOTHING = Duty(Fraction(1), 0, 0)
+"""For what has a fault, so that its numbers are some."""
+
+
+@dataclass(kw_only=True, eq=False)
+class GradientCoding:
+    """The load of a code and the exact law of a round's time, workers being shifted exponentials.
+
+    A worker takes ``load`` x ``work_time``, and an exponential on top whose mean is
+    ``straggling_time`` and ``straggling`` times that work. ``cyclic`` codes wait for all but
+    ``tolerated``, ``replicated`` ones for the first of each group, ``ignoring`` ones for as many
+    and lose the others' gradients: ``gradient_time`` is the time for one whole gradient. ``sr-sgc``
+    and ``m-sgc`` spread work over rounds; theirs is a ``lower_bound``, as if stragglers came as the
+    code wants them, and gradients are known after ``delay`` further rounds.
+
+    Reads scheme, workers and work_time [s], what one worker would take for all data; optional:
+    stragglers, burst and window (of the codes over rounds, in rounds), straggling_time [s],
+    straggling, exchange_time [s] (of each round). An option may settle each but the code.
+
+    Not modelled: workers that are slow for long, decoding, a code's rounding errors.
+
+    Source:
+        Tandon et al.: Gradient Coding, 2017; Krishnan et al.: Sequential Gradient Coding for
+        Straggler Mitigation, 2023; Lee et al.: Speeding Up Distributed Machine Learning Using
+        Codes, 2018 (shifted exponentials).
+    """
+
+    workers: int | None = None
+    work_time: float | str | None = None
+    straggling_time: float | str | None = None
+    straggling: float | None = None
+    exchange_time: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads | {"scheme"}
+        self.optional = self._readings.optional
+        self.units = self._readings.units
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values, {"scheme": word(*SCHEMES)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The loads and times of n codes."""
+        places: dict[Value, float] = {name: float(at) for at, name in enumerate(SCHEMES)}
+        scheme = batch.lookup("scheme", places)
+        told = self._readings.columns(batch)
+        load, tolerated, delay, faults = _duties(scheme, told)
+        crowd = Crowd(
+            workers=told["workers"],
+            tolerated=tolerated,
+            grouped=scheme == SCHEMES.index("replicated"),
+        )
+        work_s = load * told["work_time"]
+        tail_s = told["straggling_time"] + told["straggling"] * work_s
+        fixed_s = work_s + told["exchange_time"]
+        parts = {
+            "computing_time": work_s,
+            "straggling_time": tail_s * crowd.mean(),
+            "exchanging_time": told["exchange_time"],
+        }
+        round_s = fixed_s + parts["straggling_time"]
+        lost = np.where(scheme == SCHEMES.index("ignoring"), tolerated / told["workers"], 0.0)
+        return Metrics(
+            columns={
+                **parts,
+                "round_time": round_s,
+                **{
+                    f"round_{name}": fixed_s + tail_s * crowd.quantile(chance)
+                    for name, chance in _CHANCES.items()
+                },
+                "gradient_time": round_s / (1.0 - lost),
+                "gradient_share": 1.0 - lost,
+                "load": load,
+                "tolerated": tolerated,
+                "delay": delay,
+                "lower_bound": np.isin(scheme, _OVER_ROUNDS).astype(np.float64),
+                "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
+            },
+            faults=faults,
+        )
+
+
+def _duties(
+    scheme: Floats, told: Mapping[str, Floats]
+) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
+    """Load, tolerated stragglers and delay of each row; each code is worked out once."""
+    columns = (scheme, told["workers"], *(told[name] for name in _COUNTS))
+    codes, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    found = [_duty(*map(int, code)) for code in codes.tolist()]
+    duties = [one if isinstance(one, Duty) else _NOTHING for one in found]
+    table = np.array([[float(part) for part in one] for one in duties]).reshape(-1, 3)[place]
+    faults = {
+        row: Fault(kind="infeasible", reason=reason)
+        for row, at in enumerate(place.tolist())
+        if isinstance(reason := found[at], str)
+    }
+    return table[:, 0], table[:, 1], table[:, 2], faults
+
+
+def _duty(scheme: int, workers: int, stragglers: int, burst: int, window: int) -> Duty | str:
+    code = Code(workers=workers, stragglers=stragglers, burst=burst, window=window)
+    return duty(SCHEMES[scheme], code)

@@ -1,0 +1,187 @@
+"""The evaluator ``clusters.job-time``: how long training takes when devices are not alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.clusters.job_time_spread import Steps, lasting_share, summed
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.step_time_spread import (
+    QUANTILES,
+    Lateness,
+    Ranks,
+    above,
+    at,
+    lateness,
+    worst,
+)
+
+_PARTS = ("computing", "exchanging", "bubble", "summing", "waiting")
+_METRICS = (
+    Metric(name="step_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="step_time") for part in _PARTS),
+    Metric(name="nominal_time", unit="s"),
+    *(Metric(name=f"step_{name}", unit="s", goal="minimize") for name in QUANTILES),
+    Metric(name="job_time", unit="s", goal="minimize"),
+    *(Metric(name=f"job_{name}", unit="s", goal="minimize") for name in QUANTILES),
+    Metric(name="job_cvar95", unit="s", goal="minimize"),
+    Metric(name="slowdown", goal="minimize"),
+    Metric(name="late", goal="minimize"),
+    Metric(name="bottleneck", words=_PARTS),
+)
+_READINGS: Mapping[str, Reading] = {
+    **dict.fromkeys(("tp", "pp"), Reading(1, 1e3)),
+    **dict.fromkeys(("dp", "microbatches"), Reading(1, 1e6)),
+    "interleave": Reading(1, 1e6, default=1.0),
+    "compute_time": Reading(0, 1e12, "s"),
+    "exchange_time": Reading(0, 1e12, "s", default=0.0),
+    "data_time": Reading(0, 1e12, "s", default=0.0),
+    "compute_spread": Reading(0, 0.3, default=0.05),
+    "exchange_spread": Reading(0, 0.3, default=0.05),
+    "persistence": Reading(0, 1, default=0.0),
+    "steps": Reading(1, 1e9, default=1.0),
+    "deadline": Reading(0, 1e12, "s", default=0.0),
+}
+_WARNED = 1.1
+"""Without a deadline a job is late that takes a tenth longer than nominal (Golden et al., 2025)."""
+
+
+@dataclass(kw_only=True, eq=False)
+class JobTime:
+    """Quantiles of a training job, where each device has a speed of its own.
+
+    A device's time in compute and in collectives is normal about the nominal one, with a relative
+    ``compute_spread`` and ``exchange_spread``, for a whole step; ``persistence`` is how far it is
+    the same in the next one. The tensor-parallel devices of a stage wait for one another, stages as
+    in a pipeline with all forward passes first, replicas at the end of a step; then their gradients
+    are summed, in ``data_time``.
+    ``waiting_time`` is what the spread adds to the mean of a step. ``late`` is the chance that the
+    job takes longer than ``deadline``, or without one a tenth longer than nominal; ``job_cvar95``
+    the mean of its worst twentieth.
+
+    Reads tp, pp, dp, microbatches (of a replica and step) and compute_time [s], what a device
+    computes in a step; optional, and options too from
+    compute_spread on: exchange_time [s], its collectives within the pipeline, data_time
+    [s], interleave, compute_spread, exchange_spread, persistence, steps, deadline [s].
+
+    Not modelled: what differs between microbatches of one step (it averages out over a step's
+    thousands of calls), what 1F1B hides of early stages' lateness (0.6 to 1.8 % of a step), devices
+    that stop, spreads that neighbours share.
+
+    Source:
+        Golden et al.: PRISM: Probabilistic Runtime Insights and Scalable Performance Modeling for
+        Large-Scale Distributed Training, 2025.
+    """
+
+    compute_spread: float | None = None
+    exchange_spread: float | None = None
+    persistence: float | None = None
+    steps: float | None = None
+    deadline: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._readings = Readings.of(_READINGS, self)
+        self.reads, self.optional = self._readings.reads, self._readings.optional
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The quantiles of n jobs."""
+        told = self._readings.columns(batch)
+        ranks = Ranks(
+            tensor=told["tp"],
+            pipeline=told["pp"],
+            data=told["dp"],
+            microbatches=told["microbatches"],
+            interleave=told["interleave"],
+        )
+        late = _lateness(ranks)
+        # One microbatch's standard deviation, and that of the sum over replicas.
+        busy_s = (
+            np.hypot(
+                told["compute_time"] * told["compute_spread"],
+                told["exchange_time"] * told["exchange_spread"],
+            )
+            / ranks.microbatches
+        )
+        data_s = told["data_time"] * told["exchange_spread"]
+        share = lasting_share(ranks, told["persistence"])
+        one = Steps(count=np.ones(len(batch)), persistence=told["persistence"])
+        all_of_them = Steps(count=told["steps"], persistence=told["persistence"])
+        parts = _parts(told, ranks, busy_s * late.mean)
+        nominal_s = np.sum([parts[f"{part}_time"] for part in _PARTS[:-1]], axis=0)
+        step = nominal_s[:, None] + summed(late, busy_s, one, share, data_s)
+        job = (nominal_s * told["steps"])[:, None] + summed(
+            late, busy_s, all_of_them, share, data_s
+        )
+        deadline_s = told["deadline"]
+        limit_s = np.where(deadline_s > 0.0, deadline_s, _WARNED * nominal_s * told["steps"])
+        step_s = nominal_s + parts["waiting_time"]
+        return Metrics(
+            columns={
+                **parts,
+                "step_time": step_s,
+                "nominal_time": nominal_s,
+                **{f"step_{name}": at(step, score) for name, score in QUANTILES.items()},
+                "job_time": step_s * told["steps"],
+                **{f"job_{name}": at(job, score) for name, score in QUANTILES.items()},
+                "job_cvar95": worst(job, QUANTILES["p95"]),
+                "slowdown": step_s / np.where(nominal_s > 0, nominal_s, 1.0),
+                "late": above(job, limit_s),
+                "bottleneck": _largest(parts),
+            }
+        )
+
+
+def _lateness(ranks: Ranks) -> Lateness:
+    """The lateness of n steps; layouts that several have are worked out once."""
+    columns = (ranks.tensor, ranks.pipeline, ranks.data, ranks.microbatches, ranks.interleave)
+    layouts, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    tensor, pipeline, data, microbatches, interleave = layouts.T
+    late = lateness(
+        Ranks(
+            tensor=tensor,
+            pipeline=pipeline,
+            data=data,
+            microbatches=microbatches,
+            interleave=interleave,
+        )
+    )
+    return Lateness(*(column[place] for column in late))
+
+
+def _parts(told: Mapping[str, Floats], ranks: Ranks, waiting_s: Floats) -> dict[str, Floats]:
+    """Seconds of a step that sum to its mean."""
+    busy_s = told["compute_time"] + told["exchange_time"]
+    return {
+        "computing_time": told["compute_time"],
+        "exchanging_time": told["exchange_time"],
+        "bubble_time": busy_s * (ranks.path / ranks.microbatches - 1.0),
+        "summing_time": told["data_time"],
+        "waiting_time": waiting_s,
+    }
+
+
+def _largest(parts: Mapping[str, Floats]) -> Floats:
+    stacked = np.stack([parts[f"{part}_time"] for part in _PARTS])
+    return np.argmax(stacked, axis=0).astype(np.float64)

@@ -1,0 +1,222 @@
+"""The evaluator ``clusters.slow-devices``: where a few slow devices do the least harm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.readings import word
+
+PLACEMENTS = ("random", "one_stage", "one_replica", "spread")
+"""Anywhere; all in the same stage of their replicas; in as few replicas, or as many, as can be."""
+
+_PARTS = ("nominal", "uneven", "slow")
+_METRICS = (
+    Metric(name="step_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="step_time") for part in _PARTS),
+    Metric(name="slowdown", goal="minimize"),
+    Metric(name="bottleneck", words=_PARTS),
+)
+_COUNTS = (
+    "stages",
+    "replicas",
+    "microbatches",
+    "layers",
+    "slow_devices",
+    "slow_layers",
+    "slow_factor",
+)
+_READINGS: Mapping[str, Reading] = {
+    **dict.fromkeys(("stages", "replicas", "microbatches", "layers"), Reading(1, 4096, whole=True)),
+    "slow_devices": Reading(0, 4096, whole=True),
+    "slow_layers": Reading(0, 4096, default=0.0, whole=True),
+    "slow_factor": Reading(1, 100),
+    "layer_time": Reading(1e-12, 1e9, "s"),
+}
+
+
+class Setting(NamedTuple):
+    """One design: a pipeline in replicas, and some slow devices among them."""
+
+    placement: int
+    stages: int
+    replicas: int
+    microbatches: int
+    layers: int
+    slow_devices: int
+    slow_layers: int
+    slow_factor: float
+
+
+@dataclass(kw_only=True, eq=False)
+class SlowDevices:
+    """The exact expected step of pipelines, where some stages' devices are slower by a factor.
+
+    ``one_stage`` gathers them in the same stage of as many replicas as they fill, and that stage
+    may have ``slow_layers`` of its own, fewer than the others; other placements have as many in
+    each stage. ``uneven_time`` is what the split adds if no device were slow.
+
+    Reads placement, stages, replicas, microbatches, layers, layer_time [s] (of one microbatch,
+    forward and backward), slow_devices (of stages x replicas), slow_factor; optional: slow_layers
+    (0: as even as can be).
+
+    Not modelled: devices that differ within a stage; what 1F1B hides of a slow early stage, for the
+    step is that of all forward passes before all backward ones, which is as long where stages are
+    alike or the last is the slowest.
+
+    Source:
+        Golden et al.: PRISM, 2025, whose largest claim is of placement; a flow shop of equal jobs
+        takes their sum over stages, and the slowest stage for every further microbatch.
+    """
+
+    stages: int | None = None
+    replicas: int | None = None
+    microbatches: int | None = None
+    layers: int | None = None
+    layer_time: float | str | None = None
+    slow_devices: int | None = None
+    slow_factor: float | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads | {"placement"}
+        self.optional = self._readings.optional
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values, {"placement": word(*PLACEMENTS)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The steps of n placements."""
+        places: dict[Value, float] = {name: float(at) for at, name in enumerate(PLACEMENTS)}
+        told = self._readings.columns(batch)
+        columns = [batch.lookup("placement", places), *(told[name] for name in _COUNTS)]
+        settings, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        found = [_setting(row) for row in settings.tolist()]
+        faults = {at: reason for at, one in enumerate(found) if (reason := _impossible(one))}
+        times = [(1.0, 1.0, 1.0) if at in faults else _times(one) for at, one in enumerate(found)]
+        layer_s = told["layer_time"]
+        nominal, even, slow = (
+            column[place] * layer_s for column in np.array(times).reshape(-1, 3).T
+        )
+        parts = {"nominal_time": nominal, "uneven_time": even - nominal, "slow_time": slow - even}
+        return Metrics(
+            columns={
+                **parts,
+                "step_time": slow,
+                "slowdown": slow / nominal,
+                "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
+            },
+            faults={
+                row: Fault(kind="infeasible", reason=faults[at])
+                for row, at in enumerate(place.tolist())
+                if at in faults
+            },
+        )
+
+
+def step_layers(setting: Setting) -> float:
+    """The expected step in times of a layer: the latest replica's."""
+    within = setting.slow_devices
+    if setting.placement == PLACEMENTS.index("one_stage"):
+        return _replica(setting, min(within, 1))
+    if setting.placement == PLACEMENTS.index("random"):
+        chances = most_in_one(setting.stages, setting.replicas, within)
+    else:
+        gathered = setting.placement == PLACEMENTS.index("one_replica")
+        most = min(within, setting.stages) if gathered else -(-within // setting.replicas)
+        chances = {most: 1.0}
+    return sum(chance * _replica(setting, most) for most, chance in chances.items())
+
+
+@cache
+def most_in_one(stages: int, replicas: int, slow: int) -> dict[int, float]:
+    """The law of how many slow devices the worst-hit replica has, of all equally likely placements.
+
+    Placements with at most c in each are counted by a power of the polynomial whose coefficients
+    are the ways to have k of a replica's stages slow.
+    """
+    every = comb(stages * replicas, slow)
+    fewer, law = 0, dict[int, float]()
+    for most in range(min(stages, slow) + 1):
+        ways = _power([comb(stages, k) for k in range(most + 1)], replicas, slow)
+        if ways > fewer:
+            law[most] = (ways - fewer) / every
+        fewer = ways
+    return law
+
+
+def _power(factor: Sequence[int], times: int, degree: int) -> int:
+    """The coefficient of x ** degree in a polynomial to a power."""
+    total = [1] + [0] * degree
+    for _ in range(times):
+        total = [
+            sum(factor[k] * total[at - k] for k in range(min(len(factor), at + 1)))
+            for at in range(degree + 1)
+        ]
+    return total[degree]
+
+
+def _replica(setting: Setting, count: int) -> float:
+    """A replica's step, where so many of its stages are slow."""
+    plain, own = _split(setting)
+    slow = own * (setting.slow_factor if count else 1.0)
+    late = (slow - own) * count
+    longest = max(slow, plain) if count < setting.stages else slow
+    return setting.layers + late + (setting.microbatches - 1) * longest
+
+
+def _split(setting: Setting) -> tuple[float, float]:
+    """Layers of the fullest other stage, and of one that may be slow."""
+    own = setting.slow_layers or -(-setting.layers // setting.stages)
+    others = max(setting.stages - 1, 1)
+    return -(-(setting.layers - own) // others), own
+
+
+def _times(setting: Setting) -> tuple[float, float, float]:
+    """Nominal with a split that comes out even, without slow devices, and with them."""
+    nominal = setting.layers / setting.stages * (setting.microbatches + setting.stages - 1)
+    return nominal, step_layers(setting._replace(slow_factor=1.0)), step_layers(setting)
+
+
+def _impossible(setting: Setting) -> str:
+    """Why there is no such design; nothing if there is."""
+    slots = setting.stages * setting.replicas
+    gathers = setting.placement == PLACEMENTS.index("one_stage")
+    if setting.slow_layers and not gathers:
+        return f"{setting.slow_layers} layers for slow devices that stand in no stage of their own"
+    rest = 0 if setting.slow_layers else setting.layers % setting.stages
+    if rest:
+        return f"{setting.layers} layers in {setting.stages} stages leave {rest} over"
+    room, what = (setting.replicas, "the stage") if gathers else (slots, "all stages")
+    over = setting.slow_devices - room
+    if over > 0:
+        return f"{setting.slow_devices} slow devices, {what} has {room}: {over} too many"
+    over = max(setting.stages, setting.slow_layers + setting.stages - 1) - setting.layers
+    return f"{setting.layers} layers are {over} too few for the stages" if over > 0 else ""
+
+
+def _setting(row: Sequence[float]) -> Setting:
+    *counts, factor = row
+    return Setting._make((*map(int, counts), factor))
