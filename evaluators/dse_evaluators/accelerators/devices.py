@@ -1,0 +1,85 @@
+"""Devices that one can buy or rent, as their data sheets tell of them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dse.errors import SpecError, nearest
+
+FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
+"""The formats whose dense rates sheets tell; a product counts as two operations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One part with its dense rates; ``None`` is what no source tells.
+
+    ``source`` names where its figures were read, ``recalled`` those that are from memory of the
+    named document and were not looked up again. ``dram_bytes`` is the largest memory that the
+    rates of ``dram_bytes_per_s`` belong to: SRAM in a Groq LPU and a Cerebras wafer.
+    """
+
+    name: str
+    vendor: str
+    year: int
+    node: str
+    die_mm2: float | None
+    compute_units: int | None
+    """Streaming multiprocessors of NVIDIA, compute units of AMD."""
+    dram_bytes: float
+    dram_bytes_per_s: float
+    l2_bytes: float | None
+    link_bytes_per_s: float | None
+    """To its neighbours of the same node, in one direction."""
+    power_limit_w: float | None
+    idle_w: float | None
+    flops_per_s: Mapping[str, float]
+    source: str
+    recalled: str
+    note: str
+
+
+def device_of(name: str) -> Device:
+    """The device of a name.
+
+    Raises:
+        SpecError: there is none; the nearest name is told.
+    """
+    if name not in DEVICES:
+        raise SpecError(f"device cannot be {name!r}", hint=nearest(name, DEVICES))
+    return DEVICES[name]
+
+
+def _device(row: Mapping[str, str]) -> Device:
+    def figure(column: str) -> float | None:
+        return float(row[column]) if row[column] else None
+
+    return Device(
+        name=row["name"],
+        vendor=row["vendor"],
+        year=int(row["year"]),
+        node=row["node"],
+        die_mm2=figure("die_mm2"),
+        compute_units=int(row["compute_units"]) if row["compute_units"] else None,
+        dram_bytes=float(row["dram_bytes"]),
+        dram_bytes_per_s=float(row["dram_bytes_per_s"]),
+        l2_bytes=figure("l2_bytes"),
+        link_bytes_per_s=figure("link_bytes_per_s"),
+        power_limit_w=figure("power_limit_w"),
+        idle_w=figure("idle_w"),
+        flops_per_s={text: float(row[text]) for text in FORMATS if row[text]},
+        source=row["source"],
+        recalled=row["recalled"],
+        note=row["note"],
+    )
+
+
+def _devices() -> Mapping[str, Device]:
+    with Path(__file__).with_name("devices.csv").open(encoding="utf-8", newline="") as file:
+        return {row["name"]: _device(row) for row in csv.DictReader(file)}
+
+
+DEVICES: Mapping[str, Device] = _devices()
