@@ -8,12 +8,12 @@ from dse import registry
 from dse.testing.optimizer_contract import FiniteOptimizerContract, OptimizerContract
 from dse.testing.problems import mixed_reals
 
-SLOW = {"ax", "qlognehvi"}
+MARKS = {"ax": pytest.mark.proof, "qlognehvi": pytest.mark.slow}
 NEEDS_MODELS = {"decompose"}
 """What refuses a problem with anything to be measured, as all are that contracts are put to."""
 
 NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+    pytest.param(name, marks=MARKS[name]) if name in MARKS else name
     for name in registry.names("optimizers")
     if name not in NEEDS_MODELS
 ]

@@ -31,6 +31,6 @@ def test_qlognehvi_beats_random_search(make):
     assert _median(make, "qlognehvi", 18) > _median(make, "random", 18)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_ax_beats_random_search():
     assert _median(zdt1, "ax", 14, seeds=range(3)) > _median(zdt1, "random", 14)

@@ -118,7 +118,7 @@ def test_pending_designs_are_waited_for_and_not_asked_again(make) -> None:
     assert len({*first, *more, *(trial.design for trial in trials)}) == len(trials) + 6
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_it_needs_a_quarter_of_the_measurements_of_random_search() -> None:
     known = tiny_codesign()
     own = [

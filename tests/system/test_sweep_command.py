@@ -153,7 +153,7 @@ SWEEP = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_sweep_that_was_interrupted_ends_where_an_undisturbed_one_does(folder):
     running = subprocess.Popen([*SWEEP, "--name", "cut"], stderr=subprocess.PIPE, text=True)
     wait_for(folder / "log", 6)
