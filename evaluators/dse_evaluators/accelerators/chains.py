@@ -1,0 +1,143 @@
+"""Networks that learn, as chains of blocks of convolutions.
+
+What flows from block to block is what a schedule may keep on the chip. Each convolution is
+followed by a normalisation. Images are padded, so that only a stride or a pooling makes them
+smaller; the classifier on top and the pooling itself are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dse.errors import SpecError, nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv:
+    """A square convolution on square images of ``side``, padded to keep it but for the stride.
+
+    ``reads`` and ``writes`` number what it takes and gives: convolutions with the same number
+    share these channels, as all that are added up in a residual stage do.
+    """
+
+    side: int
+    window: int
+    channels: int
+    filters: int
+    reads: int
+    writes: int
+    stride: int = 1
+
+    @property
+    def after(self) -> int:
+        """The side of what comes out."""
+        return self.side // self.stride
+
+    @property
+    def inputs(self) -> int:
+        """Numbers that come in for one sample."""
+        return self.side**2 * self.channels
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that come out for one sample."""
+        return self.after**2 * self.filters
+
+    @property
+    def weights(self) -> int:
+        return self.window**2 * self.channels * self.filters
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the forward pass of one sample."""
+        return self.after**2 * self.weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Convolutions one after the other, and what is added to the last one's output.
+
+    ``adds``: the block's input is added, after the convolution ``shortcut`` where there is one.
+    """
+
+    convs: tuple[Conv, ...]
+    shortcut: Conv | None = None
+    adds: bool = False
+
+    @property
+    def all_convs(self) -> tuple[Conv, ...]:
+        """With the shortcut, last."""
+        return self.convs if self.shortcut is None else (*self.convs, self.shortcut)
+
+
+def chain_of(network: str) -> tuple[Block, ...]:
+    """The blocks of a network by its name.
+
+    Raises:
+        SpecError: there is no such network.
+    """
+    if network not in CHAINS:
+        raise SpecError(f"network cannot be {network!r}", hint=nearest(network, CHAINS))
+    return CHAINS[network]
+
+
+def _resnet50() -> tuple[Block, ...]:
+    """The stem and 16 bottlenecks; a stage's stride is in its first 3 x 3 (version 1.5)."""
+    blocks = [
+        Block(
+            convs=(Conv(side=224, window=7, channels=3, filters=64, stride=2, reads=0, writes=1),)
+        )
+    ]
+    side, channels, stream = 56, 64, 1
+    for stage, (inner, count) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+        for place in range(count):
+            stride = 2 if place == 0 and stage > 0 else 1
+            given = 100 * (stage + 1)  # what the stage's blocks add up
+            own = given + 1 + 2 * place
+            sizes = (
+                (side, 1, channels, inner, 1, stream, own),
+                (side, 3, inner, inner, stride, own, own + 1),
+                (side // stride, 1, inner, 4 * inner, 1, own + 1, given),
+            )
+            changes = (side, 1, channels, 4 * inner, stride, stream, given)
+            blocks.append(
+                Block(
+                    convs=tuple(_conv(*size) for size in sizes),
+                    shortcut=_conv(*changes) if place == 0 else None,
+                    adds=True,
+                )
+            )
+            side, channels, stream = side // stride, 4 * inner, given
+    return tuple(blocks)
+
+
+def _conv(*size: int) -> Conv:
+    side, window, channels, filters, stride, reads, writes = size
+    return Conv(
+        side=side,
+        window=window,
+        channels=channels,
+        filters=filters,
+        stride=stride,
+        reads=reads,
+        writes=writes,
+    )
+
+
+def _vgg16() -> tuple[Block, ...]:
+    """The five stages between the poolings: 13 convolutions of 3 x 3."""
+    blocks, side, channels, stream = list[Block](), 224, 3, 0
+    for filters, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        convs = list[Conv]()
+        for _ in range(count):
+            convs.append(_conv(side, 3, channels, filters, 1, stream, stream + 1))
+            channels, stream = filters, stream + 1
+        blocks.append(Block(convs=tuple(convs)))
+        side //= 2
+    return tuple(blocks)
+
+
+# He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1.
+# Simonyan, Zisserman: Very Deep Convolutional Networks, 2015, table 1, column D.
+CHAINS: Mapping[str, tuple[Block, ...]] = {"resnet50": _resnet50(), "vgg16": _vgg16()}

@@ -1,0 +1,88 @@
+"""What the devices of a serving plan draw for each token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats, Ints
+from dse_evaluators.accelerators.devices import Device
+from dse_evaluators.accelerators.gpu_power import power_of
+from dse_evaluators.clusters.serving_cycle import Cycle, Traffic
+from dse_evaluators.clusters.serving_plan import Plans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Joules of one written token that sum to its energy; every field is (n,)."""
+
+    base_j: Floats
+    compute_j: Floats
+    memory_j: Floats
+
+    @property
+    def total_j(self) -> Floats:
+        return self.base_j + self.compute_j + self.memory_j
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)`` of one device; (n,) by format.
+
+    Source:
+        :mod:`dse_evaluators.accelerators.gpu_power`, with its errors. Links are left out.
+    """
+
+    limit_w: Floats
+    base_w: Floats
+    flop_j: Floats
+    byte_j: Floats
+
+    def of(self, plan: Plans, traffic: Traffic, cycle: Cycle) -> Energy:
+        """The energy of a token.
+
+        All devices draw their base all the time, those of copies that only read prompts as well.
+        """
+        flops, moved_bytes = (
+            _per_token(plan, traffic, cycle, name) for name in ("flops", "moved_bytes")
+        )
+        token_s = plan.devices / (cycle.per_s * traffic.answer)  # of all devices, for one token
+        compute_j, memory_j = self.flop_j * flops, self.byte_j * moved_bytes
+        most_j = (self.limit_w - self.base_w) * token_s
+        clip = most_j / np.maximum(compute_j + memory_j, most_j)
+        return Energy(
+            base_j=self.base_w * token_s, compute_j=clip * compute_j, memory_j=clip * memory_j
+        )
+
+
+def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
+    """What a device draws in rows that have the formats of these places.
+
+    Raises:
+        SpecError: no source tells its power limit.
+    """
+    found = [power_of(device, text) for text in formats]
+
+    def spread(values: Sequence[float]) -> Floats:
+        return np.array(values, dtype=np.float64)[place]
+
+    return Draw(
+        limit_w=spread([one.limit_w for one in found]),
+        base_w=spread([one.base_w for one in found]),
+        flop_j=spread([one.flop_j for one in found]),
+        byte_j=spread([one.byte_j for one in found]),
+    )
+
+
+def _per_token(plan: Plans, traffic: Traffic, cycle: Cycle, name: str) -> Floats:
+    """What all devices do for a token: a part of its prompt, and its part of the steps."""
+    writing, draft, laden = (
+        getattr(step, name) for step in (cycle.writing, cycle.draft, cycle.laden)
+    )
+    joined = (traffic.chunk > 0) & (traffic.prefill_copies == 0)
+    read = traffic.pieces * (laden - np.where(joined, writing, 0.0))
+    together = (writing + traffic.guesses * draft) / cycle.running
+    text = plan.reading_tp * read + plan.tp * traffic.steps * together
+    return np.asarray(text / traffic.answer, dtype=np.float64)

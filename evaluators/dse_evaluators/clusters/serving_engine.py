@@ -1,0 +1,129 @@
+"""What a device makes of the kernels of inference, by the format of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from dse.core.values import Floats, Ints, Mask
+from dse.errors import SpecError
+from dse_evaluators.accelerators import roofline
+from dse_evaluators.accelerators.calibrations import Calibration, calibration_of
+from dse_evaluators.accelerators.devices import Device
+from dse_evaluators.accelerators.recipes import RECIPES
+from dse_evaluators.accelerators.roofline import Constants, Work
+
+PLAIN = "bf16"
+"""Of the stream, of attention's products and of the head, whatever the weights are in."""
+
+ATTENTION_SHARE = 0.5
+"""Of the dense rate, what fused attention realises: between the 0.35 of FlashAttention-2 on H100
+and the 0.75 of FlashAttention-3 (Shah et al., 2024, abstract); taken, not fitted."""
+
+_NARROWS_APART = frozenset({"fp8_block"})
+"""Formats with a scale for every 128 activations: a kernel of its own finds them. In the others
+the kernel before (norm, activation) writes narrow numbers, so a product starts as a plain one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """The kernels of a device; fields are numbers, or (n,) by the format of each row."""
+
+    constants: Constants
+    flops_per_s: Floats
+    operand_bytes: Floats
+    seen_rows: Floats
+    """The most tokens at once that calibration has seen."""
+    own: Mask
+    """False where nobody measured the device in that format."""
+    plain: Constants
+    plain_flops_per_s: float
+    bytes_per_s: float
+
+    def product(self, m: Floats, k: Floats, n: Floats) -> Work:
+        """The work of (m, k) activations times (k, n) weights."""
+        return Work(
+            flops=2.0 * m * k * n,
+            moved_bytes=self.operand_bytes * (m * k + k * n) + 2.0 * m * n,
+            chain=k,
+            converted=m * k,
+        )
+
+    def product_s(self, work: Work) -> Floats:
+        """The time of products with weights."""
+        return roofline.times(
+            work, self.constants, flops_per_s=self.flops_per_s, bytes_per_s=self.bytes_per_s
+        ).total_s
+
+    def attention_s(self, work: Work) -> Floats:
+        """The time of a fused kernel of attention."""
+        shares = replace(self.plain, compute_share=ATTENTION_SHARE, chain_s=0.0)
+        return self._plain_s(work, shares)
+
+    def head_s(self, work: Work) -> Floats:
+        """The time of the product with the vocabulary."""
+        return self._plain_s(work, self.plain)
+
+    def passes_s(self, moved_bytes: Floats) -> Floats:
+        """The time of kernels that only move, without their launches."""
+        return moved_bytes / (self.plain.memory_share * self.bytes_per_s)
+
+    def _plain_s(self, work: Work, constants: Constants) -> Floats:
+        return roofline.times(
+            work, constants, flops_per_s=self.plain_flops_per_s, bytes_per_s=self.bytes_per_s
+        ).total_s
+
+
+def engine(device: Device, formats: Sequence[str], place: Ints) -> Engine:
+    """The engine of rows that have the formats of these places, one of ``RECIPES`` each.
+
+    Raises:
+        SpecError: nobody measured a device in one of the formats, or its sheet tells no rate.
+    """
+    found = [calibration_of(device.name, text) for text in formats]
+    plain = replace(calibration_of(device.name, PLAIN).constants, conversion_bytes=0.0)
+    engines = [
+        _constants(text, one, plain) for text, one in zip(formats, found, strict=True)
+    ]  # (f,)
+
+    def spread(values: Sequence[float]) -> Floats:
+        return np.array(values, dtype=np.float64)[place]
+
+    return Engine(
+        constants=Constants(
+            **{
+                each.name: spread([getattr(one, each.name) for one in engines])
+                for each in fields(Constants)
+            }
+        ),
+        flops_per_s=spread([rate_of(device, text) for text in formats]),
+        operand_bytes=spread([RECIPES[text].operand_bytes for text in formats]),
+        seen_rows=spread([one.ranges[1] for one in found]),
+        own=spread([one.own for one in found]) > 0,
+        plain=plain,
+        plain_flops_per_s=rate_of(device, PLAIN),
+        bytes_per_s=device.dram_bytes_per_s,
+    )
+
+
+def rate_of(device: Device, number_format: str) -> float:
+    """The dense rate of a device's sheet.
+
+    Raises:
+        SpecError: the sheet tells none for the format.
+    """
+    rate = RECIPES[number_format].rate
+    if rate not in device.flops_per_s:
+        raise SpecError(
+            f"{device.name} has no units for {number_format}",
+            hint=f"it has {', '.join(device.flops_per_s)}",
+        )
+    return device.flops_per_s[rate]
+
+
+def _constants(number_format: str, found: Calibration, plain: Constants) -> Constants:
+    if number_format in _NARROWS_APART:
+        return found.constants
+    return replace(found.constants, launch_s=plain.launch_s, conversion_bytes=0.0)

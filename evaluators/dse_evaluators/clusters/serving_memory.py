@@ -1,0 +1,77 @@
+"""What a served model keeps in the memory of each device, and how many texts find room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.serving_step import Share
+from dse_evaluators.clusters.training_memory import block_weights
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+CACHE_BYTES = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "nvfp4": 0.5 + 1 / 16,
+}
+"""A cached number; nvfp4 with a scale of one byte for sixteen."""
+
+_WORD = 2.0
+"""Of embedding, head and stream, which stay in 16 bits."""
+
+_SCORE = 4.0
+"""Bytes of the score of a word, in fp32."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes on one device; every field is (n,)."""
+
+    weights: Floats
+    cache: Floats
+    draft: Floats
+    """Weights and cache of the model that guesses."""
+    workspace: Floats
+
+    @property
+    def total(self) -> Floats:
+        return self.weights + self.cache + self.draft + self.workspace
+
+
+def weight_bytes(share: Share, operand_bytes: Floats) -> Floats:
+    """The weights of one device: layers in their format, embedding and head in 16 bits."""
+    model = share.model
+    layers = block_weights(model) * model.layers * operand_bytes
+    return (layers + _WORD * _vocabulary_weights(model)) / share.devices
+
+
+def text_bytes(share: Share, tokens: float) -> Floats:
+    """The keys and values of a text of so many tokens, on one device.
+
+    Source:
+        Kwon et al.: Efficient Memory Management for Large Language Model Serving with
+        PagedAttention, 2023, section 1; pages are counted as full.
+    """
+    return share.model.layers * tokens * share.token_bytes
+
+
+def workspace_bytes(share: Share, most_tokens: Floats, scored: Floats) -> Floats:
+    """What the widest layer and the scores of the words take in the largest step."""
+    model = share.model
+    inside = (2.0 if model.gated else 1.0) * model.ffn / share.devices
+    widest = most_tokens * (2.0 * model.hidden + inside + model.ffn / share.devices)
+    return _WORD * widest + _SCORE * scored * model.vocabulary / share.devices
+
+
+def roomy(room: Floats, each: Floats) -> Floats:
+    """Texts that find room at once."""
+    return np.floor(np.maximum(room, 0.0) / each)
+
+
+def _vocabulary_weights(model: Transformer) -> float:
+    return (1.0 if model.tied else 2.0) * model.vocabulary * model.hidden

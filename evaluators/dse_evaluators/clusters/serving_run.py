@@ -1,0 +1,174 @@
+"""One model on one kind of device under one load: the metrics of n plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dse.core.values import Floats, Ints
+from dse_evaluators.accelerators.devices import Device
+from dse_evaluators.clusters.serving_cycle import Cycle, Traffic, cycle
+from dse_evaluators.clusters.serving_energy import draw
+from dse_evaluators.clusters.serving_engine import Engine, engine
+from dse_evaluators.clusters.serving_fabric import Fabric
+from dse_evaluators.clusters.serving_memory import (
+    Memory,
+    roomy,
+    text_bytes,
+    weight_bytes,
+    workspace_bytes,
+)
+from dse_evaluators.clusters.serving_plan import Plans
+from dse_evaluators.clusters.serving_step import PARTS, Share, step
+from dse_evaluators.clusters.speculation import yielded
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+TIMES = (*PARTS, "draft", "prefill")
+MEMORIES = ("weights", "cache", "draft", "workspace")
+ENERGIES = ("base", "compute", "memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formats:
+    """The formats of n plans: which there are, which each row has, and its cached numbers."""
+
+    names: Sequence[str]
+    place: Ints  # (n,), among names
+    cache_bytes: Floats  # (n,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What is served, on what, for whom."""
+
+    model: Transformer
+    draft: Transformer | None
+    acceptance: float
+    device: Device
+    fabric: Fabric
+    prompt: float
+    answer: float
+    memory_share: float
+    waiting: bool
+
+    @property
+    def room(self) -> float:
+        """Bytes of a device that the server may take."""
+        return self.memory_share * self.device.dram_bytes
+
+    def run(self, plan: Plans, formats: Formats) -> tuple[Mapping[str, Floats], Floats]:
+        """The metrics of n plans, each (n,), and the bytes that their fullest device needs."""
+        kernels = engine(self.device, formats.names, formats.place)
+        shares = share, small, reader = [
+            Share(model=model, devices=devices, cache_bytes=formats.cache_bytes)
+            for model, devices in (
+                (self.model, plan.tp),
+                (self.draft or self.model, plan.tp),
+                (self.model, plan.reading_tp),
+            )
+        ]
+        kept, places = self._kept(plan, share, small, kernels.operand_bytes)
+        traffic = self._traffic(plan, share, places)
+        told = cycle(
+            traffic, *(partial(step, one, engine=kernels, fabric=self.fabric) for one in shares)
+        )
+        spent = draw(self.device, formats.names, formats.place).of(plan, traffic, told)
+        columns = {
+            **_times(traffic, told),
+            **_rates(traffic, told, plan),
+            "energy_per_token": spent.total_j,
+            **{f"{part}_energy": getattr(spent, f"{part}_j") for part in ENERGIES},
+            "memory": kept.total,
+            **{f"{part}_memory": getattr(kept, part) for part in MEMORIES},
+            "headroom": self.room - kept.total,
+            "extrapolated": self._extrapolated(plan, traffic, kernels),
+        }
+        reads = np.where(
+            plan.prefill_replicas > 0, self._read_bytes(reader, kernels.operand_bytes), 0.0
+        )
+        return columns, np.maximum(kept.total, reads)
+
+    def _read_bytes(self, reader: Share, operand_bytes: Floats) -> Floats:
+        """What a device keeps that only reads prompts: one of them."""
+        one, prompt = np.ones_like(operand_bytes), np.full_like(operand_bytes, self.prompt)
+        kept = weight_bytes(reader, operand_bytes) + text_bytes(reader, self.prompt)
+        return kept + workspace_bytes(reader, prompt, one)
+
+    def _kept(
+        self, plan: Plans, share: Share, small: Share, operand_bytes: Floats
+    ) -> tuple[Memory, Floats]:
+        """What is kept for all texts that run at once, and how many these are."""
+        queries = plan.draft_tokens + 1.0
+        most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
+        workspace = workspace_bytes(share, most, plan.batch * queries)
+        weights = weight_bytes(share, operand_bytes)
+        guessed = plan.draft_tokens > 0
+        small_weights = np.where(guessed, weight_bytes(small, operand_bytes), 0.0)
+        length = self.prompt + self.answer
+        each = text_bytes(share, length)
+        small_each = np.where(guessed, text_bytes(small, length), 0.0)
+        left = self.room - weights - small_weights - workspace
+        found = np.maximum(roomy(left, each + small_each), 1.0)
+        places = np.minimum(plan.batch, found) if self.waiting else plan.batch
+        kept = Memory(
+            weights=weights,
+            cache=places * each,
+            draft=small_weights + places * small_each,
+            workspace=workspace,
+        )
+        return kept, places
+
+    def _traffic(self, plan: Plans, share: Share, places: Floats) -> Traffic:
+        prompt, answer = (np.full_like(places, each) for each in (self.prompt, self.answer))
+        prompt_bytes = text_bytes(share, self.prompt)
+        return Traffic(
+            prompt=prompt,
+            answer=answer,
+            places=places,
+            chunk=plan.chunk,
+            guesses=plan.draft_tokens,
+            yielded=yielded(plan.draft_tokens, self.acceptance),
+            copies=plan.replicas,
+            prefill_copies=plan.prefill_replicas,
+            handover_s=self.fabric.send_s(prompt_bytes),
+        )
+
+    def _extrapolated(self, plan: Plans, traffic: Traffic, kernels: Engine) -> Floats:
+        """1 where constants are another device's, or a step is larger than what was measured."""
+        most = traffic.places * (traffic.guesses + 1.0)
+        rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)
+        shared = (plan.tp > 1) | (plan.reading_tp > 1)
+        borrowed = self.fabric.borrowed & shared
+        return (~kernels.own | borrowed | (rows > kernels.seen_rows)).astype(np.float64)
+
+
+def _times(traffic: Traffic, told: Cycle) -> dict[str, Floats]:
+    """What passes between two tokens of a text, in parts; and the longest wait."""
+    draft_s = traffic.guesses * told.draft.total_s
+    parts = {
+        **{part: getattr(told.writing, f"{part}_s") / traffic.yielded for part in PARTS},
+        "draft": draft_s / traffic.yielded,
+        "prefill": told.met * told.extra_s / traffic.yielded,
+    }
+    gap_s = told.writing.total_s + draft_s + np.where(told.met > 0, told.extra_s, 0.0)
+    return {
+        "tpot": np.sum(list(parts.values()), axis=0),
+        **{f"{part}_time": seconds for part, seconds in parts.items()},
+        "token_gap": gap_s,
+        "first_token": told.first_token_s,
+        "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
+    }
+
+
+def _rates(traffic: Traffic, told: Cycle, plan: Plans) -> dict[str, Floats]:
+    tokens_per_s = told.per_s * traffic.answer
+    return {
+        "throughput": tokens_per_s,
+        "device_throughput": tokens_per_s / plan.devices,
+        "devices": plan.devices,
+        "running": told.running,
+        "reading": told.reading,
+    }

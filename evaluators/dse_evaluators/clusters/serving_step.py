@@ -1,0 +1,186 @@
+"""How long one step of a served transformer takes: tokens of many texts, and pieces of prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.roofline import Work
+from dse_evaluators.clusters.serving_engine import Engine
+from dse_evaluators.clusters.serving_fabric import Fabric
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+_WORD = 2.0
+"""Bytes of a number of the stream."""
+
+_KERNELS = 4.0
+"""Of a layer, those that only move: two norms with residuals, rotation, activation."""
+
+_SAMPLING = 18.0
+"""Bytes that pass for each score of a word: bf16 to fp32 (6), softmax (8), the choice (4)."""
+
+PARTS = ("products", "attention", "elementwise", "collectives", "head")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Over how many devices a copy of the model goes, and the bytes of a cached number; (n,)."""
+
+    model: Transformer
+    devices: Floats
+    cache_bytes: Floats
+
+    @property
+    def kv_heads(self) -> Floats:
+        """Of one device; with more devices than heads some hold the same ones."""
+        return np.maximum(self.model.kv_heads / self.devices, 1.0)
+
+    @property
+    def token_bytes(self) -> Floats:
+        """Keys and values of one token in one layer, on one device."""
+        return 2.0 * self.kv_heads * self.model.head * self.cache_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """What one step works on; every field is (n,)."""
+
+    sequences: Floats
+    """Texts that are being written, each with ``context`` tokens before."""
+    queries: Floats
+    """New tokens of each such text; more than one where guesses are verified."""
+    context: Floats
+    prompt: Floats
+    """Tokens of a prompt in this step."""
+    length: Floats
+    """Tokens of the whole prompt."""
+
+    @property
+    def written(self) -> Floats:
+        return self.sequences * self.queries
+
+    @property
+    def all(self) -> Floats:
+        return self.written + self.prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The seconds of a step, and what one device multiplies and moves in it; all (n,)."""
+
+    products_s: Floats
+    attention_s: Floats
+    elementwise_s: Floats
+    collectives_s: Floats
+    head_s: Floats
+    flops: Floats
+    moved_bytes: Floats
+
+    @property
+    def total_s(self) -> Floats:
+        layers = self.products_s + self.attention_s + self.elementwise_s
+        return layers + self.collectives_s + self.head_s
+
+
+def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
+    """The parts of a step on one of the devices that share a copy.
+
+    Source:
+        Shoeybi et al.: Megatron-LM, 2019, section 3 (who holds which columns, two all-reduces a
+        layer); Agrawal et al.: Sarathi-Serve, 2024, section 4 (prompts and texts in one step).
+    """
+    model = share.model
+    products = _products(share, tokens.all, engine)
+    written, prompt = _written(share, tokens), _prompt(share, tokens)
+    head = _head(share, tokens)
+    moved = _elementwise_bytes(share, tokens.all, engine)
+    work = (*products, written, prompt)
+    layers = float(model.layers)
+    return Step(
+        products_s=layers * np.sum([engine.product_s(one) for one in products], axis=0),
+        attention_s=layers
+        * (
+            np.where(tokens.sequences > 0, engine.attention_s(written), 0.0)
+            + np.where(tokens.prompt > 0, engine.attention_s(prompt), 0.0)
+        ),
+        elementwise_s=layers * (_KERNELS * engine.plain.launch_s + engine.passes_s(moved)),
+        collectives_s=2.0 * layers * fabric.sum_s(_WORD * tokens.all * model.hidden, share.devices),
+        head_s=_head_s(share, tokens, head, engine, fabric),
+        flops=layers * np.sum([one.flops for one in work], axis=0) + head.flops,
+        moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved)
+        + head.moved_bytes,
+    )
+
+
+def _products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, ...]:
+    model, devices = share.model, share.devices
+    hidden = np.full_like(tokens, model.hidden)
+    heads = model.heads * model.head / devices
+    together = heads + 2.0 * share.kv_heads * model.head
+    inner = model.ffn / devices
+    return (
+        engine.product(tokens, hidden, together),
+        engine.product(tokens, heads, hidden),
+        engine.product(tokens, hidden, (2.0 if model.gated else 1.0) * inner),
+        engine.product(tokens, inner, hidden),
+    )
+
+
+def _written(share: Share, tokens: Tokens) -> Work:
+    """New tokens of each text look at all that it has."""
+    heads = share.model.heads * share.model.head / share.devices
+    return _attention(
+        flops=4.0 * tokens.written * tokens.context * heads,
+        moved_bytes=tokens.sequences * tokens.context * share.token_bytes
+        + 2.0 * _WORD * tokens.written * heads,
+    )
+
+
+def _prompt(share: Share, tokens: Tokens) -> Work:
+    """Tokens of a piece look at half of their prompt on the mean, and read what came before."""
+    heads = share.model.heads * share.model.head / share.devices
+    before = np.where(tokens.prompt > 0, (tokens.length + tokens.prompt) / 2.0, 0.0)
+    return _attention(
+        flops=2.0 * tokens.prompt * tokens.length * heads,
+        moved_bytes=before * share.token_bytes + 2.0 * _WORD * tokens.prompt * heads,
+    )
+
+
+def _attention(flops: Floats, moved_bytes: Floats) -> Work:
+    nothing = np.zeros_like(flops)
+    return Work(flops=flops, moved_bytes=moved_bytes, chain=nothing, converted=nothing)
+
+
+def _elementwise_bytes(share: Share, tokens: Floats, engine: Engine) -> Floats:
+    """What a layer's kernels move that multiply nothing."""
+    model = share.model
+    norms = 2.0 * (3.0 * _WORD + engine.operand_bytes) * model.hidden
+    gates = 2.0 if model.gated else 1.0
+    activation = (gates * _WORD + engine.operand_bytes) * model.ffn / share.devices
+    together = model.heads * model.head / share.devices + 2.0 * share.kv_heads * model.head
+    return tokens * (norms + activation + 2.0 * _WORD * together)
+
+
+def _scored(tokens: Tokens) -> Floats:
+    """Tokens after which a word is chosen: each written one, and the last of a prompt."""
+    return tokens.written + np.where(tokens.prompt > 0, tokens.prompt / tokens.length, 0.0)
+
+
+def _head(share: Share, tokens: Tokens) -> Work:
+    rows, hidden = _scored(tokens), float(share.model.hidden)
+    words = share.model.vocabulary / share.devices
+    return Work(
+        flops=2.0 * rows * hidden * words,
+        moved_bytes=_WORD * (rows * hidden + hidden * words + rows * words),
+        chain=np.full_like(rows, hidden),
+        converted=np.zeros_like(rows),
+    )
+
+
+def _head_s(share: Share, tokens: Tokens, head: Work, engine: Engine, fabric: Fabric) -> Floats:
+    """The product, the gathering of all scores (half of a sum) and the choice among them."""
+    scores = _scored(tokens) * share.model.vocabulary
+    gathered_s = fabric.sum_s(_WORD * scores, share.devices) / 2.0
+    return engine.head_s(head) + gathered_s + engine.passes_s(_SAMPLING * scores)

@@ -1,0 +1,22 @@
+"""How many tokens a step yields that verifies guesses of a smaller model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+
+
+def yielded(guesses: Floats, acceptance: float) -> Floats:
+    """The mean number of tokens of one verified step, (n,).
+
+    ``(1 - a^(k + 1)) / (1 - a)``; each of k guesses is right with probability a, if those before
+    were, and after the first wrong one the large model's own token is taken.
+
+    Source:
+        Leviathan, Kalman, Matias: Fast Inference from Transformers via Speculative Decoding, 2023,
+        equation 1.
+    """
+    if acceptance == 1.0:
+        return guesses + 1.0
+    return (1.0 - np.power(acceptance, guesses + 1.0)) / (1.0 - acceptance)

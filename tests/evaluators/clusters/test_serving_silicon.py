@@ -1,0 +1,116 @@
+"""The time of a token against services that were measured; nothing was fitted to them."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from dse.core.batch import Batch
+from dse_evaluators.clusters.serving import Serving
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT.parent / "shared" / "data"
+
+
+def table(name):
+    """The rows of a file of measurements; where it is not there, the test is skipped by its name."""
+    if not (DATA / name).exists():
+        pytest.skip(f"needs ../shared/data/{name}")
+    with (DATA / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def loaded():
+    """The benchmark, as a module."""
+    spec = importlib.util.spec_from_file_location("serving_bench", ROOT / "benchmarks/serving.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = benchmark
+    spec.loader.exec_module(benchmark)
+    return benchmark
+
+
+@pytest.fixture(scope="module")
+def errors_and_rank():
+    """Relative errors of all points that are not saturated, and the rank correlation."""
+    table("llm_serving_silicon.csv")
+    benchmark = loaded()
+    found = [point for point in benchmark.points(DATA) if not point.saturated]
+    measured_s = np.array([point.token_s for point in found])
+    told_s = benchmark.told(found)
+    return told_s / measured_s - 1.0, spearmanr(told_s, measured_s).statistic
+
+
+def test_half_of_the_measured_points_are_met_within_fifteen_percent(errors_and_rank):
+    errors, _ = errors_and_rank
+    assert len(errors) > 600
+    assert np.median(abs(errors)) <= 0.15
+
+
+def test_the_order_of_the_measured_points_is_met(errors_and_rank):
+    _, rank = errors_and_rank
+    assert rank >= 0.95
+
+
+def token_s(row, plan, device):
+    served = Serving(
+        model="qwen3-32b",
+        device=device,
+        isl=int(float(row["isl"])),
+        osl=int(float(row["osl"])),
+        waiting=True,
+    )
+    return served.evaluate(Batch.of([plan])).columns["tpot"][0]
+
+
+def error_together(row):
+    number_format = row["precision"] or "bf16"
+    plan = {
+        "tp": int(float(row["tp"])),
+        "batch": int(float(row["batch"])),
+        "weight_format": number_format,
+        "kv_format": number_format,
+    }
+    return token_s(row, plan, "h100-sxm") / (float(row["silicon_tpot_ms"]) * 1e-3) - 1.0
+
+
+def error_apart(row):
+    plan = {
+        "tp": int(row["decode_tp_size"]),
+        "batch": int(row["decode_batch_size"]),
+        "replicas": int(row["decode_num_workers"]),
+        "prefill_replicas": int(row["prefill_num_workers"]),
+        "prefill_tp": int(row["prefill_tp_size"]),
+        "weight_format": "nvfp4",
+        "kv_format": "fp8",
+    }
+    device = row["system"].replace("_", "-")
+    return token_s(row, plan, device) / (float(row["silicon_tpot_ms"]) * 1e-3) - 1.0
+
+
+def test_another_model_is_met_within_fifteen_percent():
+    """Qwen3-32B on H100: vLLM in 16 bits, TensorRT-LLM in 8."""
+    rows = [row for row in table("aiconfigurator_vs_silicon.csv") if "Qwen3-32B" in row["model"]]
+    assert len(rows) == 4
+    assert max(abs(error_together(row)) for row in rows) <= 0.15
+
+
+def test_replicas_that_only_write_are_met_within_fifteen_percent():
+    """Qwen3-32B in nvfp4 on B200 and GB200, with 40 replicas that only read prompts."""
+    rows = [
+        row
+        for row in table("llm_serving_silicon.csv")
+        if "Qwen3-32B" in row["model_path"] and row["mode"] == "disagg"
+    ]
+    assert len(rows) == 3
+    assert max(abs(error_apart(row)) for row in rows) <= 0.15
+
+
+@pytest.mark.slow
+def test_a_core_prices_a_hundred_thousand_plans_a_second():
+    assert loaded().speed(50_000) >= 100_000
