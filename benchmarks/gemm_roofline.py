@@ -21,10 +21,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from dse.core.values import Array, Floats, Mask
-from dse_evaluators.accelerators.calibrations import COLUMNS, RANGES
-from dse_evaluators.accelerators.devices import device_of
-from dse_evaluators.accelerators.recipes import RECIPES
-from dse_evaluators.accelerators.roofline import Constants, Work, times
+from dse_evaluators.accelerators.devices.calibrations import COLUMNS, RANGES
+from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.accelerators.devices.roofline import Constants, Work, times
 
 FOLDS = 3
 SCALE = 0.1

@@ -27,8 +27,8 @@ from dse.core.batch import Batch  # noqa: E402
 from dse.core.values import Floats, Value  # noqa: E402
 from dse.optimizers.calibration import calibrated, held_out  # noqa: E402
 from dse.protocols import Evaluator  # noqa: E402
-from dse_evaluators.accelerators.gpu import Gpu  # noqa: E402
-from dse_evaluators.accelerators.systolic import Systolic  # noqa: E402
+from dse_evaluators.accelerators.devices.gpu import Gpu  # noqa: E402
+from dse_evaluators.accelerators.systolic.systolic import Systolic  # noqa: E402
 from dse_evaluators.outside.mlsysim import MlSysim  # noqa: E402
 from dse_evaluators.outside.scalesim import ScaleSim  # noqa: E402
 from dse_evaluators.outside.zigzag import ZigZag  # noqa: E402

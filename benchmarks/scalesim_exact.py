@@ -20,9 +20,9 @@ from queue import SimpleQueue
 import numpy as np
 
 from dse.core.metric import Fault
-from dse_evaluators.accelerators.products import Network
-from dse_evaluators.accelerators.scalesim import Array, Report, reported
-from dse_evaluators.accelerators.schedule import FLOWS, Flow
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.scalesim import Array, Report, reported
+from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
 from dse_evaluators.outside.layer_shapes import shapes
 from dse_evaluators.outside.service import Limits, Service
 from dse_evaluators.outside.tool import worker

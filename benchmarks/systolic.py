@@ -29,7 +29,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402 - threads are told before numpy starts them
 
 from dse.core.batch import Batch, Column  # noqa: E402
-from dse_evaluators.accelerators.systolic import Systolic  # noqa: E402
+from dse_evaluators.accelerators.systolic.systolic import Systolic  # noqa: E402
 from dse_evaluators.workloads.catalogue import WORKLOADS  # noqa: E402
 
 EARLIER = (

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse_evaluators.accelerators.products import Network
-from dse_evaluators.accelerators.scalesim import Array, reported
-from dse_evaluators.accelerators.systolic import Systolic
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.scalesim import Array, reported
+from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import Layer
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from dse.core.batch import Batch
-from dse_evaluators.accelerators import full
-from dse_evaluators.accelerators.knobs import settings
-from dse_evaluators.accelerators.products import Network
-from dse_evaluators.accelerators.totals import Totals
+from dse_evaluators.accelerators.systolic import full
+from dse_evaluators.accelerators.systolic.knobs import settings
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.totals import Totals
 from dse_evaluators.workloads.layers import Layer
 
 CARRIED = Path(__file__).with_name("scalesim_3_0_0_sparse.csv")

@@ -8,8 +8,8 @@ import numpy as np
 
 from dse.core.batch import Distinct
 from dse.core.values import Floats
-from dse_evaluators.accelerators import roofline
-from dse_evaluators.accelerators.roofline import Constants, Work
+from dse_evaluators.accelerators.devices import roofline
+from dse_evaluators.accelerators.devices.roofline import Constants, Work
 from dse_evaluators.clusters.plan import Job, Plan
 
 Size = Floats | float

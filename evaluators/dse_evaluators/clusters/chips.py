@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices import device_of
-from dse_evaluators.accelerators.roofline import Constants
+from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.accelerators.devices.roofline import Constants
 from dse_evaluators.clusters.block_time import Chip
 
 

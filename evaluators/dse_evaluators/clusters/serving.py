@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices import device_of
+from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving_engine import rate_of
 from dse_evaluators.clusters.serving_fabric import fabric_of
 from dse_evaluators.clusters.serving_memory import CACHE_BYTES
@@ -70,8 +70,8 @@ class Serving:
 
     Source:
         The modules behind it tell which equation is whose. Constants are of single kernels
-        (:mod:`dse_evaluators.accelerators.calibrations`) and collectives; no measured service was
-        looked at to choose them.
+        (:mod:`dse_evaluators.accelerators.devices.calibrations`) and collectives; no measured
+        service was looked at to choose them.
     """
 
     model: str

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Ints
-from dse_evaluators.accelerators.devices import Device
-from dse_evaluators.accelerators.gpu_power import power_of
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.gpu_power import power_of
 from dse_evaluators.clusters.serving_cycle import Cycle, Traffic
 from dse_evaluators.clusters.serving_plan import Plans
 
@@ -32,7 +32,7 @@ class Draw:
     """``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)`` of one device; (n,) by format.
 
     Source:
-        :mod:`dse_evaluators.accelerators.gpu_power`, with its errors. Links are left out.
+        :mod:`dse_evaluators.accelerators.devices.gpu_power`, with its errors. Links are left out.
     """
 
     limit_w: Floats

@@ -9,11 +9,11 @@ import numpy as np
 
 from dse.core.values import Floats, Ints, Mask
 from dse.errors import SpecError
-from dse_evaluators.accelerators import roofline
-from dse_evaluators.accelerators.calibrations import Calibration, calibration_of
-from dse_evaluators.accelerators.devices import Device
-from dse_evaluators.accelerators.recipes import RECIPES
-from dse_evaluators.accelerators.roofline import Constants, Work
+from dse_evaluators.accelerators.devices import roofline
+from dse_evaluators.accelerators.devices.calibrations import Calibration, calibration_of
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.accelerators.devices.roofline import Constants, Work
 
 PLAIN = "bf16"
 """Of the stream, of attention's products and of the head, whatever the weights are in."""

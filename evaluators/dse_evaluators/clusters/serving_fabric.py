@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices import device_of
+from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.collectives import Collective, Constants, constants_of, seconds
 
 NODE_DEVICES = 8

@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask, Value
-from dse_evaluators.accelerators.recipes import RECIPES
+from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.plan import Rule, told
 from dse_evaluators.clusters.serving_fabric import NODE_DEVICES
 from dse_evaluators.clusters.serving_memory import CACHE_BYTES

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from dse.core.values import Floats, Ints
-from dse_evaluators.accelerators.devices import Device
+from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.clusters.serving_cycle import Cycle, Traffic, cycle
 from dse_evaluators.clusters.serving_energy import draw
 from dse_evaluators.clusters.serving_engine import Engine, engine

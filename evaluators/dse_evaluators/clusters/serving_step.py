@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.roofline import Work
+from dse_evaluators.accelerators.devices.roofline import Work
 from dse_evaluators.clusters.serving_engine import Engine
 from dse_evaluators.clusters.serving_fabric import Fabric
 from dse_evaluators.workloads.transformer_configs import Transformer

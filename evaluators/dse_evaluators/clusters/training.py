@@ -12,7 +12,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
-from dse_evaluators.accelerators.devices import device_of
+from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.block_time import SEEN_BY_KERNELS, block
 from dse_evaluators.clusters.chips import chip_of
 from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan, Rule, infeasible, told

@@ -10,7 +10,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import EvaluationError
-from dse_evaluators.accelerators.grouped_convolution import GROUPINGS
+from dse_evaluators.accelerators.grouped.grouped_convolution import GROUPINGS
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
 from dse_evaluators.kernels.convolution_shape import ConvolutionShape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse_evaluators.accelerators.devices import DEVICES
+from dse_evaluators.accelerators.devices.devices import DEVICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

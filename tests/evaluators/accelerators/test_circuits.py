@@ -16,7 +16,7 @@ from dse_evaluators.accelerators.circuits import (
     mac_energy_j,
     sram,
 )
-from dse_evaluators.accelerators.codes import FORMAT_CODES
+from dse_evaluators.accelerators.systolic.codes import FORMAT_CODES
 from dse_evaluators.accelerators.technology import (
     LEAKAGE_W_PER_MM2,
     SRAM_ACCESS_S,

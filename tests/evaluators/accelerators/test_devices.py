@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dse.errors import SpecError
-from dse_evaluators.accelerators.devices import DEVICES, device_of
-from dse_evaluators.accelerators.platforms import devices_of
+from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
+from dse_evaluators.accelerators.devices.platforms import devices_of
 
 SHEETS = Path(__file__).parents[4] / "shared" / "data" / "accelerators.csv"
 needs_sheets = pytest.mark.skipif(not SHEETS.exists(), reason="../shared/data is not here")

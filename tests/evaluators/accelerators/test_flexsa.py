@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import EvaluationError, SpecError
-from dse_evaluators.accelerators.flexsa import FlexSa
+from dse_evaluators.accelerators.training.flexsa import FlexSa
 
 RESNET = FlexSa()
 VGG = FlexSa(network="vgg16")

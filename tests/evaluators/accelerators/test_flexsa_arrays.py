@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.split_arrays import ARRAYS, SUMS, Arrays, run
-from dse_evaluators.accelerators.training_products import Products
+from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, Arrays, run
+from dse_evaluators.accelerators.training.training_products import Products
 
 SIDE = 8
 sizes = st.integers(1, 40)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.errors import SpecError
-from dse_evaluators.accelerators.chains import CHAINS, chain_of
-from dse_evaluators.accelerators.channel_tables import ChannelTables
-from dse_evaluators.accelerators.training_products import Training, summed
+from dse_evaluators.accelerators.training.chains import CHAINS, chain_of
+from dse_evaluators.accelerators.training.channel_tables import ChannelTables
+from dse_evaluators.accelerators.training.training_products import Training, summed
 
 RESNET = [conv for block in CHAINS["resnet50"] for conv in block.all_convs]
 TABLES = ChannelTables(RESNET)

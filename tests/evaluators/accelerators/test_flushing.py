@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.flushing import cyclic, overlapping, tiled
-from dse_evaluators.accelerators.schedule import FLOWS
+from dse_evaluators.accelerators.systolic.flushing import cyclic, overlapping, tiled
+from dse_evaluators.accelerators.systolic.schedule import FLOWS
 from dse_evaluators.workloads.layers import Layer
 
 small = st.integers(1, 12)

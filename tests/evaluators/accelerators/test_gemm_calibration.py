@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from dse.errors import SpecError
-from dse_evaluators.accelerators.calibrations import (
+from dse_evaluators.accelerators.devices.calibrations import (
     MOST_EXPONENT,
     MOST_SHARE,
     calibration_of,
 )
-from dse_evaluators.accelerators.devices import DEVICES
-from dse_evaluators.accelerators.recipes import RECIPES
+from dse_evaluators.accelerators.devices.devices import DEVICES
+from dse_evaluators.accelerators.devices.recipes import RECIPES
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DATA = Path(__file__).parents[4] / "shared" / "data"

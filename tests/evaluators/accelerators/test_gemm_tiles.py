@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.accelerators.gemm import LIBRARY, Gemm
-from dse_evaluators.accelerators.gemm_tiles import TILES, waves
+from dse_evaluators.accelerators.devices.gemm import LIBRARY, Gemm
+from dse_evaluators.accelerators.devices.gemm_tiles import TILES, waves
 
 A100_UNITS = 108
 SQUARE = TILES["128x128"]

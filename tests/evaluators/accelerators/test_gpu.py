@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch, Column
 from dse.errors import EvaluationError, SpecError
 from dse.registry import make
-from dse_evaluators.accelerators.devices import DEVICES
-from dse_evaluators.accelerators.gpu import Gpu
-from dse_evaluators.accelerators.gpu_layers import kernels_of
-from dse_evaluators.accelerators.gpu_run import ENERGIES, TIMES
-from dse_evaluators.accelerators.recipes import RECIPES
+from dse_evaluators.accelerators.devices.devices import DEVICES
+from dse_evaluators.accelerators.devices.gpu import Gpu
+from dse_evaluators.accelerators.devices.gpu_layers import kernels_of
+from dse_evaluators.accelerators.devices.gpu_run import ENERGIES, TIMES
+from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.workloads.catalogue import layers_of
 
 DESIGN = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.accelerators.group_size import GroupSize
+from dse_evaluators.accelerators.grouped.group_size import GroupSize
 
 MODEL = GroupSize()
 BASE = {"group": 4, "grouping": "size", "width": 1.0, "batch": 1, "number_format": "fp32"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.grouped_convolution import GroupedNetwork, Grouping
+from dse_evaluators.accelerators.grouped.grouped_convolution import GroupedNetwork, Grouping
 from dse_evaluators.workloads.catalogue import layers_of
 from dse_evaluators.workloads.layers import convolution
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.accelerators.mini_batch_serialization import MiniBatchSerialization
+from dse_evaluators.accelerators.training.mini_batch_serialization import MiniBatchSerialization
 
 MIB = 1024.0**2
 RESNET = MiniBatchSerialization()

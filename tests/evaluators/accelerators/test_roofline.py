@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.roofline import Constants, Work, times
+from dse_evaluators.accelerators.devices.roofline import Constants, Work, times
 
 PLAIN = Constants(compute_share=1.0, memory_share=1.0, exponent=2.0, launch_s=0.0)
 

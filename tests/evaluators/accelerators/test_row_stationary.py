@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.accelerators.grouped_convolution import GroupedNetwork, Grouping
-from dse_evaluators.accelerators.row_stationary import RowStationary
-from dse_evaluators.accelerators.row_stationary_array import Array, cycles, spatial_share
+from dse_evaluators.accelerators.grouped.grouped_convolution import GroupedNetwork, Grouping
+from dse_evaluators.accelerators.grouped.row_stationary import RowStationary
+from dse_evaluators.accelerators.grouped.row_stationary_array import Array, cycles, spatial_share
 from dse_evaluators.workloads.layers import convolution
 
 MODEL = RowStationary()

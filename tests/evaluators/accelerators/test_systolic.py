@@ -10,10 +10,10 @@ import pytest
 from dse.core.batch import Batch
 from dse.errors import EvaluationError, SpecError
 from dse.registry import make
-from dse_evaluators.accelerators import full
-from dse_evaluators.accelerators.knobs import KNOBS, settings
-from dse_evaluators.accelerators.products import Network
-from dse_evaluators.accelerators.systolic import Systolic
+from dse_evaluators.accelerators.systolic import full
+from dse_evaluators.accelerators.systolic.knobs import KNOBS, settings
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.workloads.layers import dense
 
 DESIGN = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dse.core.batch import Batch
-from dse_evaluators.accelerators import full
-from dse_evaluators.accelerators.cost import Technology, charges
-from dse_evaluators.accelerators.knobs import settings
-from dse_evaluators.accelerators.products import Network
-from dse_evaluators.accelerators.waiting import bottleneck, waits
+from dse_evaluators.accelerators.systolic import full
+from dse_evaluators.accelerators.systolic.cost import Technology, charges
+from dse_evaluators.accelerators.systolic.knobs import settings
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.waiting import bottleneck, waits
 from dse_evaluators.workloads.layers import Layer, convolution, dense, product
 
 # 4 channels of 4 x 4 pixels, 3 x 3 windows, each channel by itself: 4 pixels come out of each

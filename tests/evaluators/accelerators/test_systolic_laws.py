@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch
-from dse_evaluators.accelerators.compressed import PATTERNS
-from dse_evaluators.accelerators.systolic import Systolic
+from dse_evaluators.accelerators.systolic.compressed import PATTERNS
+from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.formats.words import FORMATS
 
 RESNET = Systolic(workload="resnet18")

@@ -9,7 +9,7 @@ import pytest
 
 from dse.schema.files import Files
 from dse.schema.space import space_of
-from dse_evaluators.accelerators.systolic import Systolic
+from dse_evaluators.accelerators.systolic.systolic import Systolic
 
 SPACE = Path(__file__).parents[3] / "spaces" / "accelerators" / "systolic_full.yaml"
 

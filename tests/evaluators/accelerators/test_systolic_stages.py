@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch, Column
-from dse_evaluators.accelerators.systolic import Systolic
+from dse_evaluators.accelerators.systolic.systolic import Systolic
 
 DOMAINS = {
     "rows": (4, 8, 64, 256),

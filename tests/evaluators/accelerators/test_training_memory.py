@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
-from dse_evaluators.accelerators.data_lifetimes import Training, refreshes
-from dse_evaluators.accelerators.memory_kinds import KINDS, retention_s
-from dse_evaluators.accelerators.training_memory import TrainingMemory
+from dse_evaluators.accelerators.lifetimes.data_lifetimes import Training, refreshes
+from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, retention_s
+from dse_evaluators.accelerators.lifetimes.training_memory import TrainingMemory
 
 MODEL = TrainingMemory()
 BASE = {"memory": "edram", "reversible_blocks": 6, "area": 3.0, "spill": True, "celsius": 95}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.accelerators.recipes import RECIPES
+from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.serving import Serving
 from dse_evaluators.clusters.serving_memory import CACHE_BYTES
 from dse_evaluators.clusters.speculation import yielded

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.accelerators.devices import device_of
+from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.serving_engine import engine
 from dse_evaluators.clusters.serving_fabric import fabric_of
 from dse_evaluators.clusters.serving_step import Share, Tokens, step

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.accelerators.systolic import Systolic
+from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.hardware.node import NodeFactors
 from dse_evaluators.hardware.nodes import BELOW, node_of
 

@@ -1,0 +1,124 @@
+"""What devices made of their data sheets when they were measured, by format and software stack."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.accelerators.devices.roofline import Constants
+
+COLUMNS = (
+    *("device", "format", "framework", "version", "points"),
+    *(field.name for field in fields(Constants)),
+    *("heldout_mape", "heldout_median"),
+)
+"""The columns of calibrations.csv; RANGES come after them."""
+
+RANGES = ("least_m", "most_m", "least_n", "most_n", "least_k", "most_k")
+"""Of the products that constants were fitted to: m x k times k x n."""
+
+# A share above that, or roofs that meet sharper, is no property of a device: too few points, or
+# all of them bound by something else (vLLM 0.24 spends 0.2 ms on the host for each fp8_block).
+MOST_SHARE, MOST_EXPONENT = 1.05, 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Constants of one device and format, and whom they are of.
+
+    ``attempts``: docs/devices.md. Errors are relative, on shapes that were held out, the mean over
+    the stacks that the constants are medians of.
+    """
+
+    constants: Constants
+    stack: str
+    """``vllm-0.24.0``; ``2 stacks`` where it is their median."""
+    points: int
+    heldout_mape: float
+    heldout_median: float
+    ranges: tuple[float, ...]
+    """As RANGES: where the fit has seen products."""
+    own: bool = True
+    """False: nobody measured this device in this format; medians over those that were."""
+
+
+@cache
+def calibration_of(device: str, number_format: str, stack: str = "") -> Calibration:
+    """The constants of a device for a format of ``RECIPES``.
+
+    Args:
+        device: as in ``DEVICES``, or any other name.
+        number_format: bf16 and fp16 stand for one another where only one was measured.
+        stack: a framework (``vllm``), one version of it (``vllm-0.24.0``), or any.
+
+    Raises:
+        SpecError: nobody measured that device and format with that stack.
+    """
+    for alike in (number_format, _SIBLINGS.get(number_format, number_format)):
+        rows = [row for row in _plausible() if (row["device"], row["format"]) == (device, alike)]
+        if rows:
+            return _of_stack(rows, stack)
+    rows = [row for row in _plausible() if row["format"] == _measured_like(number_format)]
+    return _medians(rows, own=False)
+
+
+def _of_stack(rows: Sequence[Mapping[str, str]], stack: str) -> Calibration:
+    kept = [row for row in rows if stack in ("", row["framework"], _stack(row))]
+    if not kept:
+        known = {row["framework"] for row in rows} | {_stack(row) for row in rows}
+        raise SpecError(
+            f"{rows[0]['device']} was not measured in {rows[0]['format']} with {stack!r}",
+            hint=nearest(stack, known),
+        )
+    return _medians(kept, own=True)
+
+
+def _medians(rows: Sequence[Mapping[str, str]], *, own: bool) -> Calibration:
+    def column(name: str) -> list[float]:
+        return [float(row[name]) for row in rows]
+
+    constants = {field.name: float(np.median(column(field.name))) for field in fields(Constants)}
+    ends = (min if name.startswith("least") else max for name in RANGES)
+    return Calibration(
+        constants=Constants(**constants),
+        stack=_stack(rows[0]) if len(rows) == 1 else f"{len(rows)} stacks",
+        points=sum(int(row["points"]) for row in rows),
+        heldout_mape=float(np.mean(column("heldout_mape"))),
+        heldout_median=float(np.mean(column("heldout_median"))),
+        ranges=tuple(end(column(name)) for end, name in zip(ends, RANGES, strict=True)),
+        own=own,
+    )
+
+
+def _stack(row: Mapping[str, str]) -> str:
+    return f"{row['framework']}-{row['version']}"
+
+
+_SIBLINGS = {"bf16": "fp16", "fp16": "bf16"}
+
+_NARROW = {"int8": "fp8"}  # nobody measured it at all
+
+
+def _measured_like(number_format: str) -> str:
+    """The format whose medians stand for one in which nobody measured a device."""
+    wide = RECIPES[number_format].operand_bytes >= 2
+    return "bf16" if wide else _NARROW.get(number_format, number_format)
+
+
+@cache
+def _plausible() -> tuple[Mapping[str, str], ...]:
+    path = Path(__file__).with_name("calibrations.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(row for row in csv.DictReader(file) if _is_plausible(row))
+
+
+def _is_plausible(row: Mapping[str, str]) -> bool:
+    share = max(float(row["compute_share"]), float(row["memory_share"]))
+    return share <= MOST_SHARE and float(row["exponent"]) <= MOST_EXPONENT

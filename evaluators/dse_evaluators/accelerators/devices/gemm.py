@@ -1,0 +1,171 @@
+"""The evaluator ``accelerators.gemm``: one matrix product on one device, in tiles or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Array, Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
+from dse_evaluators.accelerators.devices.gemm_tiles import TILES, waves
+from dse_evaluators.accelerators.devices.gpu_power import drawn
+from dse_evaluators.accelerators.devices.gpu_run import Machine, machine
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.accelerators.devices.roofline import Times, Work, times
+from dse_evaluators.readings import check_readings, number, word
+
+LIBRARY = "library"
+"""The tile that a library picks: the one that the constants were measured with."""
+
+_TIMES = ("compute", "memory", "chain", "conversion", "launch")
+_ENERGIES = ("base", "compute", "memory")
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    *(Metric(name=f"{name}_time", unit="s", part_of="latency") for name in _TIMES),
+    Metric(name="energy", unit="J", goal="minimize"),
+    *(Metric(name=f"{name}_energy", unit="J", part_of="energy") for name in _ENERGIES),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="wave_share", goal="maximize"),
+    Metric(name="unit_traffic", unit="B", goal="minimize"),
+    Metric(name="bottleneck", words=_TIMES),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+_SIDES = ("m", "n", "k")
+
+
+@dataclass(kw_only=True, eq=False)
+class Gemm:
+    """Latency and energy of m x k by k x n, and what tiles make of it.
+
+    Reads m, n, k, and where the space has them device, format and tile (of ``TILES``, or
+    ``library``, the default). In a stated tile the multiplications of whole waves count, at the
+    share of the rate that libraries reach with their own tiles, so it is pessimistic by what these
+    lose to waves, and ``extrapolated``. ``wave_share`` is how full the waves are, ``unit_traffic``
+    what compute units fetch; of ``library`` 1, and each operand once.
+
+    Source:
+        :mod:`.roofline`, :mod:`.gemm_tiles`; docs/devices.md for errors.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+    """
+
+    device: str = "h100-sxm"
+    format: str = "bf16"
+    stack: str = ""
+    reads: frozenset[str] = field(init=False, default=frozenset(_SIDES))
+    optional: frozenset[str] = field(init=False, default=frozenset({"device", "format", "tile"}))
+    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self.check_values({"device": (self.device,), "format": (self.format,)})
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        sides = dict.fromkeys(_SIDES, number(1, 2**31))
+        words = {"format": word(*RECIPES), "tile": word(LIBRARY, *TILES)}
+        check_readings(values, {"device": _check_device, **words, **sides})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        columns = {name: np.full(len(batch), np.nan) for name in self.provides}
+        faults = dict[int, Fault]()
+        words = [
+            batch.get(name, usual).tolist()
+            for name, usual in (("device", self.device), ("format", self.format), ("tile", LIBRARY))
+        ]
+        groups = dict[tuple[str, ...], list[int]]()
+        for row, key in enumerate(zip(*words, strict=True)):
+            groups.setdefault(key, []).append(row)
+        for (device, number_format, tile), rows in groups.items():
+            lacks = _lacks(device, number_format, tile)
+            if lacks:
+                faults |= dict.fromkeys(rows, Fault(kind="infeasible", reason=lacks))
+                continue
+            sides = [batch[name][rows].astype(float) for name in _SIDES]
+            found = machine(device_of(device), number_format, self.stack)
+            for name, column in _told(found, sides, tile).items():
+                columns[name][rows] = column
+        return Metrics(columns=columns, faults=faults)
+
+
+def _told(machine: Machine, sides: list[Array], tile: str) -> Mapping[str, Floats]:
+    m, n, k = sides
+    recipe, calibration = machine.recipe, machine.calibration
+    work = Work(
+        flops=2.0 * m * n * k,
+        moved_bytes=recipe.operand_bytes * (m * k + k * n) + recipe.result_bytes * m * n,
+        chain=k,
+        converted=m * k * recipe.converts,
+    )
+    full, fetched = np.ones(len(m)), m * k + k * n
+    if tile != LIBRARY:
+        units = machine.device.compute_units
+        assert units is not None
+        cut = waves(m, n, k, TILES[tile], units)
+        full, fetched = cut.full, cut.fetched
+    time = times(
+        replace(work, flops=work.flops / full),
+        calibration.constants,
+        flops_per_s=machine.flops_per_s,
+        bytes_per_s=machine.device.dram_bytes_per_s,
+    )
+    limit_w = np.full(len(m), machine.power.limit_w)
+    spent = drawn(machine.power, work.flops, work.moved_bytes, time.total_s, limit_w)
+    inside = np.full(len(m), calibration.own and tile == LIBRARY)
+    for side, least, most in zip(
+        (m, n, k), calibration.ranges[::2], calibration.ranges[1::2], strict=True
+    ):
+        inside &= (least <= side) & (side <= most)
+    waited = _waited(time)
+    return {
+        "latency": np.sum(list(waited.values()), axis=0),
+        **{f"{name}_time": column for name, column in waited.items()},
+        "energy": spent.base_j + spent.compute_j + spent.memory_j,
+        "base_energy": spent.base_j,
+        "compute_energy": spent.compute_j,
+        "memory_energy": spent.memory_j,
+        "utilization": work.flops / (time.total_s * machine.flops_per_s),
+        "wave_share": full,
+        "unit_traffic": recipe.operand_bytes * fetched,
+        "bottleneck": np.argmax(list(waited.values()), axis=0).astype(float),
+        "extrapolated": (~inside).astype(float),
+    }
+
+
+def _waited(time: Times) -> dict[str, Floats]:
+    return {name: getattr(time, f"{name}_s") for name in _TIMES}
+
+
+def _lacks(device: str, number_format: str, tile: str) -> str:
+    """Why a device cannot do that, or nothing."""
+    found = device_of(device)
+    if RECIPES[number_format].rate not in found.flops_per_s:
+        return f"{device} has no units for {number_format}"
+    if tile != LIBRARY and found.compute_units is None:
+        return f"no source tells how many compute units {device} has"
+    return ""
+
+
+def _check_device(name: str, value: Value) -> None:  # noqa: ARG001 - the text says what is wrong
+    device = device_of(str(value))
+    if device.power_limit_w is None:
+        known = [each.name for each in DEVICES.values() if each.power_limit_w is not None]
+        raise SpecError(
+            f"no source tells the power limit of {device.name}", hint=nearest(device.name, known)
+        )

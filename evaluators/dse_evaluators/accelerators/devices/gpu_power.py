@@ -1,0 +1,123 @@
+"""What a device draws while it multiplies, and how a power cap slows it down."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import SpecError
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+
+IDLE_SHARE = 0.3
+"""Of the limit, where no source tells what a device draws idle: L. Barroso, U. Hoelzle: The Case
+for Energy-Proportional Computing, 2007, and mlsysim 0.3.0, whose default it is."""
+
+MEMORY_SHARE = 0.35
+"""Of what is left above idle, at full bandwidth: an assumption, no measurement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """``P = min(limit, base + flop_j * FLOP/s + byte_j * B/s)`` of a device in one format.
+
+    Source:
+        gpu_power.csv holds least-squares fits of the power that ai-dynamo/aiconfigurator@095f58a
+        (Apache-2.0) measured of products, without the limit: their mean error is 16 to 49 %.
+        What nobody measured draws ``IDLE_SHARE`` of its limit, the whole of it at its full rate,
+        and ``MEMORY_SHARE`` of the rest at its full bandwidth.
+    """
+
+    limit_w: float
+    base_w: float
+    idle_w: float
+    """Between two runs."""
+    flop_j: float
+    byte_j: float
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What kernels draw in parts that sum to their energy, and the time that the cap adds."""
+
+    base_j: Floats
+    compute_j: Floats
+    memory_j: Floats
+    throttled_s: Floats
+
+
+def power_of(device: Device, number_format: str) -> Power:
+    """The power of a device in a format of ``RECIPES`` that it has.
+
+    Raises:
+        SpecError: no source tells its limit.
+    """
+    if device.power_limit_w is None:
+        raise SpecError(
+            f"no source tells the power limit of {device.name}",
+            hint=f"platforms: {{{device.name}: {{power_limit: 300 W}}}}",
+        )
+    idle_w = IDLE_SHARE * device.power_limit_w if device.idle_w is None else device.idle_w
+    for alike in (number_format, _SIBLINGS.get(number_format, "")):
+        rows = [
+            row for row in _measured() if (row["device"], row["format"]) == (device.name, alike)
+        ]
+        if rows:
+            base_w, flop_j, byte_j = (
+                float(np.median([float(row[name]) for row in rows]))
+                for name in ("base_w", "flop_j", "byte_j")
+            )
+            return Power(
+                limit_w=device.power_limit_w,
+                base_w=base_w,
+                idle_w=min(idle_w, base_w),
+                flop_j=flop_j,
+                byte_j=byte_j,
+                measured=True,
+            )
+    above_w = device.power_limit_w - idle_w
+    return Power(
+        limit_w=device.power_limit_w,
+        base_w=idle_w,
+        idle_w=idle_w,
+        flop_j=above_w / device.flops_per_s[RECIPES[number_format].rate],
+        byte_j=MEMORY_SHARE * above_w / device.dram_bytes_per_s,
+        measured=False,
+    )
+
+
+def drawn(
+    power: Power, flops: Floats, moved_bytes: Floats, seconds: Floats, cap_w: Floats
+) -> Drawn:
+    """What kernels of these times draw under a cap above ``base_w``.
+
+    The times are those at the limit, so what goes above it is clipped; under a lower cap the same
+    work takes until it fits. That voltage falls with the clock, which saves energy, is left out.
+    """
+    compute_j, memory_j = power.flop_j * flops, power.byte_j * moved_bytes
+    work_j = compute_j + memory_j
+    most_j = (power.limit_w - power.base_w) * seconds
+    clip = most_j / np.maximum(work_j, most_j)
+    capped_s = np.maximum(seconds, clip * work_j / (cap_w - power.base_w))
+    return Drawn(
+        base_j=power.base_w * capped_s,
+        compute_j=clip * compute_j,
+        memory_j=clip * memory_j,
+        throttled_s=capped_s - seconds,
+    )
+
+
+_SIBLINGS = {"bf16": "fp16", "fp16": "bf16"}
+
+
+@cache
+def _measured() -> tuple[Mapping[str, str], ...]:
+    with Path(__file__).with_name("gpu_power.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))

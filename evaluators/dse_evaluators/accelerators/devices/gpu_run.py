@@ -1,0 +1,107 @@
+"""One workload on one device in one format: time, energy and memory of n batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.devices.calibrations import Calibration, calibration_of
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.gpu_layers import Kernels
+from dse_evaluators.accelerators.devices.gpu_power import Power, drawn, power_of
+from dse_evaluators.accelerators.devices.recipes import RECIPES, Recipe
+from dse_evaluators.accelerators.devices.roofline import times
+
+TIMES = ("compute", "memory", "chain", "conversion", "launch", "power")
+"""What a kernel waits for; ``power``: for the cap."""
+
+ENERGIES = ("base", "compute", "memory", "idle")
+
+MOST_OUTSIDE = 0.1
+"""A run is extrapolated where more of its time is in kernels that calibration has not seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A device in a format that it has, with what was measured of it."""
+
+    device: Device
+    recipe: Recipe
+    calibration: Calibration
+    power: Power
+
+    @property
+    def flops_per_s(self) -> float:
+        """The dense rate of its sheet."""
+        return self.device.flops_per_s[self.recipe.rate]
+
+
+def machine(device: Device, number_format: str, stack: str) -> Machine:
+    """A device in a format of ``RECIPES`` that it has.
+
+    Raises:
+        SpecError: it was not measured with that stack, or no source tells its power limit.
+    """
+    return Machine(
+        device=device,
+        recipe=RECIPES[number_format],
+        calibration=calibration_of(device.name, number_format, stack),
+        power=power_of(device, number_format),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How n batches are run; every field is (n,)."""
+
+    batch: Floats
+    power_cap: Floats
+    """Of the limit; that draws more than the base."""
+    duty: Floats
+    """The share of its time that the device works; it idles in the rest."""
+
+
+def run(machine: Machine, kernels: Kernels, load: Load) -> Mapping[str, Floats]:
+    """The metrics of ``accelerators.gpu``, each (n,)."""
+    work = kernels.work(machine.recipe, load.batch)
+    free = times(
+        work,
+        machine.calibration.constants,
+        flops_per_s=machine.flops_per_s,
+        bytes_per_s=machine.device.dram_bytes_per_s,
+    )
+    cap_w = load.power_cap * machine.power.limit_w
+    spent = drawn(machine.power, work.flops, work.moved_bytes, free.total_s, cap_w)
+
+    def total(each: Floats) -> Floats:
+        return (each * kernels.repeats).sum(axis=0)
+
+    waits = (free.compute_s, free.memory_s, free.chain_s, free.conversion_s, free.launch_s)
+    waited = [total(each) for each in (*waits, spent.throttled_s)]
+    latency = np.sum(waited, axis=0)
+    idle_j = machine.power.idle_w * latency * (1.0 / load.duty - 1.0)
+    energies = [*(total(each) for each in (spent.base_j, spent.compute_j, spent.memory_j)), idle_j]
+    energy = np.sum(energies, axis=0)
+    inside = kernels.within(machine.calibration.ranges, load.batch)
+    outside = total(np.where(inside, 0.0, free.total_s + spent.throttled_s)) / latency
+    unseen = (outside > MOST_OUTSIDE) | (not machine.calibration.own)
+    return {
+        "latency": latency,
+        "throughput": load.batch / latency,
+        **_named("time", TIMES, waited),
+        "energy": energy,
+        **_named("energy", ENERGIES, energies),
+        "power": energy * load.duty / latency,
+        "utilization": total(work.flops) / (latency * machine.flops_per_s),
+        "memory": kernels.resident_bytes(machine.recipe, load.batch),
+        "bottleneck": np.argmax(waited, axis=0).astype(float),
+        "extrapolated": unseen.astype(float),
+        "power_measured": np.full(len(latency), float(machine.power.measured)),
+    }
+
+
+def _named(what: str, names: tuple[str, ...], columns: list[Floats]) -> dict[str, Floats]:
+    return {f"{name}_{what}": column for name, column in zip(names, columns, strict=True)}

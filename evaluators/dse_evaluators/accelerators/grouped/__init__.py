@@ -1,0 +1,1 @@
+"""Grouped convolutions: how well they fill an array, and what they move."""

@@ -1,0 +1,156 @@
+"""The evaluator ``accelerators.group-size``: energy of multiplying and moving, by group size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.circuits import logic_energy_factor, mac_energy_j
+from dse_evaluators.accelerators.grouped.grouped_convolution import GroupedNetwork, Shapes, added
+from dse_evaluators.accelerators.grouped.grouped_readings import (
+    OPTIONAL,
+    READ,
+    Regrouped,
+    check_grouping,
+    regrouped,
+)
+from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
+from dse_evaluators.formats.words import FORMATS
+from dse_evaluators.readings import word
+from dse_evaluators.workloads.catalogue import layers_of
+
+_BOUND = ("compute", "memory")
+
+_METRICS = (
+    Metric(name="energy", unit="J", goal="minimize"),
+    Metric(name="mac_energy", unit="J", part_of="energy"),
+    Metric(name="input_energy", unit="J", part_of="energy"),
+    Metric(name="output_energy", unit="J", part_of="energy"),
+    Metric(name="weight_energy", unit="J", part_of="energy"),
+    Metric(name="bottleneck", words=_BOUND),
+    Metric(name="efficiency", unit="MAC/J", goal="maximize"),
+    Metric(name="intensity", unit="MAC", goal="maximize"),
+    Metric(name="grouped_intensity", unit="MAC", goal="maximize"),
+    Metric(name="traffic", unit="B", goal="minimize"),
+    Metric(name="macs", unit="MAC", goal="maximize"),
+    Metric(name="weights", goal="minimize"),
+    Metric(name="solved_width"),
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class GroupSize:
+    """Energy of a network with other groups: its multiplications, and each word moved once.
+
+    Reads group, one or a list with one for each depthwise layer; optionally grouping, width and
+    batch as ``accelerators.row-stationary`` does, and number_format, that of weights and
+    activations. Metrics are of one batch. ``intensity`` is
+    multiplications for each word that moves, ``grouped_intensity`` that of the regrouped layers
+    alone; ``bottleneck`` says on which of both kinds most energy goes.
+
+    No smaller memory is modelled, so that whatever a layer reads or writes goes to the large one:
+    an upper bound on what moving costs, and on what a better group size can save.
+
+    Args:
+        workload: a text of ``workloads.catalogue``; a chain of layers.
+        dram: a row of ``technology.DRAM_J_PER_BYTE``.
+        node_nm: of the multipliers.
+
+    Source:
+        Jha et al.: E2GC: Energy-Efficient Group Convolution in Deep Neural Networks, 2020,
+        section 3. Energies are those of :mod:`.technology`.
+
+    Raises:
+        SpecError: there is no such workload or memory.
+    """
+
+    workload: str = "mobilenetv1"
+    dram: str = "lpddr2"
+    node_nm: float = 45.0
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        if self.dram not in DRAM_J_PER_BYTE:
+            raise SpecError(
+                f"dram cannot be {self.dram!r}", hint=nearest(self.dram, DRAM_J_PER_BYTE)
+            )
+        self._network = GroupedNetwork(layers_of(self.workload))
+        self._mac_j: Mapping[Value, float] = {
+            name: mac_energy_j(row, row) * logic_energy_factor(self.node_nm)
+            for name, row in FORMATS.items()
+        }
+        self.reads = READ
+        self.optional = OPTIONAL | {"number_format"}
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        check_grouping(self._network, values, {"number_format": word(*FORMATS)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        asked = regrouped(self._network, batch)
+        shapes = self._network.shapes(asked.grouping)
+        mac_j = batch.lookup("number_format", self._mac_j, self._mac_j[_FORMAT])
+        word_bytes = batch.lookup("number_format", _BYTES, _BYTES[_FORMAT])
+        words = _words(shapes, asked)
+        macs = added(shapes.macs) * asked.batch
+        energies = {
+            "mac": macs * mac_j,
+            **{
+                name: moved * word_bytes * DRAM_J_PER_BYTE[self.dram]
+                for name, moved in words.items()
+            },
+        }
+        energy = added(np.array(list(energies.values())))
+        moved = added(np.array(list(words.values())))
+        return Metrics(
+            columns={
+                **{f"{name}_energy": part for name, part in energies.items()},
+                "energy": energy,
+                "bottleneck": (energy - energies["mac"] > energies["mac"]).astype(float),
+                "efficiency": macs / energy,
+                "intensity": macs / moved,
+                "grouped_intensity": self._grouped_intensity(shapes, asked.batch),
+                "traffic": moved * word_bytes,
+                "macs": macs,
+                "weights": added(shapes.weights),
+                "solved_width": asked.grouping.width,
+            }
+        )
+
+    def _grouped_intensity(self, shapes: Shapes, images: Floats) -> Floats:
+        """Of the regrouped layers alone; 0 where there are none."""
+        grouped = self._network.grouped
+        signals = (shapes.input_words + shapes.output_words) * images
+        words = added((signals + shapes.weights) * grouped)
+        macs = added(shapes.macs * grouped) * images
+        return np.divide(macs, words, out=np.zeros_like(macs), where=words > 0)
+
+
+_FORMAT = "fp32"
+
+_BYTES: Mapping[Value, float] = {name: row.bits / 8 for name, row in FORMATS.items()}
+
+
+def _words(shapes: Shapes, asked: Regrouped) -> Mapping[str, Floats]:
+    return {
+        "input": added(shapes.input_words) * asked.batch,
+        "output": added(shapes.output_words) * asked.batch,
+        "weight": added(shapes.weights),
+    }

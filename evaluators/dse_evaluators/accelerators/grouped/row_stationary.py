@@ -1,0 +1,171 @@
+"""The evaluator ``accelerators.row-stationary``: grouped convolutions on an array with a feed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.accelerators.grouped.grouped_convolution import (
+    GroupedNetwork,
+    Grouping,
+    Shapes,
+    added,
+)
+from dse_evaluators.accelerators.grouped.grouped_readings import (
+    OPTIONAL,
+    READ,
+    check_grouping,
+    regrouped,
+)
+from dse_evaluators.accelerators.grouped.row_stationary_array import Array, Cycles, cycles
+from dse_evaluators.readings import number
+from dse_evaluators.workloads.catalogue import layers_of
+
+_WAITS = ("macs", "mapping", "feed")
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="macs_time", unit="s", part_of="latency"),
+    Metric(name="mapping_time", unit="s", part_of="latency"),
+    Metric(name="feed_time", unit="s", part_of="latency"),
+    Metric(name="bottleneck", words=_WAITS),
+    Metric(name="cycles", goal="minimize"),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="mean_utilization", goal="maximize"),
+    Metric(name="grouped_utilization", goal="maximize"),
+    Metric(name="utilization_gain", goal="maximize"),
+    Metric(name="latency_gain", goal="maximize"),
+    Metric(name="macs", unit="MAC", goal="maximize"),
+    Metric(name="weights", goal="minimize"),
+    Metric(name="solved_width"),
+)
+
+_SIZES = ("rows", "cols", "feed")
+
+
+@dataclass(kw_only=True, eq=False)
+class RowStationary:
+    """Time and utilisation of a network with other groups on a row-stationary array.
+
+    Reads rows and cols of the array, feed (words in a cycle, at its edge) and group, one or a list
+    with one for each depthwise layer; optionally grouping (``size``: group is the channels of each
+    group; ``count``: how many groups a layer has), width (a factor of all channels; 0 or none: the
+    one at which the network has its own multiplications again, channels being real numbers), batch
+    and clock. Those layers are regrouped that are depthwise in the workload; metrics are for one
+    batch.
+
+    ``utilization`` is over time; ``mean_utilization`` is the mean over layers, each counted once,
+    and ``grouped_utilization`` that over the regrouped ones. ``utilization_gain`` is that of the
+    mean over the network as it is on the same array, and ``latency_gain`` the share of its time
+    that is saved. Where the array is smaller than a window the design cannot exist.
+
+    Not modelled: the order in which sets follow one another, memory behind the feed, layers
+    other than convolutions and products.
+
+    Args:
+        workload: a text of ``workloads.catalogue``; a chain of layers.
+
+    Source:
+        Jha et al.: DRACO: Co-Optimizing Hardware Utilization, and Performance of DNNs on Systolic
+        Accelerator, 2020. Its array is not published in full: sets are Eyeriss's, the feed is ours.
+
+    Raises:
+        SpecError: there is no such workload.
+    """
+
+    workload: str = "mobilenetv1"
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._network = GroupedNetwork(layers_of(self.workload))
+        self.reads = READ | frozenset(_SIZES)
+        self.optional = OPTIONAL | {"clock"}
+        self.units = {"clock": "Hz"}
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        sizes = dict.fromkeys(_SIZES, number(1, 1e12))
+        check_grouping(self._network, values, {**sizes, "clock": number(1, 1e15)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        array = Array(**{name: batch[name].astype(float) for name in _SIZES})
+        asked = regrouped(self._network, batch)
+        shapes = self._network.shapes(asked.grouping)
+        window = float(shapes.window_height.max())
+        fitting = Array(  # what cannot exist is reckoned on the smallest array that could
+            rows=np.maximum(array.rows, window), cols=array.cols, feed=array.feed
+        )
+        new = cycles(shapes, fitting, asked.batch)
+        old = cycles(self._network.shapes(_as_it_is(len(batch))), fitting, asked.batch)
+        return Metrics(
+            columns={
+                **_times(new, batch.get("clock", 1e9).astype(float)),
+                **self._shares(new, old),
+                **_counts(shapes, asked.grouping.width, asked.batch),
+            },
+            faults=_too_small(array.rows, window),
+        )
+
+    def _shares(self, new: Cycles, old: Cycles) -> Mapping[str, Floats]:
+        whole = added(new.all)
+        mean, before = (added(each.utilization) / len(each.macs) for each in (new, old))
+        grouped = self._network.grouped
+        regrouped_layers = max(int(grouped.sum()), 1)
+        return {
+            "cycles": whole,
+            "utilization": added(new.macs) / whole,
+            "mean_utilization": mean,
+            "grouped_utilization": added(new.utilization * grouped) / regrouped_layers,
+            "utilization_gain": mean / before - 1,
+            "latency_gain": 1 - whole / added(old.all),
+        }
+
+
+def _times(new: Cycles, clock_hz: Floats) -> Mapping[str, Floats]:
+    parts = np.array([added(each) for each in (new.macs, new.mapping, new.feed)]) / clock_hz
+    named = {f"{name}_time": part for name, part in zip(_WAITS, parts, strict=True)}
+    return {
+        **named,
+        "latency": added(parts),
+        "bottleneck": parts.argmax(axis=0).astype(float),
+    }
+
+
+def _counts(shapes: Shapes, width: Floats, images: Floats) -> Mapping[str, Floats]:
+    return {
+        "macs": added(shapes.macs) * images,
+        "weights": added(shapes.weights),
+        "solved_width": width,
+    }
+
+
+def _as_it_is(size: int) -> Grouping:
+    ones = np.ones(size)
+    return Grouping(group=ones, by_count=np.zeros(size, dtype=bool), width=ones)
+
+
+def _too_small(rows: Floats, window: float) -> Mapping[int, Fault]:
+    return {
+        row: Fault(
+            kind="infeasible",
+            reason=f"needs {window:g} rows for a window, has {rows[row]:g}: "
+            f"{window - rows[row]:g} short",
+        )
+        for row in np.flatnonzero(rows < window).tolist()
+    }

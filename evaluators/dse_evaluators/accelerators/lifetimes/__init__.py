@@ -1,0 +1,1 @@
+"""Memories that forget: what training keeps, for how long, and in which cells."""

@@ -1,0 +1,160 @@
+"""Energy, time and traffic of a training step whose activations lie in some memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.metric import Fault
+from dse.core.values import Floats, Mask
+from dse_evaluators.accelerators.grouped.grouped_convolution import added
+from dse_evaluators.accelerators.lifetimes.data_lifetimes import (
+    BACKWARD,
+    RECOMPUTE,
+    Training,
+    refreshes,
+)
+from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, SRAM
+
+PARTS = ("mac", "access", "refresh", "leakage", "dram")
+"""What the energy of a step goes to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One training step of n designs; every field but the first is (n,)."""
+
+    blocks: int
+    reversible: Floats
+    activation_bytes: Floats
+    block_macs: Floats
+    macs_per_s: Floats
+    mac_j: Floats
+    kinds: Mapping[str, Mask]
+    area_mm2: Floats
+    spill: Mask
+    refresh_all: Mask
+    retention_s: Floats
+    dram_bytes_per_s: Floats
+
+    def of_kind(self, name: str) -> Floats:
+        """One figure of each design's memory."""
+        return added(
+            np.array(
+                [here * float(getattr(KINDS[kind], name)) for kind, here in self.kinds.items()]
+            )
+        )
+
+    @property
+    def training(self) -> Training:
+        """Lifetimes as long as nothing waits for DRAM."""
+        return Training(
+            blocks=self.blocks,
+            reversible=self.reversible,
+            forward_s=self.block_macs / self.macs_per_s,
+        )
+
+    @property
+    def capacity_bytes(self) -> Floats:
+        """What the memory on the chip holds."""
+        mm2 = self.of_kind("area_share") * SRAM.mm2
+        return np.divide(self.area_mm2, mm2, out=np.zeros_like(mm2), where=mm2 > 0)
+
+    @property
+    def storage_bytes(self) -> Floats:
+        """What has to be kept at once."""
+        return self.training.kept * self.activation_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bytes:
+    """Where a step's bytes are and go, (n,)."""
+
+    kept: Floats  # on the chip, at most
+    read: Floats  # on the chip
+    written: Floats  # on the chip
+    dram: Floats  # there and back
+    share: Floats  # of the storage that is on the chip
+
+
+def short_of_memory(step: Step) -> Mapping[int, Fault]:
+    """The designs whose activations do not fit and may not go elsewhere."""
+    needs, has = step.storage_bytes, step.capacity_bytes
+    short = (needs > has) & ~step.spill & ~step.kinds["dram"]
+    return {
+        row: Fault(
+            kind="infeasible",
+            reason=f"needs {needs[row] / 1024:.1f} KiB on the chip, has {has[row] / 1024:.1f} KiB: "
+            f"{(needs[row] - has[row]) / 1024:.1f} KiB short",
+        )
+        for row in np.flatnonzero(short).tolist()
+    }
+
+
+def costs(step: Step, dram_j_per_byte: float) -> Mapping[str, Floats]:
+    """All metrics of the step."""
+    training, moved = step.training, _bytes(step)
+    compute_s = added(training.steps_s)
+    latency_s = np.maximum(compute_s, moved.dram / step.dram_bytes_per_s)
+    lifetimes_s = training.lifetimes_s * (latency_s / compute_s)
+    times = _refreshes(step, lifetimes_s, latency_s)
+    refreshed = times * step.activation_bytes * moved.share
+    parts = {
+        "mac": step.block_macs * step.mac_j * _forward_steps(step),
+        "access": (moved.read * SRAM.read_j + moved.written * SRAM.write_j)
+        * step.of_kind("access_share"),
+        "refresh": refreshed
+        * step.of_kind("refresh_accesses")
+        * step.of_kind("access_share")
+        * SRAM.read_j,
+        "leakage": moved.kept * SRAM.leakage_w * step.of_kind("leakage_share") * latency_s,
+        "dram": moved.dram * dram_j_per_byte,
+    }
+    return {
+        **{f"{name}_energy": parts[name] for name in PARTS},
+        "energy": added(np.array([parts[name] for name in PARTS])),
+        "latency": latency_s,
+        "compute_time": compute_s,
+        "wait_time": latency_s - compute_s,
+        "bottleneck": (latency_s > compute_s).astype(float),
+        "storage": step.storage_bytes,
+        "capacity": step.capacity_bytes,
+        "dram_traffic": moved.dram,
+        "refreshed": refreshed,
+        "refreshes": times,
+        "longest_lifetime": lifetimes_s.max(axis=0),
+        "retention": step.retention_s,
+    }
+
+
+def _bytes(step: Step) -> _Bytes:
+    """What does not fit goes out once for each time that it is made, and comes back once."""
+    training, needs = step.training, step.storage_bytes
+    share = np.minimum(step.capacity_bytes / needs, 1.0)
+    one = step.activation_bytes
+    all_bytes = (training.read + training.written) * one
+    spilled = 2.0 * (1.0 - share) * training.made * one
+    on_chip = ~step.kinds["dram"]
+    return _Bytes(
+        kept=share * needs,
+        read=training.read * one * on_chip,
+        written=training.written * one * on_chip,
+        dram=np.where(on_chip, spilled, all_bytes),
+        share=share,
+    )
+
+
+def _refreshes(step: Step, lifetimes_s: Floats, latency_s: Floats) -> Floats:
+    """How often an activation is refreshed, summed over all that are kept, (n,)."""
+    by_lifetime = added(refreshes(lifetimes_s, step.retention_s))
+    by_clock = refreshes(latency_s, step.retention_s) * step.training.kept
+    return np.where(step.refresh_all, by_clock, by_lifetime) * (
+        step.of_kind("refresh_accesses") > 0
+    )
+
+
+def _forward_steps(step: Step) -> Floats:
+    """The work of a step, in forward steps of one block."""
+    return step.blocks * (1.0 + BACKWARD) + RECOMPUTE * step.reversible

@@ -1,0 +1,1 @@
+"""A workload on one systolic array or several: cycles, traffic, energy and area."""

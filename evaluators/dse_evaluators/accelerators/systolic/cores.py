@@ -1,0 +1,59 @@
+"""A layer dealt out to several cores, each an array with buffers of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.products import ONE, Products
+
+Split = Literal["m", "n"]
+"""What is dealt out: output pixels, or filters."""
+
+SPLITS: tuple[Split, ...] = ("m", "n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one core does, and how many cores do so."""
+
+    product: Products
+    cores: Floats  # (l, n) or (1,)
+
+    @property
+    def products(self) -> Floats:
+        """Products of all these cores, each with the extents of ``product``."""
+        return self.product.copies * self.cores
+
+
+def dealt(product: Products, cores: Floats, split: Floats) -> tuple[Share, ...]:
+    """The larger share first; the other may be that of no core.
+
+    Rows of each product (``m``), or its columns, or, where a layer is several products, these
+    (``n``). Shares differ by one at most. Inputs are dealt out with the rows; those that windows
+    of two cores share are counted once.
+    """
+    if (cores == 1.0).all():
+        return (Share(product=product, cores=ONE),)
+    rows, alone = split == SPLITS.index("m"), product.copies == 1.0
+    extent = np.where(rows, product.m, np.where(alone, product.n, product.copies))
+    larger, smaller = np.ceil(extent / cores), np.floor(extent / cores)
+    even = larger == smaller
+    most = np.where(even, cores, extent - smaller * cores)
+    rest = np.where(even | (smaller == 0.0), 0.0, cores - most)
+    return tuple(
+        Share(
+            product=replace(
+                product,
+                m=np.where(rows, share, product.m),
+                n=np.where(~rows & alone, share, product.n),
+                copies=np.where(~rows & ~alone, share, product.copies),
+                inputs=np.where(rows, share / product.m, 1.0) * product.inputs,
+            ),
+            cores=number,
+        )
+        for share, number in ((larger, most), (np.maximum(smaller, 1.0), rest))
+    )

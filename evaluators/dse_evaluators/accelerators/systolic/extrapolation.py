@@ -1,0 +1,22 @@
+"""Where the fitted constants of the accelerator are asked about what they were not fitted on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.knobs import Settings
+
+SRAM_BYTES = (2.0 * 1024.0, 2.0 * 1024.0**2)
+"""Sizes of the macros that the SRAM laws were fitted on: smallest, largest."""
+
+WORDS = ("no", "yes")
+
+
+def extrapolated(knobs: Settings) -> Floats:
+    """1 where a buffer is smaller or larger than every SRAM of the fit, else 0."""
+    smallest, largest = SRAM_BYTES
+    outside = np.zeros(1, dtype=bool)
+    for size in (knobs.ifmap_sram, knobs.filter_sram, knobs.ofmap_sram, knobs.accumulator_sram):
+        outside = outside | ((size != 0.0) & ~((size >= smallest) & (size <= largest)))
+    return outside.astype(np.float64)

@@ -1,0 +1,123 @@
+"""Misses of a buffer that forgets everything when it is full, as SCALE-Sim's read buffers do.
+
+Half of a read buffer is filled while the other half serves; when the served half has taken in
+``capacity`` distinct words, it is dropped whole. In the theory of paging this is flush-when-full.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import assert_never
+
+import numpy as np
+
+from dse.core.values import Floats, Ints
+from dse_evaluators.accelerators.systolic.schedule import Flow
+from dse_evaluators.workloads.layers import Layer
+
+
+def cyclic(words: Floats, passes: Floats, capacity: Floats) -> Floats:
+    """Misses when the same distinct ``words`` are read in the same order ``passes`` times."""
+    return words * np.where(words < capacity, 1.0, passes)
+
+
+def tiled(
+    tile: Floats,  # words of a full tile
+    edge: Floats,  # words of the last, narrower tile
+    tiles: Floats,  # how many full tiles
+    *,
+    passes: Floats,
+    capacity: Floats,
+) -> Floats:
+    """Misses when each tile is read ``passes`` times before the next one, all words distinct.
+
+    A tile that does not fit misses on every word. Of tiles that fit, one in a few is under way
+    when the buffer is full: what it had read until then is read again.
+    """
+    fit = np.ceil(capacity / np.minimum(tile, capacity))  # the tile that fills the buffer
+    period = np.maximum(fit - 1.0, 1.0)
+    flushes = np.where(tiles < fit, 0.0, 1.0 + (tiles - fit) // period)
+    small = tile < capacity
+    again = flushes * (capacity - (fit - 1.0) * tile)
+    held_small = tile * np.where(tiles < fit, tiles, 1.0 + (tiles - fit) % period)
+    held = np.where(small, held_small, (tiles * passes * tile) % capacity)
+    full = np.where(small, tiles * tile + again, tiles * passes * tile)
+    edge_again = np.where(held + edge < capacity, 0.0, capacity - held)
+    last = np.where(edge < capacity, edge + np.where(edge > 0, edge_again, 0.0), passes * edge)
+    return np.where(passes == 1.0, tiles * tile + edge, full + last)
+
+
+@lru_cache(maxsize=4096)
+def overlapping(  # the trace of a convolution is these facts
+    flow: Flow, layer: Layer, array: tuple[int, int], *, passes: int, capacity: int
+) -> int:
+    """Misses of a convolution's inputs, whose windows overlap, found by playing the trace."""
+    words = _trace(flow, layer, array)
+    since = _since_last_use(words)
+    wrapped = np.concatenate([since, since])
+    start, end, misses = 0, len(since) * passes, 0
+    while start < end:
+        at = start % len(since)
+        length, taken = _phase(wrapped[at : at + min(len(since), end - start)], capacity)
+        start += length
+        misses += taken
+    return misses
+
+
+def _phase(since: Ints, capacity: int) -> tuple[int, int]:
+    """How long until the buffer, empty now, is full, and how many words it took in."""
+    reach = 4 * capacity
+    while True:
+        new = since[:reach] > np.arange(min(reach, len(since)))
+        seen = np.cumsum(new)
+        if seen[-1] >= capacity:
+            return int(np.searchsorted(seen, capacity)) + 1, capacity
+        if reach >= len(since):
+            return len(since), int(seen[-1])
+        reach *= 4
+
+
+def _since_last_use(words: Ints) -> Ints:
+    """For each place of an endlessly repeated trace, how long ago its word was read before."""
+    order = np.argsort(words, kind="stable")
+    first = np.flatnonzero(np.diff(words[order], prepend=-1))
+    last = np.append(first[1:], len(order)) - 1
+    before = np.empty_like(order)
+    before[1:] = order[:-1]
+    before[first] = order[last] - len(order)
+    since = np.empty_like(order)
+    since[order] = order - before
+    return since
+
+
+def _trace(flow: Flow, layer: Layer, array: tuple[int, int]) -> Ints:
+    """The input words in the order in which the edge of the array asks for them, once."""
+    rows, columns = array
+    pixel, tap, words = _windows(layer)
+    match flow:
+        case "os":  # pixels down the rows, the window in time, one pixel a cycle later
+            tile, lane = np.divmod(pixel, rows)
+            when = tap + lane
+        case "ws":  # the window down the rows, pixels in time, one tap a cycle later
+            tile, lane = np.divmod(tap, rows)
+            when = pixel + lane
+        case "is":  # pixels across, the window down the rows, the bottom row first
+            across, lane = np.divmod(pixel, columns)
+            down, row = np.divmod(tap, rows)
+            tile = across * (int(tap.max()) // rows + 1) + down
+            when = -row
+        case _:
+            assert_never(flow)
+    return words[np.lexsort((lane, when, tile))]
+
+
+def _windows(layer: Layer) -> tuple[Ints, Ints, Ints]:
+    """Pixel, place in the window and address of each word that the windows hold."""
+    pixel, tap = np.indices((layer.output_height * layer.output_width, layer.weights_per_filter))
+    top, left = np.divmod(pixel, layer.output_width)
+    row, rest = np.divmod(tap, layer.filter_width * layer.channels)
+    column, channel = np.divmod(rest, layer.channels)
+    row, column = row + top * layer.stride, column + left * layer.stride
+    inside = (row < layer.height) & (column < layer.width)
+    words = (row * layer.width + column) * layer.channels + channel
+    return pixel[inside], tap[inside], words[inside]

@@ -1,0 +1,191 @@
+"""The accelerator with real words, partial-sum accumulators and a finite DRAM bandwidth.
+
+Every buffer has two halves: one serves the array while DRAM fills or empties the other.
+
+* Inputs: read from DRAM once if all fit in their half; else in every pass, and again for every
+  window unless the dataflow walks the image in order (``os``, ``is``) and the half holds the rows
+  of the image that a row of windows spans.
+* Filters: once if what is passed over repeatedly fits in their half (``os``: the filters of one
+  fold, ``is``: all), else in every pass. With ``resident`` they are never read where the whole
+  network's weights fit in the filter buffer: it runs the same network again and again. So are
+  right-hand sides that are activations, but these are always read.
+* Outputs: written once. Partial sums stay in the array (``os``), in the accumulators, or in the
+  output buffer's half, if those of a column of folds fit; else they go to DRAM and come back, for
+  every fold: a layer is not cut into blocks of rows that would fit.
+* Zero weights (``sparsity``) cost no energy in the multipliers but the same cycles; weights travel
+  and are kept as their nonzeros with one bit of map for each weight, or whole if that is smaller.
+  Weights that a pattern leaves out (``n_m``) cost neither.
+* A layer takes as long as its cycles or its DRAM traffic, whichever is longer, after the words
+  that the array needs to begin: the stationary operand's first fold and the other's first edge.
+
+The reuse regimes restate SCALE-Sim's in closed form (see :mod:`.scalesim`), except that buffers
+hold words of the format's width and keep what fits; the accumulators follow N. Jouppi et al.,
+In-Datacenter Performance Analysis of a Tensor Processing Unit, ISCA 2017, section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from dse.core.values import Floats, Mask
+from dse_evaluators.accelerators.systolic.compressed import kept_elements
+from dse_evaluators.accelerators.systolic.cores import Share, dealt
+from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.operands import (
+    Words,
+    first_bytes,
+    input_bytes,
+    right_bytes,
+    words,
+)
+from dse_evaluators.accelerators.systolic.partial_sums import partial_sums
+from dse_evaluators.accelerators.systolic.products import ONE, Network, Products
+from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule, scheduled
+from dse_evaluators.accelerators.systolic.sequence import at_once, layer_cycles
+from dse_evaluators.accelerators.systolic.totals import Buffers, Layers, Totals, Traffic
+from dse_evaluators.accelerators.systolic.vector import absent, busy_cycles, holds_up, vector_cycles
+from dse_evaluators.accelerators.systolic.waiting import waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Done:
+    """What the cores that have one share do."""
+
+    layers: Layers
+    vector_cycles: Floats  # (n,), by which the vector unit prolongs the array's
+    buffers: Buffers
+
+
+def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
+    """The workload on designs that all have this dataflow."""
+    layers, unhindered = work(flow, network, knobs)
+    stall_cycles = waits(network, layers, knobs).stall_cycles
+    return replace(unhindered, cycles=unhindered.cycles + stall_cycles, stall_cycles=stall_cycles)
+
+
+def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
+    """What there is to do if DRAM never makes the array wait: neither clock nor rate matters."""
+    product = _thinned(network, network.products(knobs.filter_keep, knobs.batch), knobs)
+    shares = dealt(product, knobs.cores, knobs.split)
+    word = words(knobs)
+    size = network.total(_stored(product, word), product.copies)
+    held = size
+    if len(shares) > 1:
+        held = network.total(_stored(shares[0].product, word), shares[0].product.copies)
+    resident = (knobs.resident > 0) & (held <= knobs.filter_sram)  # both halves: none is replaced
+    done = _together(
+        [_of_share(flow, network, share, knobs, word=word, resident=resident) for share in shares]
+    )
+    weighted_macs, unweighted_macs = _macs(network, product)
+    return done.layers, Totals(
+        cycles=network.total(done.layers.cycles),
+        stall_cycles=np.zeros(1),
+        vector_cycles=done.vector_cycles,
+        weighted_macs=weighted_macs,
+        unweighted_macs=unweighted_macs,
+        outputs=np.zeros(1)
+        if absent(knobs)
+        else network.total(product.m * product.n, product.copies),
+        dram_bytes=network.total(done.layers.dram_bytes),
+        weight_bytes=size,
+        buffers=done.buffers,
+    )
+
+
+def _thinned(network: Network, product: Products, knobs: Settings) -> Products:
+    """Without the weights that the pattern leaves out; activations all stay."""
+    if not knobs.n_m.any():
+        return product
+    kept = kept_elements(product.k, knobs.n_m)
+    return replace(product, k=kept if network.weighted else _either(product, kept, product.k))
+
+
+def _either(product: Products, weighted: Floats, unweighted: Floats) -> Floats:
+    return np.where(product.weighted, weighted, unweighted)
+
+
+def _stored(product: Products, word: Words) -> Floats:
+    """Bytes of the weights of one product."""
+    size = product.k * product.n * word.weight
+    return size if product.weighted.all() else _either(product, size, np.zeros(1))
+
+
+def _macs(network: Network, product: Products) -> tuple[Floats, Floats]:
+    """Those of weights, and those of activations alone."""
+    if network.weighted:
+        return network.total(product.macs), np.zeros(1)
+    return (
+        network.total(_either(product, product.macs, np.zeros(1))),
+        network.total(_either(product, np.zeros(1), product.macs)),
+    )
+
+
+def _of_share(
+    flow: Flow, network: Network, share: Share, knobs: Settings, *, word: Words, resident: Mask
+) -> _Done:
+    product, total = share.product, partial(network.total, times=share.products)
+    schedule = scheduled(flow, product, knobs.rows, knobs.cols)
+    if not network.weighted:
+        word = replace(word, weight=_either(product, word.weight, word.input))
+    inputs = input_bytes(flow, product, schedule, knobs=knobs, word=word)
+    kept = resident if network.weighted else resident & product.weighted
+    right = np.where(kept, 0.0, right_bytes(flow, product, schedule, knobs=knobs, word=word))
+    sums = partial_sums(product, schedule, knobs, word)
+    dram = inputs + right + sums.final + 2.0 * sums.spilled
+    buffered, accumulated = total(sums.buffered), total(sums.accumulated)
+    fetched = replace(word, weight=np.where(kept, 0.0, word.weight))
+    layers, prolonged = _layers(flow, network, share, schedule, knobs=knobs, word=fetched)
+    return _Done(
+        layers=replace(layers, dram_bytes=dram * share.products),
+        vector_cycles=prolonged,
+        buffers=Buffers(
+            ifmap=Traffic(
+                read_bytes=total(product.m * product.window * schedule.input_passes * word.input),
+                written_bytes=total(inputs),
+            ),
+            filter=Traffic(
+                read_bytes=total(product.k * product.n * schedule.filter_passes * word.weight),
+                written_bytes=total(right),
+            ),
+            ofmap=Traffic(read_bytes=buffered, written_bytes=buffered),
+            accumulator=Traffic(read_bytes=accumulated, written_bytes=accumulated),
+        ),
+    )
+
+
+def _layers(
+    flow: Flow, network: Network, share: Share, schedule: Schedule, *, knobs: Settings, word: Words
+) -> tuple[Layers, Floats]:
+    """The time that each layer takes, but for its traffic, and what the vector unit adds."""
+    product = share.product
+    together = at_once(schedule, product.copies, knobs) if network.repeated else ONE
+    array = layer_cycles(schedule, product.copies, together, knobs)
+    layers = Layers(
+        cycles=array,
+        vector_bound_cycles=np.zeros((1, 1)),
+        dram_bytes=np.zeros((1, 1)),
+        first_bytes=first_bytes(flow, schedule, knobs, word) * (together * share.cores),
+    )
+    if absent(knobs):
+        return layers, np.zeros(1)
+    vector = vector_cycles(product.m * product.n * product.copies, knobs)
+    busy = busy_cycles(array, vector, knobs)
+    bound = np.where(holds_up(array, vector), busy, 0.0)
+    return replace(layers, cycles=busy, vector_bound_cycles=bound), network.total(busy - array)
+
+
+def _together(parts: list[_Done]) -> _Done:
+    """All cores: the larger share, which is the first, takes longest."""
+    first, *others = parts
+    layers, buffers = first.layers, first.buffers
+    for part in others:
+        layers = replace(
+            layers,
+            dram_bytes=layers.dram_bytes + part.layers.dram_bytes,
+            first_bytes=layers.first_bytes + part.layers.first_bytes,
+        )
+        buffers = buffers.plus(part.buffers)
+    return replace(first, layers=layers, buffers=buffers)

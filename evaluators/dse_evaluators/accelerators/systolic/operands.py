@@ -1,0 +1,72 @@
+"""What DRAM sends of a layer's two operands, under the reuse regimes of :mod:`.full`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.codes import word_bits
+from dse_evaluators.accelerators.systolic.compressed import inputs_per_row, stored_bits
+from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.products import Products
+from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Bytes of one word of each kind; (n,) or (1,)."""
+
+    input: Floats
+    weight: Floats  # or (l, n), where some right-hand sides are activations
+    """On average, as it travels: compressed where that is smaller."""
+    partial: Floats
+
+
+def words(knobs: Settings) -> Words:
+    """How wide the words of these designs are."""
+    weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
+    return Words(
+        input=word_bits(knobs.activation_format) / 8.0,
+        weight=weight / 8.0,
+        partial=knobs.accumulator_bits / 8.0,
+    )
+
+
+def input_bytes(
+    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
+) -> Floats:
+    """Inputs of one product, as often as they are read."""
+    half = knobs.ifmap_sram / 2.0
+    once = product.inputs * word.input
+    per_pass = product.m * product.window * word.input
+    if flow != "ws":
+        per_pass = np.where(product.window_rows * word.input <= half, once, per_pass)
+    return np.where(once <= half, once, per_pass * schedule.input_passes)
+
+
+def right_bytes(
+    flow: Flow, product: Products, schedule: Schedule, *, knobs: Settings, word: Words
+) -> Floats:
+    """The right-hand side of one product, as often as it is read where it is not resident."""
+    repeated = np.minimum(knobs.cols, product.n) if flow == "os" else product.n
+    fits = product.k * repeated * word.weight <= knobs.filter_sram / 2.0
+    return product.k * product.n * word.weight * np.where(fits, 1.0, schedule.filter_passes)
+
+
+def first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
+    """What must be there before the array can begin: a stationary fold and an edge, or edges."""
+    down = np.minimum(knobs.rows, schedule.down)
+    across = np.minimum(knobs.cols, schedule.across)
+    inputs = word.input * inputs_per_row(knobs.n_m)
+    match flow:
+        case "os":
+            return down * inputs + across * word.weight
+        case "ws":
+            return down * across * word.weight + down * inputs
+        case "is":
+            return down * across * inputs + down * word.weight
+        case _:
+            assert_never(flow)

@@ -1,0 +1,48 @@
+"""Where partial sums stay between folds: in accumulators, in the output buffer, or in DRAM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.operands import Words
+from dse_evaluators.accelerators.systolic.products import Products
+from dse_evaluators.accelerators.systolic.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialSums:
+    """Bytes of the sums of one product, each written and read as often; (l, n)."""
+
+    final: Floats
+    spilled: Floats
+    """To DRAM and back."""
+    buffered: Floats
+    """In the output buffer, final ones too."""
+    accumulated: Floats
+    """In accumulators of their own."""
+
+
+def partial_sums(
+    product: Products, schedule: Schedule, knobs: Settings, word: Words
+) -> PartialSums:
+    """The nearest place that holds those of a column of folds has them all."""
+    outputs = product.m * product.n
+    final = outputs * word.input
+    partial = outputs * (schedule.partials - 1.0) * word.partial
+    strip = schedule.stream * np.minimum(knobs.cols, schedule.across) * word.partial
+    fits = strip <= knobs.ofmap_sram / 2.0
+    accumulated = np.zeros((len(outputs), 1))
+    if knobs.accumulator_sram.any():
+        near = strip <= knobs.accumulator_sram
+        accumulated, fits = np.where(near, partial, 0.0), fits | near
+    spilled = np.where(fits, 0.0, partial)
+    return PartialSums(
+        final=final,
+        spilled=spilled,
+        buffered=final + partial + spilled - accumulated,
+        accumulated=accumulated,
+    )

@@ -1,0 +1,178 @@
+"""SCALE-Sim 3.0.0's own account of a layer, word for word: for conformance, not for design.
+
+It stalls never, its words are bytes, partial sums that the array cannot hold go to DRAM. All but
+one quantity is a closed form: where a convolution's inputs overflow their buffer, its DRAM reads
+are found by playing one pass of the trace, which takes up to a second for a layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.flushing import cyclic, overlapping, tiled
+from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.products import Network, Products
+from dse_evaluators.accelerators.systolic.schedule import (
+    Flow,
+    Schedule,
+    mapping_efficiency,
+    scheduled,
+)
+from dse_evaluators.accelerators.systolic.totals import Buffers, Layers, Totals, Traffic
+
+SMALLEST_BUFFER_BYTES = 100.0
+"""A read buffer is divided into 100 sets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """The hardware that SCALE-Sim knows; every field is (n,) or (1,)."""
+
+    rows: Floats
+    columns: Floats
+    ifmap_sram_bytes: Floats
+    filter_sram_bytes: Floats
+    ofmap_sram_bytes: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One line of SCALE-Sim's reports for each layer; every field is (l, n) or (l, 1)."""
+
+    cycles: Floats
+    overall_utilization: Floats
+    mapping_efficiency: Floats
+    compute_utilization: Floats
+    sram_ifmap_reads: Floats
+    sram_filter_reads: Floats
+    sram_ofmap_writes: Floats
+    dram_ifmap_reads: Floats
+    dram_filter_reads: Floats
+    dram_ofmap_writes: Floats
+
+
+def reported(flow: Flow, network: Network, product: Products, array: Array) -> Report:
+    """The counts of one product of each layer, in words, and shares between 0 and 1.
+
+    SCALE-Sim knows no groups: a group, or a head of attention, is a layer of its own.
+
+    Source:
+        The reports of SCALE-Sim 3.0.0 (MIT), whose behaviour these closed forms restate. Under
+        ``os`` it counts ``rows + columns`` writes too many in each fold.
+    """
+    rows, columns = array.rows, array.columns
+    schedule = scheduled(flow, product, rows, columns)
+    mapping = mapping_efficiency(schedule, rows, columns)
+    outputs = product.m * product.n * schedule.partials
+    unload = 0.0 if flow == "os" else columns - 1.0
+    return Report(
+        cycles=schedule.cycles,
+        overall_utilization=product.m * product.k * product.n / (schedule.cycles * rows * columns),
+        mapping_efficiency=mapping,
+        compute_utilization=mapping * schedule.stream / (schedule.fold_cycles + unload),
+        sram_ifmap_reads=product.m * product.k * schedule.input_passes,
+        sram_filter_reads=product.k * product.n * schedule.filter_passes,
+        sram_ofmap_writes=outputs + (schedule.folds * (rows + columns) if flow == "os" else 0.0),
+        dram_ifmap_reads=_ifmap_reads(flow, network, product, array, schedule=schedule),
+        dram_filter_reads=_filter_reads(flow, product, array, schedule),
+        dram_ofmap_writes=_ofmap_writes(outputs, array),
+    )
+
+
+def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
+    """The workload on designs that all have this dataflow; a word is a byte, nothing waits."""
+    product = network.products(knobs.filter_keep, np.ones(1))
+    array = Array(
+        rows=knobs.rows,
+        columns=knobs.cols,
+        ifmap_sram_bytes=knobs.ifmap_sram,
+        filter_sram_bytes=knobs.filter_sram,
+        ofmap_sram_bytes=knobs.ofmap_sram,
+    )
+    report = reported(flow, network, product, array)
+    total = partial(network.total, times=product.copies)
+    inputs, weights = total(report.dram_ifmap_reads), total(report.dram_filter_reads)
+    outputs = total(report.dram_ofmap_writes)
+    never = np.zeros((len(network.layers), 1))
+    layers = Layers(
+        cycles=never, vector_bound_cycles=np.zeros((1, 1)), dram_bytes=never, first_bytes=never
+    )
+    return layers, Totals(
+        cycles=total(report.cycles),
+        stall_cycles=np.zeros(1),
+        vector_cycles=np.zeros(1),
+        weighted_macs=total(product.m * product.k * product.n),
+        unweighted_macs=np.zeros(1),
+        outputs=np.zeros(1),
+        dram_bytes=inputs + weights + outputs,
+        weight_bytes=total(np.where(product.weighted, product.k * product.n, 0.0)),
+        buffers=Buffers(
+            ifmap=Traffic(read_bytes=total(report.sram_ifmap_reads), written_bytes=inputs),
+            filter=Traffic(read_bytes=total(report.sram_filter_reads), written_bytes=weights),
+            ofmap=Traffic(read_bytes=outputs, written_bytes=total(report.sram_ofmap_writes)),
+        ),
+    )
+
+
+def served_words(sram_bytes: Floats) -> Floats:
+    """Words of a read buffer that serve while the rest is filled: 50 of its 100 sets."""
+    return 50.0 * np.floor(sram_bytes / 100.0)
+
+
+def _ifmap_reads(
+    flow: Flow, network: Network, product: Products, array: Array, *, schedule: Schedule
+) -> Floats:
+    capacity = served_words(array.ifmap_sram_bytes)
+    reads = cyclic(product.inputs, schedule.input_passes, capacity)
+    replayed = product.overlapping & (product.inputs >= capacity)
+    if not replayed.any():
+        return reads
+    rows, columns, passes, channels, capacity, reads, replayed = np.broadcast_arrays(
+        array.rows,
+        array.columns,
+        schedule.input_passes,
+        product.channels,
+        capacity,
+        reads,
+        replayed,
+    )
+    reads = reads.copy()
+    for place in zip(*np.nonzero(replayed), strict=True):
+        reads[place] = overlapping(
+            flow,
+            replace(network.layers[place[0]], channels=int(channels[place])),
+            (int(rows[place]), int(columns[place])),
+            passes=int(passes[place]),
+            capacity=int(capacity[place]),
+        )
+    return reads
+
+
+def _filter_reads(flow: Flow, product: Products, array: Array, schedule: Schedule) -> Floats:
+    capacity = served_words(array.filter_sram_bytes)
+    if flow != "os":
+        return cyclic(product.k * product.n, schedule.filter_passes, capacity)
+    tiles = product.n // array.columns
+    return tiled(
+        product.k * array.columns,
+        product.k * (product.n - tiles * array.columns),
+        tiles,
+        passes=schedule.filter_passes,
+        capacity=capacity,
+    )
+
+
+def _ofmap_writes(outputs: Floats, array: Array) -> Floats:
+    """Words drained in lines as wide as the array, half a buffer at a time.
+
+    The first drain starts one word into a line where lines fill the half exactly; that line is
+    padded, and its padding is written too.
+    """
+    half = np.floor(array.ofmap_sram_bytes / 2.0)
+    lines = half / array.columns
+    padded = (lines >= 2.0) & (lines % 1.0 == 0.0) & (outputs > half + 1.0)
+    return outputs + np.where(padded, array.columns - 1.0, 0.0)

@@ -1,0 +1,77 @@
+"""How a matrix product folds onto a systolic array: passes and cycles, without any memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.products import Products
+
+Flow = Literal["os", "ws", "is"]
+"""What stays in the array: outputs, weights or inputs."""
+
+FLOWS: tuple[Flow, ...] = ("os", "ws", "is")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A product on an array; every field is (l, n) or (l, 1)."""
+
+    down: Floats
+    """The extent that is spread over the array's rows."""
+    across: Floats
+    """The extent that is spread over the array's columns."""
+    stream: Floats
+    """The extent that passes through in time."""
+    folds: Floats
+    fold_cycles: Floats
+    input_passes: Floats
+    """How often all inputs enter the array."""
+    filter_passes: Floats
+    partials: Floats
+    """How many partial sums leave the array for each output."""
+
+    @property
+    def cycles(self) -> Floats:
+        """Cycles from the first word in to the last word out, never waiting."""
+        return self.folds * self.fold_cycles - 1.0
+
+
+def scheduled(flow: Flow, product: Products, rows: Floats, columns: Floats) -> Schedule:
+    """The product on an array of ``rows`` x ``columns`` (n,) under a dataflow.
+
+    Source:
+        Samajdar et al.: A Systematic Methodology for Characterizing Scalability of DNN
+        Accelerators using SCALE-Sim, ISPASS 2020, equations 1-4; SCALE-Sim 3.0.0 counts the last
+        cycle from zero, hence ``folds * fold_cycles - 1``.
+    """
+    match flow:
+        case "os":
+            down, across, stream, fill = product.m, product.n, product.k, np.zeros(1)
+        case "ws":
+            down, across, stream, fill = product.k, product.n, product.m, rows
+        case "is":
+            down, across, stream, fill = product.k, product.m, product.n, rows
+        case _:
+            assert_never(flow)
+    row_folds = np.ceil(down / rows)
+    column_folds = np.ceil(across / columns)
+    one = np.ones(1)
+    return Schedule(
+        down=down,
+        across=across,
+        stream=stream,
+        folds=row_folds * column_folds,
+        fold_cycles=fill + (rows + columns + stream - 2.0),
+        input_passes=one if flow == "is" else column_folds,
+        filter_passes={"os": row_folds, "ws": one, "is": column_folds}[flow],
+        partials=one if flow == "os" else row_folds,
+    )
+
+
+def mapping_efficiency(schedule: Schedule, rows: Floats, columns: Floats) -> Floats:
+    """The share of the array that holds work, averaged over the folds."""
+    return schedule.down * schedule.across / (schedule.folds * rows * columns)

@@ -1,0 +1,192 @@
+"""The account in stages: each is worked out once for each combination of what it depends on.
+
+What the array does depends on neither clock, DRAM rate nor voltage; how long that takes does not
+depend on the voltage. Designs that are listed together differ in few knobs at a time, so that a
+stage sees a few of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dse.core.batch import Batch, Distinct
+from dse.core.values import Floats, Ints, Value
+from dse_evaluators.accelerators.systolic.cost import Charges, Technology, charges
+from dse_evaluators.accelerators.systolic.extrapolation import extrapolated
+from dse_evaluators.accelerators.systolic.knobs import KNOBS, Settings, settings
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
+from dse_evaluators.accelerators.systolic.totals import Layers, Totals
+from dse_evaluators.accelerators.systolic.vector import absent
+from dse_evaluators.accelerators.systolic.waiting import Waits, bottleneck, waits
+
+TIMED = KNOBS.keys() - {"voltage"}
+LAID_OUT = TIMED - {"clock", "dram_bandwidth"}
+
+_CHUNK = 1 << 15
+"""Layers times designs at once: what stays in a core's cache."""
+
+Work = Callable[[Flow, Network, Settings], tuple[Layers, Totals]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """What the array does over all layers, and what that costs; every field is (n,)."""
+
+    cycles: Floats
+    """Never waiting for DRAM."""
+    vector_cycles: Floats
+    macs: Floats
+    dram_bytes: Floats
+    sram_bytes: Floats
+    weight_bytes: Floats
+    macs_j: Floats
+    srams_j: Floats
+    vectors_j: Floats
+    dram_j: Floats
+    area_mm2: Floats
+    extrapolated: Floats
+
+    def spread(self, among: Distinct) -> Laid:
+        """The same for all rows that are like these."""
+        return Laid(**{one.name: among.spread(getattr(self, one.name)) for one in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """What the voltage does not change; every field is (n,), or (1,) where all agree."""
+
+    latency_s: Floats
+    charges: Charges
+    counts: dict[str, Floats]
+
+    def spread(self, among: Distinct) -> Timed:
+        """The same for all rows that are like these."""
+        charge = self.charges
+        return Timed(
+            latency_s=among.spread(self.latency_s),
+            charges=Charges(
+                **{one.name: _spread(among, getattr(charge, one.name)) for one in fields(charge)}
+            ),
+            counts={name: _spread(among, values) for name, values in self.counts.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One workload in one technology, with the knobs that are fixed."""
+
+    work: Work
+    network: Network
+    technology: Technology
+    fixed: Mapping[str, Value]
+
+    def timed(self, batch: Batch) -> Timed:
+        """How long n designs that can exist take, and what they cost whatever the voltage."""
+        among = batch.distinct(LAID_OUT)
+        layers, laid = self._laid(batch.take(among.rows))
+        knobs = settings(batch, self.fixed)
+        waiting = self._waits(layers, among, knobs, len(batch))
+        laid = laid.spread(among)
+        cycles = laid.cycles + waiting.stall_cycles
+        vectors_j, vector_cycles = laid.vectors_j, laid.vector_cycles
+        if absent(knobs):
+            vectors_j = vector_cycles = np.zeros(1)
+        return Timed(
+            latency_s=cycles / knobs.clock,
+            charges=Charges(
+                macs_j=laid.macs_j,
+                srams_j=laid.srams_j,
+                vectors_j=vectors_j,
+                dram_j=laid.dram_j,
+                area_mm2=laid.area_mm2,
+            ),
+            counts={
+                "cycles": cycles,
+                "stall_cycles": waiting.stall_cycles,
+                "compute_time": (laid.cycles - vector_cycles) / knobs.clock,
+                "vector_time": vector_cycles / knobs.clock,
+                "dram_time": waiting.stall_cycles / knobs.clock,
+                "bottleneck": bottleneck(cycles, waiting),
+                "extrapolated": laid.extrapolated,
+                "utilization": laid.macs / (cycles * knobs.rows * knobs.cols * knobs.cores),
+                "dram_traffic": laid.dram_bytes,
+                "sram_traffic": laid.sram_bytes,
+                "model_size": laid.weight_bytes,
+            },
+        )
+
+    def _laid(self, batch: Batch) -> tuple[Layers, Laid]:
+        knobs, size = settings(batch, self.fixed), len(batch)
+        flows = np.broadcast_to(knobs.dataflow, (size,))
+        of_layers, of_all = dict[str, Floats](), dict[str, Floats]()
+        for place, flow in enumerate(FLOWS):
+            for rows in self._chunks(np.flatnonzero(flows == place)):
+                layers, laid = self._of_flow(flow, knobs.take(rows))
+                _put(layers, of_layers, rows, size)
+                _put(laid, of_all, rows, size)
+        return Layers(**of_layers), Laid(**of_all)
+
+    def _of_flow(self, flow: Flow, knobs: Settings) -> tuple[Layers, Laid]:
+        layers, totals = self.work(flow, self.network, knobs)
+        charge = charges(totals, knobs, self.technology, weighted=self.network.weighted)
+        return layers, Laid(
+            cycles=totals.cycles,
+            vector_cycles=totals.vector_cycles,
+            macs=totals.macs,
+            dram_bytes=totals.dram_bytes,
+            sram_bytes=sum(
+                (one.read_bytes + one.written_bytes for one in totals.buffers.each()),
+                start=np.zeros(1),
+            ),
+            weight_bytes=totals.weight_bytes,
+            macs_j=charge.macs_j,
+            srams_j=charge.srams_j,
+            vectors_j=charge.vectors_j,
+            dram_j=charge.dram_j,
+            area_mm2=charge.area_mm2,
+            extrapolated=extrapolated(knobs),
+        )
+
+    def _waits(self, layers: Layers, among: Distinct, knobs: Settings, size: int) -> Waits:
+        found = Waits(**{one.name: np.empty(size) for one in fields(Waits)})
+        for rows in self._chunks(np.arange(size)):
+            here = rows if among.place is None else among.place[rows]
+            some = Layers(
+                **{
+                    one.name: getattr(layers, one.name).take(here, axis=-1)
+                    for one in fields(layers)
+                }
+            )
+            waiting = waits(self.network, some, knobs.take(rows))
+            for one in fields(Waits):
+                getattr(found, one.name)[rows] = getattr(waiting, one.name)
+        return found
+
+    def _chunks(self, rows: Ints) -> Iterator[Ints]:
+        size = max(1, _CHUNK // len(self.network.layers))
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]
+
+
+def _spread(among: Distinct, values: Floats) -> Floats:
+    return values if len(values) == 1 else among.spread(values)
+
+
+def _put(part: Layers | Laid, found: dict[str, Floats], rows: Ints, size: int) -> None:
+    """The columns of some of ``size`` designs, put in their places among those of all."""
+    for one in fields(part):
+        values = getattr(part, one.name)
+        whole = found[one.name] = _room(found.get(one.name), (*values.shape[:-1], size))
+        whole[..., rows] = values
+
+
+def _room(whole: Floats | None, shape: tuple[int, ...]) -> Floats:
+    """An array of at least this shape, with what is known; some parts have one layer for all."""
+    if whole is None:
+        return np.empty(shape)
+    deep = np.broadcast_shapes(whole.shape, shape)
+    return whole if whole.shape == deep else np.broadcast_to(whole, deep).copy()

@@ -1,0 +1,195 @@
+"""The evaluator ``accelerators.systolic``: a workload on systolic arrays with their buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
+from dse_evaluators.accelerators.systolic import extrapolation, full, scalesim
+from dse_evaluators.accelerators.systolic.cost import Technology, costs
+from dse_evaluators.accelerators.systolic.knobs import (
+    KNOBS,
+    SCALESIM_KNOBS,
+    code,
+    setting,
+    settings,
+)
+from dse_evaluators.accelerators.systolic.limits import infeasible
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.stages import TIMED, Account, Work
+from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
+from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
+from dse_evaluators.workloads.catalogue import layers_of
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="compute_time", unit="s", goal="minimize", part_of="latency"),
+    Metric(name="vector_time", unit="s", goal="minimize", part_of="latency"),
+    Metric(name="dram_time", unit="s", goal="minimize", part_of="latency"),
+    Metric(name="bottleneck", words=BOTTLENECKS),
+    Metric(name="extrapolated", words=extrapolation.WORDS),
+    Metric(name="energy", unit="J", goal="minimize"),
+    Metric(name="power", unit="W", goal="minimize"),
+    Metric(name="area", unit="mm2", goal="minimize"),
+    Metric(name="cycles", goal="minimize"),
+    Metric(name="stall_cycles", goal="minimize"),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="dram_traffic", unit="B", goal="minimize"),
+    Metric(name="sram_traffic", unit="B", goal="minimize"),
+    Metric(name="model_size", unit="B", goal="minimize"),
+    Metric(name="mac_energy", unit="J", goal="minimize", part_of="energy"),
+    Metric(name="sram_energy", unit="J", goal="minimize", part_of="energy"),
+    Metric(name="vector_energy", unit="J", goal="minimize", part_of="energy"),
+    Metric(name="dram_energy", unit="J", goal="minimize", part_of="energy"),
+    Metric(name="leakage_energy", unit="J", goal="minimize", part_of="energy"),
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class Systolic:
+    """Time, traffic, energy and area of a workload on systolic arrays of rows x cols.
+
+    Metrics are of one batch. ``mode: full`` is :mod:`.full`; ``mode: scalesim`` counts what
+    SCALE-Sim 3.0.0 counts, and so reads neither formats, bandwidth, sparsity, cores nor batch. A
+    knob that an option sets is not read from the design, and ``packed`` only where some layer is
+    several products.
+
+    Not modelled: registers, control, wiring and clock tree of the array; what vector operations
+    there are, but for how many; whether the circuits reach the clock at the voltage (a rule for
+    the space to state).
+
+    Args:
+        workload: a text of ``workloads.catalogue``.
+        node_nm: 22 to 90, the nodes of the SRAM fit.
+        dram: a kind of ``technology.DRAM_J_PER_BYTE``: the energy of its traffic.
+        leakage_w_per_mm2: of the whole chip; else that of CACTI's default SRAM cells, which is
+            high: it is most of the energy where the DRAM or the array makes a chip wait.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+    """
+
+    workload: str = "digits-cnn"
+    mode: Literal["full", "scalesim"] = "full"
+    node_nm: float = 45.0
+    dram: str = "lpddr2"
+    leakage_w_per_mm2: float | None = None
+    rows: float | None = None
+    cols: float | None = None
+    dataflow: str | None = None
+    ifmap_sram: float | str | None = None
+    filter_sram: float | str | None = None
+    ofmap_sram: float | str | None = None
+    clock: float | str | None = None
+    dram_bandwidth: float | str | None = None
+    weight_format: str | None = None
+    activation_format: str | None = None
+    filter_keep: float | None = None
+    sparsity: float | None = None
+    batch: float | None = None
+    voltage: float | str | None = None
+    resident: bool | None = None
+    packed: bool | None = None
+    cores: float | None = None
+    split: str | None = None
+    n_m: str | None = None
+    accumulator_bits: float | None = None
+    accumulator_sram: float | str | None = None
+    overlap: bool | None = None
+    vector_lanes: float | None = None
+    vector_ops: float | None = None
+    vector_hidden: bool | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="3")
+
+    def __post_init__(self) -> None:
+        network = Network(layers_of(self.workload))
+        _check_word("mode", self.mode, _WORK)
+        _check_word("dram", self.dram, DRAM_J_PER_BYTE)
+        if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
+            raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
+        known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
+        self._fixed = self._fixed_knobs(known)
+        free = known - self._fixed.keys() - ({"packed"} if not network.repeated else set())
+        self.reads = frozenset(name for name in free if KNOBS[name].default is None)
+        self.optional = free - self.reads
+        self.units = {name: KNOBS[name].unit for name in sorted(free) if KNOBS[name].unit}
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._technology = Technology(
+            node_nm=self.node_nm,
+            dram_j_per_byte=DRAM_J_PER_BYTE[self.dram],
+            leakage_w_per_mm2=leakage_w_per_mm2(self.node_nm)
+            if self.leakage_w_per_mm2 is None
+            else self.leakage_w_per_mm2,
+        )
+        self._account = Account(
+            work=_WORK[self.mode],
+            network=network,
+            technology=self._technology,
+            fixed=self._fixed,
+        )
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        among = batch.distinct(TIMED)
+        some = batch.take(among.rows)
+        knobs = settings(some, self._fixed)
+        least = _SMALLEST_BUFFER_BYTES[self.mode]
+        faults = infeasible(
+            knobs,
+            len(some),
+            smallest_buffer_bytes=least,
+            weighted=self._account.network.weighted,
+        )
+        possible = np.ones(len(some), dtype=bool)
+        possible[list(faults)] = False
+        if not possible.any():
+            nothing = np.full(len(batch), np.nan)
+            return Metrics(
+                columns=dict.fromkeys(self.provides, nothing), faults=among.spread_rows(faults)
+            )
+        # What cannot exist is reckoned as if it were the first that can.
+        stand_in = np.where(possible, np.arange(len(some)), np.argmax(possible))
+        timed = self._account.timed(some.take(stand_in) if faults else some).spread(among)
+        voltage = setting("voltage", batch, self._fixed)
+        columns = timed.counts | costs(timed.charges, timed.latency_s, voltage, self._technology)
+        return Metrics(
+            columns={name: _of_all(values, len(batch)) for name, values in columns.items()},
+            faults=among.spread_rows(faults),
+        )
+
+    def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
+        """What options set, and what is as it is because the mode does not know it."""
+        chosen = {name: value for name in KNOBS if (value := getattr(self, name)) is not None}
+        for name, value in chosen.items():
+            if name not in known:
+                raise SpecError(f"{name} has no meaning in the mode {self.mode!r}")
+            code(name, value)
+        unknown = {name: KNOBS[name].default for name in KNOBS if name not in known}
+        return chosen | {name: value for name, value in unknown.items() if value is not None}
+
+
+_WORK: Mapping[str, Work] = {"full": full.work, "scalesim": scalesim.work}
+
+_SMALLEST_BUFFER_BYTES = {"full": 0.0, "scalesim": scalesim.SMALLEST_BUFFER_BYTES}
+
+
+def _of_all(values: Floats, size: int) -> Floats:
+    return values if len(values) == size else np.full(size, values[0])
+
+
+def _check_word(option: str, value: str, valid: Iterable[str]) -> None:
+    if value not in valid:
+        raise SpecError(f"{option} cannot be {value!r}", hint=nearest(value, valid))

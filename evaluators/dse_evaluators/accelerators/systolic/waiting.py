@@ -1,0 +1,50 @@
+"""How long layers wait for DRAM, and which part of the chip sets their pace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.systolic.knobs import Settings
+from dse_evaluators.accelerators.systolic.products import Network
+from dse_evaluators.accelerators.systolic.totals import Layers
+
+BOTTLENECKS = ("compute", "vector", "dram")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Cycles over all layers; every field is (n,)."""
+
+    stall_cycles: Floats
+    """In which the array waits for DRAM."""
+    dram_bound_cycles: Floats
+    """Of all layers that take as long as their traffic, and of every layer's first words."""
+    vector_bound_cycles: Floats
+    """Of the other layers that take as long as the vector unit."""
+
+
+def waits(network: Network, layers: Layers, knobs: Settings) -> Waits:
+    """What the clock and DRAM's rate make of these layers; all cores share that rate."""
+    cycles_per_byte = knobs.clock / knobs.dram_bandwidth
+    traffic = layers.dram_bytes * cycles_per_byte
+    late = np.maximum(0.0, traffic - layers.cycles)
+    first = layers.first_bytes * cycles_per_byte
+    bound = late > 0.0
+    return Waits(
+        stall_cycles=network.total(late + first),
+        dram_bound_cycles=network.total(np.where(bound, traffic, 0.0) + first),
+        vector_bound_cycles=np.zeros(1)
+        if layers.vector_bound_cycles.shape[0] == 1 < len(network.layers)
+        else network.total(np.where(bound, 0.0, layers.vector_bound_cycles)),
+    )
+
+
+def bottleneck(cycles: Floats, waiting: Waits) -> Floats:
+    """What most of the latency waits for, as its place among the bottlenecks; (n,)."""
+    dram, vector = waiting.dram_bound_cycles, waiting.vector_bound_cycles
+    compute = cycles - dram - vector
+    of_chip = np.where(vector > compute, 1.0, 0.0)
+    return np.where(dram > np.maximum(compute, vector), 2.0, of_chip)

@@ -1,0 +1,1 @@
+"""Arrays that train convolutional networks: reshaped arrays, mini-batches in parts."""

@@ -1,0 +1,75 @@
+"""What the products of a training step ask of the array and the buffer, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Array, Floats
+from dse_evaluators.accelerators.training.chains import Block
+from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, Arrays, run
+from dse_evaluators.accelerators.training.training_products import Channels, Training, summed
+
+_BLOCK_ROWS = 256.0
+"""Rows whose sums stay beside the array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """On one large array; (b, n) by block, else (n,)."""
+
+    cycles: Floats
+    macs: Floats
+    read_bytes: Floats
+    written_bytes: Floats
+
+    def take(self, rows: Array) -> Work:
+        """The work of these designs."""
+        return Work(
+            cycles=self.cycles[:, rows],
+            macs=self.macs[rows],
+            read_bytes=self.read_bytes[rows],
+            written_bytes=self.written_bytes[rows],
+        )
+
+
+class BlockWork:
+    """The work of a chain, found once for designs that agree in samples and array."""
+
+    def __init__(self, chain: Sequence[Block]) -> None:
+        convs = [conv for block in chain for conv in block.all_convs]
+        self._training = Training(convs)
+        self._channels = Channels(
+            inputs=np.array([[conv.channels] for conv in convs], dtype=np.float64),
+            outputs=np.array([[conv.filters] for conv in convs], dtype=np.float64),
+        )
+        self._block = np.repeat(np.arange(len(chain)), [len(block.all_convs) for block in chain])
+
+    def of(self, samples: Floats, side: Floats) -> Work:
+        """The work for (n,) samples on arrays of (n,) sides."""
+        kinds, place = np.unique(np.stack([samples, side]), axis=1, return_inverse=True)
+        return self._found(kinds[0], kinds[1]).take(place.reshape(-1))
+
+    def _found(self, samples: Floats, side: Floats) -> Work:
+        products = self._training.products(self._channels, samples)
+        done = run(products, _large(side))
+        block = self._block[products.place]
+        cycles = [summed(done.cycles[block == place]) for place in range(block.max() + 1)]
+        return Work(
+            cycles=np.stack(cycles),
+            macs=summed(products.macs),
+            read_bytes=summed(done.read_bytes),
+            written_bytes=summed(done.written_bytes),
+        )
+
+
+def _large(side: Floats) -> Arrays:
+    return Arrays(
+        kind=np.array([ARRAYS["large"]]),
+        side=side,
+        groups=np.ones(1),
+        block_rows=np.array([_BLOCK_ROWS]),
+        sums=np.array([SUMS["kept"]]),
+    )

@@ -1,0 +1,61 @@
+"""Which share of its channels each convolution keeps after pruning: drawn, not measured.
+
+What a trained network keeps differs from layer to layer; no table of it has been published with
+its numbers, so one is drawn. Channels that residual blocks add up survive in all of them if they
+do in one: the largest share of those that are drawn for a stage is the whole stage's.
+
+Source:
+    S. Lym et al.: PruneTrain: Fast Neural Network Training by Dynamic Sparse Model
+    Reconfiguration, 2019, for the union over residual blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.training.chains import Conv
+from dse_evaluators.accelerators.training.training_products import Channels
+
+SPREAD = 0.25
+"""Shares lie evenly within so much of their mean, and between a twentieth and one."""
+
+_LEAST = 0.05
+
+
+class ChannelTables:
+    """Draws for the convolutions of a network: the same for the same number of the draw."""
+
+    def __init__(self, convs: Sequence[Conv]) -> None:
+        names = sorted({conv.reads for conv in convs} | {conv.writes for conv in convs})
+        place = {name: row for row, name in enumerate(names)}
+        self._reads = np.array([place[conv.reads] for conv in convs], dtype=np.intp)
+        self._writes = np.array([place[conv.writes] for conv in convs], dtype=np.intp)
+        self._inputs = np.array([[conv.channels] for conv in convs], dtype=np.float64)
+        self._outputs = np.array([[conv.filters] for conv in convs], dtype=np.float64)
+        self._free = np.array([[name != 0] for name in names])
+
+    def channels(self, keep: Floats, draw: Floats) -> Channels:
+        """What is left of each convolution where a share ``keep`` of the channels stays.
+
+        Args:
+            keep: (n,) mean share; 1 prunes nothing.
+            draw: (n,) whole numbers: which draw.
+        """
+        numbers, place = np.unique(draw, return_inverse=True)
+        drawn = np.stack([self._offsets(int(number)) for number in numbers], axis=1)  # (v, u)
+        shares = np.clip(keep + SPREAD * drawn[:, place], _LEAST, 1.0)
+        shares = np.where(self._free & (keep < 1.0), shares, 1.0)  # (v, n)
+        return Channels(
+            inputs=np.maximum(1.0, np.rint(self._inputs * shares[self._reads])),
+            outputs=np.maximum(1.0, np.rint(self._outputs * shares[self._writes])),
+        )
+
+    def _offsets(self, number: int) -> Floats:
+        """How far each set of channels lies from the mean, -1 to 1, (v,)."""
+        drawn = np.random.default_rng(number).uniform(-1.0, 1.0, len(self._writes))  # one a conv
+        offsets: Floats = np.full(len(self._free), -1.0)
+        np.maximum.at(offsets, self._writes, drawn)
+        return offsets

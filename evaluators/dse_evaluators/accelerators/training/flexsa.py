@@ -1,0 +1,208 @@
+"""The evaluator ``accelerators.flexsa``: training a pruned network on arrays that can be split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.accelerators.training.chains import chain_of
+from dse_evaluators.accelerators.training.channel_tables import ChannelTables
+from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, WORD_BYTES, Arrays, run
+from dse_evaluators.accelerators.training.step_prices import Prices
+from dse_evaluators.accelerators.training.training_knobs import Knob, Knobs
+from dse_evaluators.accelerators.training.training_products import Products, Training, summed
+
+BOTTLENECKS = ("array", "memory")
+
+_METRICS = (
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="array_time", unit="s", part_of="latency"),
+    Metric(name="memory_wait", unit="s", part_of="latency"),
+    Metric(name="cycles", goal="minimize"),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="parted_share"),
+    Metric(name="buffer_traffic", unit="B", goal="minimize"),
+    Metric(name="dram_traffic", unit="B", goal="minimize"),
+    Metric(name="energy", unit="J", goal="minimize"),
+    Metric(name="mac_energy", unit="J", part_of="energy"),
+    Metric(name="buffer_energy", unit="J", part_of="energy"),
+    Metric(name="dram_energy", unit="J", part_of="energy"),
+    Metric(name="area", unit="mm2", goal="minimize"),
+    Metric(name="macs"),
+    Metric(name="macs_kept"),
+    Metric(name="bottleneck", words=BOTTLENECKS),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+# The clock: N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor Processing Unit,
+# ISCA 2017, section 2. The bandwidth: one stack of HBM2, JESD235A: 1024 bits at 2 Gb/s. The side of
+# 128 is that of the paper's large array; the other defaults are choices.
+KNOBS: Mapping[str, Knob] = {
+    "array": Knob(default="flexible", words=ARRAYS),
+    "groups": Knob(default=1, words={1: 1.0, 4: 4.0, 16: 16.0}),
+    "side": Knob(default=128.0, least=8, most=4096),
+    "block_rows": Knob(default=256.0, least=1, most=1e6),
+    "sums": Knob(default="drained", words=SUMS),
+    "keep": Knob(default=1.0, least=0.05, most=1),
+    "draw": Knob(default=0.0, most=2**32),
+    "batch": Knob(default=32.0, least=1, most=1e6),
+    "buffer": Knob(default=10.0 * 1024**2, unit="B", least=1, most=2**40),
+    "clock": Knob(default=700e6, unit="Hz", least=1, most=1e12),
+    "dram_bandwidth": Knob(default=256e9, unit="B/s", least=1, most=1e16),
+}
+
+_CHUNK = 256
+"""So many designs at a time, that their tables stay in the processor's caches."""
+
+
+@dataclass(kw_only=True, eq=False)
+class FlexSa:
+    """A training step of a pruned network: forward, gradients of inputs and of weights.
+
+    Reads ``array`` (``large``, ``split``, ``flexible``), ``groups`` that share ``side`` x ``side``
+    elements and each product, ``block_rows``, ``sums`` (``drained`` or ``kept``), ``keep`` and
+    ``draw`` (see :mod:`.channel_tables`: the tables are drawn), ``batch``, ``buffer`` [B],
+    ``clock`` [Hz] and ``dram_bandwidth`` [B/s]. ``parted_share`` is that of the cycles in which
+    FlexSA's parts do not work as one; ``macs_kept`` that of the multiplications left by pruning.
+
+    Of each product the smallest operand stays in half of the buffer while the others pass DRAM
+    once; if it is too large, it stays in turns, and the next larger one passes in every turn.
+    Normalisation, activation, optimizer and the switches between FlexSA's parts cost nothing.
+
+    Args:
+        network: ``resnet50`` or ``vgg16``, without its classifier.
+        knobs: values for those that the space does not have, in place of the defaults.
+        node_nm: 22 to 90, the nodes of the SRAM fit.
+        dram: a kind of ``technology.DRAM_J_PER_BYTE``.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+
+    Source:
+        As :mod:`.split_arrays`.
+    """
+
+    network: str = "resnet50"
+    knobs: Mapping[str, Value] = field(default_factory=dict)
+    node_nm: float = 45.0
+    dram: str = "hbm2"
+    reads: frozenset[str] = field(init=False, default=frozenset())
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        convs = [conv for block in chain_of(self.network) for conv in block.all_convs]
+        self._training, self._tables = Training(convs), ChannelTables(convs)
+        self._whole_macs = 3.0 * sum(conv.macs for conv in convs) - convs[0].macs
+        self._knobs = Knobs(KNOBS, self.knobs)
+        self._prices = Prices(self.node_nm, self.dram)
+        self.optional, self.units = self._knobs.free, self._knobs.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values. Raises SpecError if not."""
+        self._knobs.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        knobs = self._knobs.columns(batch)
+        faults = self._knobs.faults(knobs)
+        sound = self._knobs.sound(knobs, faults)
+        faults = {**_small_buffers(sound), **faults}
+        parts = [
+            self._step({name: column[rows] for name, column in sound.items()})
+            for rows in _chunks(len(batch))
+        ]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in self.provides}
+        return Metrics(columns=columns, faults=faults)
+
+    def _step(self, knobs: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        products = self._training.products(
+            self._tables.channels(knobs["keep"], knobs["draw"]), knobs["batch"]
+        )
+        done = run(products, _arrays(knobs))
+        dram_bytes = _dram_bytes(products, knobs["buffer"])
+        array_s = done.cycles / knobs["clock"]
+        wait_s = np.maximum(dram_bytes / knobs["dram_bandwidth"] - array_s, 0.0)
+        times = {"array_time": summed(array_s), "memory_wait": summed(wait_s)}
+        macs, cycles = summed(products.macs), summed(done.cycles)
+        read, written, moved = map(summed, (done.read_bytes, done.written_bytes, dram_bytes))
+        energies = self._prices.energies(
+            macs=macs,
+            buffer_bytes=knobs["buffer"],
+            read_bytes=read,
+            written_bytes=written,
+            dram_bytes=moved,
+        )
+        return {
+            **times,
+            **energies,
+            "latency": times["array_time"] + times["memory_wait"],
+            "energy": sum(energies.values(), start=np.zeros(1)),
+            "cycles": cycles,
+            "utilization": macs / (cycles * knobs["side"] ** 2),
+            "parted_share": summed(done.parted_cycles) / cycles,
+            "buffer_traffic": read + written,
+            "dram_traffic": moved,
+            **self._silicon(knobs),
+            "macs": macs,
+            "macs_kept": macs / (self._whole_macs * knobs["batch"]),
+            "bottleneck": (times["memory_wait"] > times["array_time"]).astype(float),
+        }
+
+    def _silicon(self, knobs: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        """Multipliers, the buffer, and what keeps a block's sums beside each array or part."""
+        parts = np.where(knobs["array"] == ARRAYS["large"], 1.0, 4.0) * knobs["groups"]
+        beside = knobs["block_rows"] * knobs["side"] / np.sqrt(parts) * 2.0 * WORD_BYTES
+        area = knobs["side"] ** 2 * self._prices.mac_mm2 + self._prices.sram_mm2(knobs["buffer"])
+        return {
+            "area": area + self._prices.sram_mm2(beside) * parts,
+            "extrapolated": self._prices.beyond_fit(knobs["buffer"], beside),
+        }
+
+
+def _arrays(knobs: Mapping[str, Floats]) -> Arrays:
+    return Arrays(
+        kind=knobs["array"],
+        side=knobs["side"] / np.sqrt(knobs["groups"]),
+        groups=knobs["groups"],
+        block_rows=knobs["block_rows"],
+        sums=knobs["sums"],
+    )
+
+
+def _dram_bytes(products: Products, buffer_bytes: Floats) -> Floats:
+    """What each product moves, (p, n)."""
+    inputs, outputs, weights = products.inputs, products.outputs, products.weights
+    least = np.minimum(np.minimum(inputs, outputs), weights)
+    most = np.maximum(np.maximum(inputs, outputs), weights)
+    every = inputs + outputs + weights
+    turns = np.ceil(least * (WORD_BYTES / (buffer_bytes / 2.0)))
+    return (every + (every - least - most) * (turns - 1.0)) * WORD_BYTES
+
+
+def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Fault]:
+    """Rows whose buffer cannot hold a block of rows and a tile for each group, twice."""
+    side = knobs["side"] / np.sqrt(knobs["groups"])
+    needs = 2.0 * knobs["groups"] * (knobs["block_rows"] + side) * side * WORD_BYTES
+    has = knobs["buffer"]
+    return {
+        row: Fault(
+            kind="infeasible",
+            reason=f"needs {needs[row] / 1024:.1f} KiB of buffer for two blocks of rows and two "
+            f"tiles, has {has[row] / 1024:.1f} KiB: {(needs[row] - has[row]) / 1024:.1f} KiB short",
+        )
+        for row in np.flatnonzero(needs > has).tolist()
+    }
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    yield from (slice(start, min(start + _CHUNK, size)) for start in range(0, size, _CHUNK))

@@ -1,0 +1,214 @@
+"""The evaluator ``accelerators.mini-batch-serialization``: a training step in sub-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Mask, Value
+from dse.errors import SpecError
+from dse_evaluators.accelerators.training.block_footprints import footprints
+from dse_evaluators.accelerators.training.block_work import BlockWork
+from dse_evaluators.accelerators.training.chains import chain_of
+from dse_evaluators.accelerators.training.group_cuts import Cuts, best_cuts, every_group
+from dse_evaluators.accelerators.training.serialization import SCHEDULES, Plan, Traffic, traffic
+from dse_evaluators.accelerators.training.step_prices import Prices
+from dse_evaluators.accelerators.training.training_knobs import Knob, Knobs
+from dse_evaluators.accelerators.training.training_products import summed
+
+BOTTLENECKS = ("array", "memory")
+
+_METRICS = (
+    Metric(name="dram_traffic", unit="B", goal="minimize"),
+    Metric(name="activation_traffic", unit="B", part_of="dram_traffic"),
+    Metric(name="weight_traffic", unit="B", part_of="dram_traffic"),
+    Metric(name="crossing_traffic", unit="B", part_of="dram_traffic"),
+    Metric(name="latency", unit="s", goal="minimize"),
+    Metric(name="array_time", unit="s", part_of="latency"),
+    Metric(name="memory_wait", unit="s", part_of="latency"),
+    Metric(name="energy", unit="J", goal="minimize"),
+    Metric(name="mac_energy", unit="J", part_of="energy"),
+    Metric(name="buffer_energy", unit="J", part_of="energy"),
+    Metric(name="dram_energy", unit="J", part_of="energy"),
+    Metric(name="groups"),
+    Metric(name="smallest_sub_batch"),
+    Metric(name="largest_sub_batch"),
+    Metric(name="falls"),
+    Metric(name="spilled"),
+    Metric(name="bottleneck", words=BOTTLENECKS),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+# The clock: N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor Processing Unit,
+# ISCA 2017, section 2. The bandwidth: one stack of HBM2, JESD235A: 1024 bits at 2 Gb/s. The other
+# defaults are choices: what the paper's accelerator has of all this was not at hand.
+KNOBS: Mapping[str, Knob] = {
+    "schedule": Knob(default="serialised", words=SCHEDULES),
+    "buffer": Knob(default=10.0 * 1024**2, unit="B", least=1, most=2**40),
+    "batch": Knob(default=32.0, least=1, most=1e6),
+    "gradient_bytes": Knob(default=2.0, unit="B", least=1, most=8),
+    "side": Knob(default=128.0, least=8, most=4096),
+    "clock": Knob(default=700e6, unit="Hz", least=1, most=1e12),
+    "dram_bandwidth": Knob(default=256e9, unit="B/s", least=1, most=1e16),
+}
+
+_CUTS = "cuts"
+
+
+@dataclass(kw_only=True, eq=False)
+class MiniBatchSerialization:
+    """A training step of a chain of blocks, cut into groups that sub-batches pass one by one.
+
+    Reads ``cuts`` (a partition of the chain, or one number: the only cut; without it one group),
+    ``schedule`` (``conventional``, ``fused-norm`` or ``serialised``, which alone heeds cuts and
+    buffer), ``buffer`` [B], ``batch``, ``gradient_bytes`` (of a number of the weights' gradient),
+    ``side`` of the systolic array, ``clock`` [Hz] and ``dram_bandwidth`` [B/s].
+
+    ``falls`` counts groups whose sub-batch is smaller than that of the group before, ``spilled``
+    the blocks of which one sample does not fit; these run conventionally. A block that does fit
+    is always serialised, so that where a larger buffer makes the first of its samples fit, more
+    may be moved; once all blocks fit, a larger buffer never moves more. A block takes as long as
+    its products on the array, or as its traffic. Pooling, the classifier and the vector units
+    cost nothing; sub-batches change no cycle of the array.
+
+    Args:
+        network: ``resnet50`` (17 blocks) or ``vgg16`` (5).
+        knobs: values for those that the space does not have, in place of the defaults.
+        node_nm: 22 to 90, the nodes of the SRAM fit.
+        dram: a kind of ``technology.DRAM_J_PER_BYTE``.
+
+    Raises:
+        SpecError: an option has a value that it does not take.
+
+    Source:
+        As :mod:`.block_footprints`.
+    """
+
+    network: str = "resnet50"
+    knobs: Mapping[str, Value] = field(default_factory=dict)
+    node_nm: float = 45.0
+    dram: str = "hbm2"
+    reads: frozenset[str] = field(init=False, default=frozenset())
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        chain = chain_of(self.network)
+        self._prints, self._work = footprints(chain), BlockWork(chain)
+        self._knobs = Knobs(KNOBS, self.knobs)
+        self._prices = Prices(self.node_nm, self.dram)
+        self.optional, self.units = self._knobs.free | {_CUTS}, self._knobs.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks the chain has."""
+        return len(self._prints.need)
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values. Raises SpecError if not."""
+        self._knobs.check(values)
+        for name, places in values.items():
+            if name not in KNOBS and not all(0 < float(place) < self.blocks for place in places):
+                hint = f"cuts lie before blocks 1 to {self.blocks - 1} of {self.network}"
+                raise SpecError(f"{name} cannot be {max(map(float, places)):g}", hint=hint)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        knobs = self._knobs.columns(batch)
+        faults = self._knobs.faults(knobs)
+        sound = self._knobs.sound(knobs, faults)
+        moved = traffic(self._prints, _plan(sound, _starts(batch, self.blocks)))
+        return Metrics(columns=self._columns(sound, moved), faults=faults)
+
+    def best(self, batch: Batch) -> list[Cuts]:
+        """The cuts of the least traffic for each design's knobs, whatever its own cuts."""
+        groups = every_group(self.blocks)
+        rows = np.arange(len(groups))
+        first, last = (np.array(ends) for ends in zip(*groups, strict=True))
+        starts = np.zeros((self.blocks + 1, len(groups)), dtype=bool)
+        starts[0] = starts[first, rows] = starts[last + 1, rows] = True
+        place = np.arange(self.blocks)[:, np.newaxis]
+        inside = (place >= first) & (place <= last)
+        found = []
+        for row in range(len(batch)):
+            one = self._knobs.columns(batch.take(np.array([row])))
+            moved = traffic(self._prints, _plan(one, starts[:-1]))
+            prices = np.full((self.blocks, self.blocks), np.inf)
+            prices[first, last] = summed(moved.bytes * inside)
+            found.append(best_cuts(prices))
+        return found
+
+    def _columns(self, knobs: Mapping[str, Floats], moved: Traffic) -> dict[str, Floats]:
+        work = self._work.of(knobs["batch"], knobs["side"])
+        array_s = work.cycles / knobs["clock"]
+        wait_s = np.maximum(moved.bytes / knobs["dram_bandwidth"] - array_s, 0.0)
+        times = {"array_time": summed(array_s), "memory_wait": summed(wait_s)}
+        kinds = {
+            "activation_traffic": summed(moved.activation_bytes),
+            "weight_traffic": summed(moved.weight_bytes),
+            "crossing_traffic": summed(moved.crossing_bytes),
+        }
+        dram_bytes = _total(kinds)
+        energies = self._prices.energies(
+            buffer_bytes=knobs["buffer"],
+            macs=work.macs,
+            read_bytes=work.read_bytes + dram_bytes / 2.0,  # what passes DRAM passes the buffer
+            written_bytes=work.written_bytes + dram_bytes / 2.0,
+            dram_bytes=dram_bytes,
+        )
+        return {
+            **kinds,
+            **times,
+            **energies,
+            **_portions(moved),
+            "dram_traffic": dram_bytes,
+            "latency": _total(times),
+            "energy": _total(energies),
+            "extrapolated": self._prices.beyond_fit(knobs["buffer"]),
+            "bottleneck": (times["memory_wait"] > times["array_time"]).astype(float),
+        }
+
+
+def _plan(knobs: Mapping[str, Floats], starts: Mask) -> Plan:
+    return Plan(
+        starts=starts,
+        schedule=knobs["schedule"],
+        buffer_bytes=knobs["buffer"],
+        samples=knobs["batch"],
+        gradient_bytes=knobs["gradient_bytes"],
+    )
+
+
+def _starts(batch: Batch, blocks: int) -> Mask:
+    """Where groups begin, (b, n), by all cuts that a design has."""
+    starts = np.zeros((blocks, len(batch)), dtype=bool)
+    rows = np.arange(len(batch))
+    for name in batch.names:
+        if name == _CUTS or name.startswith(f"{_CUTS}["):
+            starts[batch.get(name, 0).astype(np.intp), rows] = True
+    starts[0] = True
+    return starts
+
+
+def _portions(moved: Traffic) -> dict[str, Floats]:
+    """Of the groups: how many there are, and their sub-batches."""
+    size = moved.sub_batch
+    return {
+        "groups": 1.0 + summed(moved.starts[1:].astype(float)),
+        "smallest_sub_batch": size.min(axis=0),
+        "largest_sub_batch": size.max(axis=0),
+        "falls": summed((size[1:] < size[:-1]).astype(float)),
+        "spilled": summed(moved.spilled.astype(float)),
+    }
+
+
+def _total(parts: Mapping[str, Floats]) -> Floats:
+    return sum(parts.values(), start=np.zeros(1))

@@ -1,0 +1,89 @@
+"""Energy and area of a training step from its multiplications and bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.circuits import mac_areas_mm2, mac_energies_j, sram
+from dse_evaluators.accelerators.systolic.codes import FORMAT_CODES
+from dse_evaluators.accelerators.technology import (
+    DRAM_J_PER_BYTE,
+    NODES_NM,
+    SRAM_AREA_MM2,
+    SRAM_BUS_BITS,
+    SRAM_READ_J,
+    SRAM_WRITE_J,
+    PowerLaw,
+)
+
+LARGEST_BANK_BYTES = 2.0 * 1024**2
+"""The largest macro of the SRAM fit: a buffer beyond it is several, whose wires cost nothing."""
+
+SMALLEST_BANK_BYTES = 2.0 * 1024
+"""The smallest: below it the law is only continued."""
+
+_WORD = int(FORMAT_CODES["fp16"])
+
+
+class Prices:
+    """What operations cost at a node: multiply-accumulates of fp16 words, SRAM banks, DRAM.
+
+    Nothing leaks, and registers, wires and local buffers take no energy.
+
+    Args:
+        node_nm: 22 to 90, the nodes of the SRAM fit.
+        dram: a kind of ``technology.DRAM_J_PER_BYTE``.
+
+    Raises:
+        SpecError: the node is beyond the fit, or there is no such DRAM.
+    """
+
+    def __init__(self, node_nm: float, dram: str) -> None:
+        if dram not in DRAM_J_PER_BYTE:
+            raise SpecError(f"dram cannot be {dram!r}", hint=nearest(dram, DRAM_J_PER_BYTE))
+        if not NODES_NM[0] <= node_nm <= NODES_NM[1]:
+            raise SpecError(f"node_nm is {node_nm:g}", hint="22 to 90 are modelled")
+        self.node_nm = node_nm
+        self.dram_j_per_byte = DRAM_J_PER_BYTE[dram]
+        self.mac_j = float(mac_energies_j(node_nm)[_WORD, _WORD])
+        self.mac_mm2 = float(mac_areas_mm2(node_nm)[_WORD, _WORD])
+
+    def energies(
+        self,
+        *,
+        macs: Floats,
+        buffer_bytes: Floats,
+        read_bytes: Floats,
+        written_bytes: Floats,
+        dram_bytes: Floats,
+    ) -> dict[str, Floats]:
+        """Joules by part, (n,); what is read and written is that of a buffer of some size."""
+        read_j = self._access_j(SRAM_READ_J, buffer_bytes) * read_bytes
+        write_j = self._access_j(SRAM_WRITE_J, buffer_bytes) * written_bytes
+        return {
+            "mac_energy": macs * self.mac_j,
+            "buffer_energy": read_j + write_j,
+            "dram_energy": dram_bytes * self.dram_j_per_byte,
+        }
+
+    def sram_mm2(self, size_bytes: Floats) -> Floats:
+        """The area of a buffer."""
+        bank, bus = _bank(size_bytes)
+        return sram(SRAM_AREA_MM2, bank, bus, self.node_nm) * size_bytes / bank
+
+    def beyond_fit(self, *sizes_bytes: Floats) -> Floats:
+        """1 where one of the memories is smaller than any of the SRAM fit, else 0; (n,)."""
+        least = np.min(np.broadcast_arrays(*sizes_bytes), axis=0)
+        return (least < SMALLEST_BANK_BYTES).astype(float)
+
+    def _access_j(self, law: PowerLaw, size_bytes: Floats) -> Floats:
+        bank, bus = _bank(size_bytes)
+        return sram(law, bank, bus, self.node_nm) / (bus / 8.0)
+
+
+def _bank(size_bytes: Floats) -> tuple[Floats, Floats]:
+    """The bytes of a bank and the bits of its bus, the widest of the fit."""
+    bank = np.minimum(size_bytes, LARGEST_BANK_BYTES)
+    return bank, np.full(np.shape(bank), SRAM_BUS_BITS[1])

@@ -1,0 +1,114 @@
+"""The matrix products of a training step: three for each convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats, Ints, Mask
+from dse_evaluators.accelerators.training.chains import Conv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channels:
+    """The channels that each convolution reads and the filters that it has; (l, n) or (l, 1)."""
+
+    inputs: Floats
+    outputs: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Products:
+    """Products of m x k (streamed) by k x n (kept in the array); sizes are (p, n).
+
+    The three operands' volumes count each number once, where the m x k matrix of a convolution
+    repeats what windows share.
+    """
+
+    m: Floats
+    n: Floats
+    k: Floats
+    inputs: Floats
+    """Numbers of the layer's input, or of the gradient of it."""
+    outputs: Floats
+    weights: Floats
+    sums_samples: Mask
+    """(p, 1): does the product sum over the samples, as the gradient of the weights does?"""
+    place: Ints
+    """(p,): the convolution that it belongs to."""
+
+    @property
+    def macs(self) -> Floats:
+        """Multiply-accumulates of each product."""
+        return self.m * self.n * self.k
+
+
+class Training:
+    """Convolutions, ready to be written as products at any number of channels and samples.
+
+    Forward: the windows by the filters. Gradient of the input: the same the other way round, one
+    product for each offset that a stride leaves (so that no zeros between outputs are multiplied),
+    and none for what the network itself reads. Gradient of the weights: the windows, turned, by
+    the gradient of the output.
+    """
+
+    def __init__(self, convs: Sequence[Conv]) -> None:
+        every = np.arange(len(convs))
+        phases = [(place, taps) for place, conv in enumerate(convs) for taps in _phases(conv)]
+        self._back = np.array([place for place, _ in phases], dtype=np.intp)
+        self._back_taps = _column([taps for _, taps in phases])
+        self._taps = _column([conv.window**2 for conv in convs])
+        self._back_share = self._back_taps / self._taps[self._back]
+        self._pixels = _column([conv.after**2 for conv in convs])
+        self._read_pixels = _column([conv.side**2 for conv in convs])
+        self._place = np.concatenate([every, self._back, every])
+        self._sums = np.zeros((len(self._place), 1), dtype=bool)
+        self._sums[-len(every) :] = True
+
+    def products(self, channels: Channels, samples: Floats) -> Products:
+        """The products for these channels and (n,) samples."""
+        channels_in, filters = channels.inputs, channels.outputs  # (l, n)
+        pixels, back = self._pixels * samples, self._back
+        windows = self._taps * channels_in
+        inputs = self._read_pixels * samples * channels_in
+        outputs, weights = pixels * filters, windows * filters
+        # The products of one input's gradient share it between them.
+        share = self._back_share
+        return Products(
+            m=_joined(pixels, pixels[back], windows),
+            n=_joined(filters, channels_in[back], filters),
+            k=_joined(windows, self._back_taps * filters[back], pixels),
+            inputs=_joined(inputs, share * inputs[back], inputs),
+            outputs=_joined(outputs, share * outputs[back], outputs),
+            weights=_joined(weights, share * weights[back], weights),
+            sums_samples=self._sums,
+            place=self._place,
+        )
+
+
+def summed(rows: Floats) -> Floats:
+    """The sum over the first axis, row by row: rounding does not depend on how many there are."""
+    total: Floats = np.zeros(rows.shape[1:])
+    for row in rows:
+        total += row
+    return total
+
+
+def _phases(conv: Conv) -> list[int]:
+    """Taps of the window that meet each offset of an input pixel between two outputs."""
+    if conv.reads == 0:
+        return []
+    along = [len(range(offset, conv.window, conv.stride)) for offset in range(conv.stride)]
+    return [down * across for down in along for across in along if down * across]
+
+
+def _joined(*parts: Floats) -> Floats:
+    """One below the other, (p, n), as wide as the widest."""
+    width = max(part.shape[1] for part in parts)
+    return np.concatenate([np.broadcast_to(part, (len(part), width)) for part in parts])
+
+
+def _column(values: Sequence[int]) -> Floats:
+    return np.array(values, dtype=np.float64)[:, np.newaxis]
