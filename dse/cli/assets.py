@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from dse.assets.asset import Asset, assets_folder
+from dse.cli.brought import brought
+from dse.cli.brought import chosen as brought_by_name
 from dse.cli.options import say, show_json
 from dse.cli.space_options import Told, ToldOption
 
@@ -98,37 +100,19 @@ def remove_assets(
 
 
 def known() -> Mapping[str, Asset]:
-    """The assets of every package that brings some, by name.
-
-    Raises:
-        PluginError: a package's table cannot be imported, or two tables have one name.
-    """
-    from dse.errors import PluginError
-    from dse.registry import load, names
-
-    found: dict[str, Asset] = {}
-    for table in names("assets"):
-        for name, asset in load("assets", table).items():
-            if found.setdefault(name, asset) != asset:
-                raise PluginError(f"two packages bring an asset {name!r}", where=table)
-    return found
+    """The assets of every package that brings some, by name."""
+    return brought("assets", "asset")
 
 
 def chosen(names: Sequence[str] | None) -> list[Asset]:
-    """The assets of these names, or all.
-
-    Raises:
-        PluginError: there is none of a name.
-    """
-    from dse.errors import PluginError, nearest
-
+    """The assets of these names, or all; of what uses some, the hint is what it uses."""
     assets = known()
-    for name in names or ():
-        if name not in assets:
-            own = [asset.name for asset in assets.values() if name in asset.used_by]
-            hint = f"{name} uses {' and '.join(own)}" if own else nearest(name, assets)
-            raise PluginError(f"there is no asset {name!r}", hint=hint)
-    return [assets[name] for name in dict.fromkeys(names or assets)]
+    used: dict[str, list[str]] = {}
+    for asset in assets.values():
+        for user in asset.used_by:
+            used.setdefault(user, []).append(asset.name)
+    hints = {user: f"{user} uses {' and '.join(own)}" for user, own in used.items()}
+    return brought_by_name(names, assets, "asset", hints)
 
 
 def _facts(asset: Asset) -> dict[str, object]:

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from dse.assets.environment import Environment, environments_folder
+from dse.cli.brought import brought
+from dse.cli.brought import chosen as brought_by_name
 from dse.cli.options import say, show_json
 from dse.cli.space_options import Told, ToldOption
 
@@ -98,35 +100,13 @@ def remove_environments(
 
 
 def known() -> Mapping[str, Environment]:
-    """The environments of every package that brings some, by name.
-
-    Raises:
-        PluginError: a package's table cannot be imported, or two tables have one name.
-    """
-    from dse.errors import PluginError
-    from dse.registry import load, names
-
-    found: dict[str, Environment] = {}
-    for table in names("environments"):
-        for name, one in load("environments", table).items():
-            if found.setdefault(name, one) != one:
-                raise PluginError(f"two packages bring an environment {name!r}", where=table)
-    return found
+    """The environments of every package that brings some, by name."""
+    return brought("environments", "environment")
 
 
 def chosen(names: Sequence[str] | None) -> list[Environment]:
-    """The environments of these names, or all.
-
-    Raises:
-        PluginError: there is none of a name.
-    """
-    from dse.errors import PluginError, nearest
-
-    environments = known()
-    for name in names or ():
-        if name not in environments:
-            raise PluginError(f"there is no environment {name!r}", hint=nearest(name, environments))
-    return [environments[name] for name in dict.fromkeys(names or environments)]
+    """The environments of these names, or all."""
+    return brought_by_name(names, known(), "environment", {})
 
 
 def _facts(one: Environment) -> dict[str, object]:
