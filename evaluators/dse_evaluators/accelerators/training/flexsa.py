@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
+from dse.core.values import Floats, Ints, Value
+from dse_evaluators.accelerators.training.alike_rows import alike
 from dse_evaluators.accelerators.training.chains import chain_of
 from dse_evaluators.accelerators.training.channel_tables import ChannelTables
 from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, WORD_BYTES, Arrays, run
@@ -56,8 +57,20 @@ KNOBS: Mapping[str, Knob] = {
     "dram_bandwidth": Knob(default=256e9, unit="B/s", least=1, most=1e16),
 }
 
+_RATES = ("clock", "dram_bandwidth")
+"""The knobs that decide how long all takes; the others decide what there is to do."""
+
 _CHUNK = 256
 """So many designs at a time, that their tables stay in the processor's caches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Laid:
+    """What the products of c combinations ask for; (p, c), the sums (c,)."""
+
+    cycles: Floats
+    dram_bytes: Floats
+    sums: Mapping[str, Floats]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -117,45 +130,67 @@ class FlexSa:
         faults = self._knobs.faults(knobs)
         sound = self._knobs.sound(knobs, faults)
         faults = {**_small_buffers(sound), **faults}
-        parts = [
-            self._step({name: column[rows] for name, column in sound.items()})
-            for rows in _chunks(len(batch))
-        ]
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in self.provides}
+        columns = {name: np.empty(len(batch)) for name in self.provides}
+        decided = alike([sound[name] for name in KNOBS if name not in _RATES])
+        for some, pieces in decided.chunks(_CHUNK):
+            laid = self._laid({name: column[some] for name, column in sound.items()})
+            for rows, place in pieces:
+                here = {name: column[rows] for name, column in sound.items()}
+                for name, values in self._priced(laid, place, here).items():
+                    columns[name][rows] = values
         return Metrics(columns=columns, faults=faults)
 
-    def _step(self, knobs: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def _laid(self, knobs: Mapping[str, Floats]) -> _Laid:
+        """What there is to do, however long it takes."""
         products = self._training.products(
             self._tables.channels(knobs["keep"], knobs["draw"]), knobs["batch"]
         )
         done = run(products, _arrays(knobs))
         dram_bytes = _dram_bytes(products, knobs["buffer"])
-        array_s = done.cycles / knobs["clock"]
-        wait_s = np.maximum(dram_bytes / knobs["dram_bandwidth"] - array_s, 0.0)
-        times = {"array_time": summed(array_s), "memory_wait": summed(wait_s)}
-        macs, cycles = summed(products.macs), summed(done.cycles)
-        read, written, moved = map(summed, (done.read_bytes, done.written_bytes, dram_bytes))
+        return _Laid(
+            cycles=done.cycles,
+            dram_bytes=dram_bytes,
+            sums={
+                "macs": summed(products.macs),
+                "cycles": summed(done.cycles),
+                "parted": summed(done.parted_cycles),
+                "read": summed(done.read_bytes),
+                "written": summed(done.written_bytes),
+                "moved": summed(dram_bytes),
+            },
+        )
+
+    def _priced(
+        self, laid: _Laid, place: Ints, knobs: Mapping[str, Floats]
+    ) -> Mapping[str, Floats]:
+        sums = {name: values[place] for name, values in laid.sums.items()}
+        # A product takes as long as its array or its traffic, whichever is longer.
+        cycles_per_byte = knobs["clock"] / knobs["dram_bandwidth"]
+        longer = np.maximum(laid.cycles[:, place], laid.dram_bytes[:, place] * cycles_per_byte)
+        latency_s, array_s = summed(longer) / knobs["clock"], sums["cycles"] / knobs["clock"]
+        wait_s = np.maximum(latency_s - array_s, 0.0)
         energies = self._prices.energies(
-            macs=macs,
+            macs=sums["macs"],
             buffer_bytes=knobs["buffer"],
-            read_bytes=read,
-            written_bytes=written,
-            dram_bytes=moved,
+            read_bytes=sums["read"],
+            written_bytes=sums["written"],
+            dram_bytes=sums["moved"],
         )
         return {
-            **times,
             **energies,
-            "latency": times["array_time"] + times["memory_wait"],
+            "array_time": array_s,
+            "memory_wait": wait_s,
+            "latency": array_s + wait_s,
             "energy": sum(energies.values(), start=np.zeros(1)),
-            "cycles": cycles,
-            "utilization": macs / (cycles * knobs["side"] ** 2),
-            "parted_share": summed(done.parted_cycles) / cycles,
-            "buffer_traffic": read + written,
-            "dram_traffic": moved,
+            "cycles": sums["cycles"],
+            "utilization": sums["macs"] / (sums["cycles"] * knobs["side"] ** 2),
+            "parted_share": sums["parted"] / sums["cycles"],
+            "buffer_traffic": sums["read"] + sums["written"],
+            "dram_traffic": sums["moved"],
             **self._silicon(knobs),
-            "macs": macs,
-            "macs_kept": macs / (self._whole_macs * knobs["batch"]),
-            "bottleneck": (times["memory_wait"] > times["array_time"]).astype(float),
+            "macs": sums["macs"],
+            "macs_kept": sums["macs"] / (self._whole_macs * knobs["batch"]),
+            "bottleneck": (wait_s > array_s).astype(float),
         }
 
     def _silicon(self, knobs: Mapping[str, Floats]) -> Mapping[str, Floats]:
@@ -202,7 +237,3 @@ def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Fault]:
         )
         for row in np.flatnonzero(needs > has).tolist()
     }
-
-
-def _chunks(size: int) -> Iterator[slice]:
-    yield from (slice(start, min(start + _CHUNK, size)) for start in range(0, size, _CHUNK))
