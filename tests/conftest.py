@@ -22,6 +22,15 @@ SOON_MISSED = {
 """A killed node is known to be dead after seconds and not after half a minute."""
 
 
+LONGEST = "tests/system/test_readme.py"
+"""Minutes of commands in a row, in one test."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest goes first, so that no worker waits for it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
 @pytest.fixture(scope="session")
 def ray_nodes() -> Iterator[Any]:
     """A Ray cluster of one node that this process has joined; tests may add nodes to it."""
