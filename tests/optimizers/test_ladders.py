@@ -204,7 +204,7 @@ def _fields(outcome):
     return {"state": outcome.state, "metrics": outcome.metrics}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_for_the_same_seconds_a_good_proxy_buys_more_than_the_top_rung_alone():
     seeds = range(3)
     climbed = [played(good, seed, 400, Ladder) for seed in seeds]

@@ -122,6 +122,7 @@ def test_two_drivers_stop_what_the_record_bears_out(tmp_path, place, objective):
         check(study)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("objective", RULES)
 def test_so_it_is_where_one_of_them_is_killed_among_its_reports(tmp_path, place, objective):
     (one, said), (other, _) = two_begun(tmp_path, place, objective)

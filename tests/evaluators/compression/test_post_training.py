@@ -158,7 +158,7 @@ def test_torch_is_left_as_it_was():
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_two_processes_that_train_and_compress_on_their_own_agree_to_the_last_bit(
     tmp_path, monkeypatch
 ):
