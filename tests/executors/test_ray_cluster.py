@@ -160,8 +160,8 @@ def test_a_lost_worker_is_replaced_as_soon_as_a_node_could_have_another(
         executor.collect()
     add(resources={"spot": 1})
     assert collected(executor, 1)[1].metrics["square"] == 9
-    (event,) = executor.events()
-    assert event.text.startswith("a free worker was lost on ")
+    told = [event.text for event in executor.events()]  # on a busy machine more may be lost
+    assert any(text.startswith("a free worker was lost on ") for text in told)
 
 
 def test_a_task_that_ray_ends_because_memory_is_short_says_so(
