@@ -51,7 +51,9 @@ def objective_of(
 def check_label(label: str, others: Sequence[Objective], known: Mapping[str, str]) -> None:
     """Nothing, if an objective can be shown by this name. Raises SpecError if not."""
     if label and label in {*known, *(other.label for other in others)}:
-        raise SpecError(f"{label!r} is the name of something else already")
+        raise SpecError(
+            f"{label!r} is the name of something else already", hint="another word after 'as:'"
+        )
 
 
 def limits_of(
