@@ -8,9 +8,10 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.clusters.block_time import WORD_BYTES, Block, Chip
-from dse_evaluators.clusters.collectives import Collective, seconds
+from dse_evaluators.clusters.collectives import seconds
 from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan
 from dse_evaluators.clusters.systems import System
+from dse_evaluators.clusters.topology import neighbours_s, spread_s
 from dse_evaluators.clusters.training_memory import GRADIENT_BYTES, weights
 from dse_evaluators.workloads.transformer_configs import Transformer
 
@@ -86,7 +87,7 @@ def _tensor_s(job: Job, plan: Plan, system: System) -> Floats:
     size = WORD_BYTES * plan.microbatch * job.sequence * job.model.hidden
     again = plan.recompute == RECOMPUTED.index("full")
     sums = 4.0 + np.where(again, 2.0, 0.0)
-    whole_s = _within(system, "all_reduce", size, plan.tensor)
+    whole_s = neighbours_s(system, "all_reduce", size, plan.tensor)
     # One half of a ring's all-reduce: nobody measured the two halves on this fabric.
     half_s = whole_s / 2.0
     return np.where(plan.sequence_parallel, (2.0 * sums + 2.0) * half_s, sums * whole_s)
@@ -104,27 +105,8 @@ def _data_s(model: Transformer, plan: Plan, system: System) -> Floats:
     """What replicas tell one another: gradients, and with ZeRO 3 the weights twice."""
     count = weights(model, plan)
     gradients = GRADIENT_BYTES * count
-    summed_s = _replicas(system, plan, gradients, "all_reduce")
-    gathered_s = _replicas(system, plan, WORD_BYTES * count, "all_gather")
-    scattered_s = _replicas(system, plan, gradients, "reduce_scatter")
+    summed_s = spread_s(system, "all_reduce", gradients, plan.data, apart=plan.tensor)
+    gathered_s = spread_s(system, "all_gather", WORD_BYTES * count, plan.data, apart=plan.tensor)
+    scattered_s = spread_s(system, "reduce_scatter", gradients, plan.data, apart=plan.tensor)
     shared_s = scattered_s + gathered_s * np.where(plan.zero >= 3, 2.0 * plan.microbatches, 1.0)
     return np.where(plan.zero >= 1, shared_s, summed_s)
-
-
-def _replicas(system: System, plan: Plan, size: Floats, collective: Collective) -> Floats:
-    """A collective over the replicas: within a node where they are neighbours, between else."""
-    neighbours = plan.tensor * plan.data <= system.node_devices
-    near_s = _within(system, collective, size, np.minimum(plan.data, system.node_devices))
-    far_s = seconds(collective, size, plan.data, system.between())
-    return np.where(neighbours, near_s, far_s)
-
-
-def _within(system: System, collective: Collective, size: Floats, ranks: Floats) -> Floats:
-    """A collective inside one node, by the constants of each number of ranks."""
-    found = np.zeros(np.broadcast_shapes(np.shape(size), np.shape(ranks)))
-    for count in np.unique(ranks).tolist():
-        if count > 1:
-            rows = np.broadcast_to(ranks == count, found.shape)
-            some = np.broadcast_to(size, found.shape)[rows]
-            found[rows] = seconds(collective, some, count, system.within(collective, int(count)))
-    return found
