@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from dse.core.batch import Batch, Column
-from dse_evaluators.clusters.serving import Serving
+from dse_evaluators.clusters.serving.serving import Serving
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 MODELS = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.roofline import Constants
-from dse_evaluators.clusters.block_time import Chip
+from dse_evaluators.clusters.training.block_time import Chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

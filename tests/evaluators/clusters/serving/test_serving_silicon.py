@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from dse.core.batch import Batch
-from dse_evaluators.clusters.serving import Serving
+from dse_evaluators.clusters.serving.serving import Serving
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 DATA = ROOT.parent / "shared" / "data"
 
 

@@ -13,12 +13,13 @@ from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.block_time import SEEN_BY_KERNELS, block
 from dse_evaluators.clusters.chips import chip_of
-from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan, Rule, infeasible, told
+from dse_evaluators.clusters.rules import Rule, told
 from dse_evaluators.clusters.systems import system_of
-from dse_evaluators.clusters.training_memory import Memory, block_weights, memory
-from dse_evaluators.clusters.training_time import Step, step
+from dse_evaluators.clusters.training.block_time import SEEN_BY_KERNELS, block
+from dse_evaluators.clusters.training.memory import Memory, block_weights, memory
+from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan, infeasible
+from dse_evaluators.clusters.training.step import Step, step
 from dse_evaluators.readings import check_readings, flag, number, word
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.roofline import Work
-from dse_evaluators.clusters.serving_engine import Engine
-from dse_evaluators.clusters.serving_fabric import Fabric
+from dse_evaluators.clusters.serving.engine import Engine
+from dse_evaluators.clusters.serving.fabric import Fabric
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _WORD = 2.0

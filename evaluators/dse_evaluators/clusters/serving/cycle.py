@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.serving_step import Step, Tokens
+from dse_evaluators.clusters.serving.step import Step, Tokens
 
 Stepper = Callable[[Tokens], Step]
 

@@ -11,16 +11,16 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.clusters.block_time import block
 from dse_evaluators.clusters.chips import chip_of
-from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan, infeasible
 from dse_evaluators.clusters.systems import system_of
-from dse_evaluators.clusters.training import Training
-from dse_evaluators.clusters.training_memory import memory
-from dse_evaluators.clusters.training_time import step
+from dse_evaluators.clusters.training.block_time import block
+from dse_evaluators.clusters.training.memory import memory
+from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan, infeasible
+from dse_evaluators.clusters.training.step import step
+from dse_evaluators.clusters.training.training import Training
 from dse_evaluators.workloads.transformer_configs import Transformer
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = Path(__file__).parents[5] / "shared" / "data"
 GIB = 2.0**30
 
 SIZES = {"22B": (6144, 48, 64), "175B": (12288, 96, 96), "530B": (20480, 105, 128)} | {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch
-from dse_evaluators.clusters.gradient_codes import Code, duty
-from dse_evaluators.clusters.gradient_coding import GradientCoding
+from dse_evaluators.clusters.faults.gradient_codes import Code, duty
+from dse_evaluators.clusters.faults.gradient_coding import GradientCoding
 
 
 def evaluated(**design):

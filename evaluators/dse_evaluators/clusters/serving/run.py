@@ -10,20 +10,20 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
-from dse_evaluators.clusters.serving_cycle import Cycle, Traffic, cycle
-from dse_evaluators.clusters.serving_energy import draw
-from dse_evaluators.clusters.serving_engine import Engine, engine
-from dse_evaluators.clusters.serving_fabric import Fabric
-from dse_evaluators.clusters.serving_memory import (
+from dse_evaluators.clusters.serving.cycle import Cycle, Traffic, cycle
+from dse_evaluators.clusters.serving.energy import draw
+from dse_evaluators.clusters.serving.engine import Engine, engine
+from dse_evaluators.clusters.serving.fabric import Fabric
+from dse_evaluators.clusters.serving.memory import (
     Memory,
     roomy,
     text_bytes,
     weight_bytes,
     workspace_bytes,
 )
-from dse_evaluators.clusters.serving_plan import Plans
-from dse_evaluators.clusters.serving_step import PARTS, Share, step
-from dse_evaluators.clusters.speculation import yielded
+from dse_evaluators.clusters.serving.plan import Plans
+from dse_evaluators.clusters.serving.speculation import yielded
+from dse_evaluators.clusters.serving.step import PARTS, Share, step
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 TIMES = (*PARTS, "draft", "prefill")

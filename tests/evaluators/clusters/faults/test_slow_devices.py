@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch
-from dse_evaluators.clusters.slow_devices import PLACEMENTS, SlowDevices, most_in_one
+from dse_evaluators.clusters.faults.slow_devices import PLACEMENTS, SlowDevices, most_in_one
 
 
 def evaluated(**design):

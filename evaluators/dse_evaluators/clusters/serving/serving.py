@@ -12,11 +12,11 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.serving_engine import rate_of
-from dse_evaluators.clusters.serving_fabric import fabric_of
-from dse_evaluators.clusters.serving_memory import CACHE_BYTES
-from dse_evaluators.clusters.serving_plan import KNOBS, impossible, plans, too_large
-from dse_evaluators.clusters.serving_run import ENERGIES, MEMORIES, TIMES, Formats, Service
+from dse_evaluators.clusters.serving.engine import rate_of
+from dse_evaluators.clusters.serving.fabric import fabric_of
+from dse_evaluators.clusters.serving.memory import CACHE_BYTES
+from dse_evaluators.clusters.serving.plan import KNOBS, impossible, plans, too_large
+from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, Formats, Service
 from dse_evaluators.readings import check_readings, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
 

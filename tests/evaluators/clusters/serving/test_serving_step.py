@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.serving_engine import engine
-from dse_evaluators.clusters.serving_fabric import fabric_of
-from dse_evaluators.clusters.serving_step import Share, Tokens, step
-from dse_evaluators.clusters.training_memory import block_weights
+from dse_evaluators.clusters.serving.engine import engine
+from dse_evaluators.clusters.serving.fabric import fabric_of
+from dse_evaluators.clusters.serving.step import Share, Tokens, step
+from dse_evaluators.clusters.training.memory import block_weights
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 MODEL = TRANSFORMERS["llama3-8b"]

@@ -12,9 +12,9 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask, Value
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.clusters.plan import Rule, told
-from dse_evaluators.clusters.serving_fabric import NODE_DEVICES
-from dse_evaluators.clusters.serving_memory import CACHE_BYTES
+from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
+from dse_evaluators.clusters.serving.memory import CACHE_BYTES
 from dse_evaluators.readings import number, word
 from dse_evaluators.workloads.transformer_configs import Transformer
 

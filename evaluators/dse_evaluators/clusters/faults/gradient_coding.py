@@ -11,9 +11,9 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse_evaluators.clusters.gradient_codes import SCHEMES, Code, Duty, duty
+from dse_evaluators.clusters.faults.gradient_codes import SCHEMES, Code, Duty, duty
+from dse_evaluators.clusters.faults.straggler_times import Crowd
 from dse_evaluators.clusters.number_readings import Reading, Readings
-from dse_evaluators.clusters.straggler_times import Crowd
 from dse_evaluators.readings import word
 
 _CHANCES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan
+from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 WEIGHT_BYTES, GRADIENT_BYTES, OPTIMIZER_BYTES = 2.0, 4.0, 12.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.serving_step import Share
-from dse_evaluators.clusters.training_memory import block_weights
+from dse_evaluators.clusters.serving.step import Share
+from dse_evaluators.clusters.training.memory import block_weights
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 CACHE_BYTES = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.values import Array, Floats, Mask
+from dse_evaluators.clusters.rules import Rule, told
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 RECOMPUTED = ("none", "selective", "full")
@@ -61,16 +61,6 @@ class Plan:
         return self.global_batch / (self.data * self.microbatch)
 
 
-class Rule(NamedTuple):
-    """What may not be; every array is (n,)."""
-
-    broken: Mask
-    reason: str
-    """Filled in with the row's ``has``, ``needs`` and ``short``, their difference."""
-    has: Floats
-    needs: Floats
-
-
 def infeasible(plan: Plan, model: Transformer, *, node_devices: int) -> dict[int, Fault]:
     """The first rule that each row breaks, if it breaks one.
 
@@ -84,21 +74,6 @@ def infeasible(plan: Plan, model: Transformer, *, node_devices: int) -> dict[int
         faults.update(told(rule, fine))
         fine &= ~rule.broken
     return faults
-
-
-def told(rule: Rule, among: Mask) -> dict[int, Fault]:
-    """The rows among some that break a rule; those that do it alike share one fault."""
-    rows = np.flatnonzero(rule.broken & among)
-    # Two numbers in one, so that finding equal pairs is one sort.
-    alike, place = np.unique(rule.has[rows] + 1j * rule.needs[rows], return_inverse=True)
-    faults = [
-        Fault(
-            kind="infeasible",
-            reason=rule.reason.format(has=pair.real, needs=pair.imag, short=pair.real - pair.imag),
-        )
-        for pair in alike.tolist()
-    ]
-    return dict(zip(rows.tolist(), map(faults.__getitem__, place.tolist()), strict=True))
 
 
 def _rules(plan: Plan, model: Transformer, node_devices: int) -> Iterator[Rule]:

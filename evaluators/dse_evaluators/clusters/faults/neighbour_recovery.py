@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.checkpoint_law import Segment
+from dse_evaluators.clusters.faults.checkpoint_law import Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

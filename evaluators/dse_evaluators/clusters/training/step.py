@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.block_time import WORD_BYTES, Block, Chip
 from dse_evaluators.clusters.collectives import seconds
-from dse_evaluators.clusters.plan import RECOMPUTED, Job, Plan
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import neighbours_s, spread_s
-from dse_evaluators.clusters.training_memory import GRADIENT_BYTES, weights
+from dse_evaluators.clusters.training.block_time import WORD_BYTES, Block, Chip
+from dse_evaluators.clusters.training.memory import GRADIENT_BYTES, weights
+from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 _OPTIMIZER_BYTES = 30.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.step_time_spread import SCORES, Lateness, Ranks, moments
+from dse_evaluators.clusters.faults.step_time_spread import SCORES, Lateness, Ranks, moments
 
 _PARTS = 65
 

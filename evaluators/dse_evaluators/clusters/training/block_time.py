@@ -10,7 +10,7 @@ from dse.core.batch import Distinct
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices import roofline
 from dse_evaluators.accelerators.devices.roofline import Constants, Work
-from dse_evaluators.clusters.plan import Job, Plan
+from dse_evaluators.clusters.training.plan import Job, Plan
 
 Size = Floats | float
 

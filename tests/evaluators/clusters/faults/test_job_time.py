@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.clusters.job_time import JobTime
-from dse_evaluators.clusters.step_time_spread import QUANTILES, Ranks, at, lateness
+from dse_evaluators.clusters.faults.job_time import JobTime
+from dse_evaluators.clusters.faults.step_time_spread import QUANTILES, Ranks, at, lateness
 
 CHANCES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 

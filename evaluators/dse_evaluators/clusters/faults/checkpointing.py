@@ -10,16 +10,16 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
-from dse_evaluators.clusters.checkpoint_law import (
+from dse_evaluators.clusters.faults.checkpoint_law import (
     Segment,
     best_interval,
     daly_interval,
     quantile,
     young_interval,
 )
-from dse_evaluators.clusters.neighbour_recovery import Neighbours, break_even
+from dse_evaluators.clusters.faults.neighbour_recovery import Neighbours, break_even
+from dse_evaluators.clusters.faults.step_time_spread import QUANTILES
 from dse_evaluators.clusters.number_readings import Reading, Readings
-from dse_evaluators.clusters.step_time_spread import QUANTILES
 from dse_evaluators.readings import word
 
 RECOVERIES = ("synchronous", "asynchronous", "neighbours")

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch
-from dse_evaluators.clusters.checkpoint_law import (
+from dse_evaluators.clusters.faults.checkpoint_law import (
     Segment,
     best_interval,
     daly_interval,
     young_interval,
 )
-from dse_evaluators.clusters.checkpointing import Checkpointing
+from dse_evaluators.clusters.faults.checkpointing import Checkpointing
 
 HOUR = 3600.0
 

@@ -10,8 +10,8 @@ import numpy as np
 from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.gpu_power import power_of
-from dse_evaluators.clusters.serving_cycle import Cycle, Traffic
-from dse_evaluators.clusters.serving_plan import Plans
+from dse_evaluators.clusters.serving.cycle import Cycle, Traffic
+from dse_evaluators.clusters.serving.plan import Plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.clusters.serving import Serving
-from dse_evaluators.clusters.serving_memory import CACHE_BYTES
-from dse_evaluators.clusters.speculation import yielded
+from dse_evaluators.clusters.serving.memory import CACHE_BYTES
+from dse_evaluators.clusters.serving.serving import Serving
+from dse_evaluators.clusters.serving.speculation import yielded
 
 USUAL = {"tp": 4, "batch": 32, "weight_format": "fp8", "kv_format": "fp8"}
 

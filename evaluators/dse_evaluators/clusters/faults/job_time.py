@@ -10,9 +10,8 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse_evaluators.clusters.job_time_spread import Steps, lasting_share, summed
-from dse_evaluators.clusters.number_readings import Reading, Readings
-from dse_evaluators.clusters.step_time_spread import (
+from dse_evaluators.clusters.faults.job_time_spread import Steps, lasting_share, summed
+from dse_evaluators.clusters.faults.step_time_spread import (
     QUANTILES,
     Lateness,
     Ranks,
@@ -21,6 +20,7 @@ from dse_evaluators.clusters.step_time_spread import (
     lateness,
     worst,
 )
+from dse_evaluators.clusters.number_readings import Reading, Readings
 
 _PARTS = ("computing", "exchanging", "bubble", "summing", "waiting")
 _METRICS = (

@@ -1,0 +1,1 @@
+"""What goes wrong at scale: time that varies, devices that fail or lag."""

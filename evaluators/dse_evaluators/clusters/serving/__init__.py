@@ -1,0 +1,1 @@
+"""Serving a transformer in steady state: plans, steps, memory, energy."""

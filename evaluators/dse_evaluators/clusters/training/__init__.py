@@ -1,0 +1,1 @@
+"""Training a transformer on many devices: plans, time, memory."""
