@@ -18,26 +18,28 @@ def report(
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Write a report: the front, parallel coordinates, hypervolume over cost, the table.
+    """Write a report: the best designs and why they win, figures, the table.
 
     Example: dse report quickstart -o report.html
     """
     from dse.analysis.effects import asked_effects
+    from dse.analysis.runner_up import duels
     from dse.report.html import Beside, report_html
     from dse.study import Study
 
     study = Study.load(name, storage)
     factorial = study.plan.optimizer.use == "factorial"
-    effects = asked_effects(study.problem, study.finished) if factorial else []
+    front, finished = study.front, study.finished
+    effects = asked_effects(study.problem, finished) if factorial else []
     path = file or Path(f"{study.name}.html")
     text = report_html(
         study.name,
         study.plan.question,
-        study.front,
-        study.finished,
+        front,
+        finished,
         study.events,
         study.provenance,
-        Beside(contrast=study.contrast, effects=effects),
+        Beside(contrast=study.contrast, effects=effects, duels=duels(front, finished)),
     )
     write_whole(path, text)
     say(f"wrote {path}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from dse.analysis.effects import Effects
+from dse.analysis.runner_up import Duel
 from dse.analysis.scenarios import Contrast
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, State, Trial
@@ -17,6 +18,7 @@ from dse.report.failures import Failure, failures
 from dse.report.fidelity import rungs, rungs_html
 from dse.report.page_parts import drawn, facts, page, section
 from dse.report.page_table import front_rows
+from dse.report.runner_up import duels_html
 from dse.report.scenarios import contrast_html
 from dse.report.story import best_words, common_words
 from dse.report.words import reference_text, seconds_text
@@ -26,10 +28,11 @@ _MAX_NUMBERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Who wins under which scenario, and what each parameter does, for studies that tell it."""
+    """Who wins under which scenario, what each parameter does, and why the best designs win."""
 
     contrast: Contrast | None = None
     effects: Sequence[Effects] = ()
+    duels: Sequence[Duel] = ()
 
 
 def report_html(
@@ -59,6 +62,7 @@ def report_html(
         f"<header><h1>{escape(study)}</h1><p>{escape(question)}</p></header>",
         _tiles(front, answer, trials, exact=exact),
         _headline(front, answer),
+        section("Why the best ones win", duels_html(front.problem, beside.duels)),
         _figures(front, trials),
         _table(front, answer),
         section("Where the winner changes", _contrast(beside)),

@@ -1,0 +1,187 @@
+"""Why the best design of an objective wins: it beside the next best, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.design import Design
+from dse.core.metric import Metric
+from dse.core.objective import Objective
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Value
+
+MOST_LISTED = 300_000
+"""Spaces of at most so many designs are gone through whole; of larger ones the neighbours."""
+
+_FEW = 3
+"""Of a batch and an objective, how many are kept: one may be the winner, one its twin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A design with its metrics; without a ``number`` it is no trial of the study."""
+
+    design: Design
+    metrics: Mapping[str, float]
+    losses: Floats  # (m,)
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One metric of both, in its own unit."""
+
+    metric: str
+    winner: float
+    rival: float
+
+    @property
+    def more(self) -> float:
+        """What the rival has more of it; negative where it has less."""
+        return self.rival - self.winner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """A total with the parts that sum to it."""
+
+    total: Part
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duel:
+    """The winner of one objective and its runner-up.
+
+    ``changed`` are the parameters in which they differ, with both values; ``None`` where one has
+    no such parameter. ``among`` says where the runner-up was looked for.
+    """
+
+    place: int
+    objective: Objective
+    winner: Contender
+    rival: Contender
+    changed: Mapping[str, tuple[Value | None, Value | None]]
+    breakdowns: tuple[Breakdown, ...]
+    among: str
+
+
+def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
+    """One for each objective that has a runner-up.
+
+    Where all that is asked is modelled, every legal design of a small space is looked at, of a
+    large one those a step away from a winner; else the trials that were finished.
+    """
+    if not front.trials:
+        return []
+    best = [int(np.argmin(column)) for column in front.losses.T]
+    winners = [_of_front(front, place) for place in best]
+    among, rivals = _rivals(front.problem, trials, winners)
+    found = []
+    for place, winner in enumerate(winners):
+        others = [one for one in rivals if one.design != winner.design]
+        if others:
+            rival = min(others, key=lambda one: (one.losses[place], *one.losses))
+            found.append(_duel(front.problem, place, (winner, rival), among))
+    return found
+
+
+def _of_front(front: ParetoSet, place: int) -> Contender:
+    return _tried(front.trials[place], front.losses[place])
+
+
+def _tried(trial: Trial, losses: Floats) -> Contender:
+    return Contender(design=trial.design, metrics=trial.metrics, losses=losses, number=trial.number)
+
+
+def _rivals(
+    problem: Problem, trials: Sequence[Trial], winners: Sequence[Contender]
+) -> tuple[str, list[Contender]]:
+    """Where was looked, and who was found; of two of one design the trial comes first."""
+    losses, answers = problem.judged(trials)
+    places = np.flatnonzero(answers).tolist()
+    tried = [_tried(trials[place], losses[place]) for place in places]
+    if problem.measured:
+        return "the trials of this study", tried
+    count = problem.space.count()
+    if count is None or count > MOST_LISTED:
+        near = [_modelled(problem, problem.space.neighbours(one.design)) for one in winners]
+        return "designs one step away and this study's trials", [*tried, *chain(*near)]
+    listed = [_modelled(problem, batch) for batch in problem.space.enumerate()]
+    return f"all {count:,} legal designs", [*tried, *chain(*listed)]
+
+
+def _modelled(problem: Problem, batch: Batch) -> list[Contender]:
+    """Of a batch the few best of each objective that keep all limits."""
+    got = problem.known(batch)
+    columns = {**batch.columns, **{name: Column(each) for name, each in got.columns.items()}}
+    losses = problem.losses(columns, len(batch))
+    kept = (problem.slacks(columns, len(batch)) >= 0).all(axis=1) & np.isfinite(losses).all(axis=1)
+    kept = np.setdiff1d(np.flatnonzero(kept), list(got.faults))
+    best = [kept[np.argsort(column, kind="stable")[:_FEW]] for column in losses[kept].T]
+    return [
+        Contender(
+            design=batch.design(row),
+            metrics={name: float(values[row]) for name, values in got.columns.items()},
+            losses=losses[row],
+        )
+        for row in np.unique(np.concatenate(best)).tolist()
+    ]
+
+
+def _duel(problem: Problem, place: int, two: tuple[Contender, Contender], among: str) -> Duel:
+    winner, rival = two
+    names = [one.name for one in problem.space.parameters]
+    pairs = {name: (winner.design.get(name), rival.design.get(name)) for name in names}
+    objective = problem.objectives[place]
+    return Duel(
+        place=place,
+        objective=objective,
+        winner=winner,
+        rival=rival,
+        changed={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
+        breakdowns=tuple(_breakdowns(problem, objective, two)),
+        among=among,
+    )
+
+
+def _breakdowns(
+    problem: Problem, objective: Objective, two: tuple[Contender, Contender]
+) -> Iterator[Breakdown]:
+    """Totals in which the two differ, of the evaluators that the objective's metrics are of."""
+    known = two[0].metrics.keys() & two[1].metrics.keys()
+    tellers = {_teller(name) for name in objective.expression.names if name in problem.sources}
+    for total, names in totals(problem.metrics).items():
+        told = {total, *names} <= known and _teller(total) in tellers
+        parts = [_part(name, two) for name in names] if told else []
+        if any(part.more for part in parts):
+            parts.sort(key=lambda part: -abs(part.more))
+            yield Breakdown(total=_part(total, two), parts=tuple(parts))
+
+
+def _part(metric: str, two: tuple[Contender, Contender]) -> Part:
+    return Part(metric=metric, winner=two[0].metrics[metric], rival=two[1].metrics[metric])
+
+
+def _teller(metric: str) -> str:
+    return metric.partition(".")[0]
+
+
+def totals(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
+    """The totals among a study's metrics, and of each the parts that sum to it.
+
+    A part's total has the part's own evaluator and scenario.
+    """
+    found: dict[str, list[str]] = {}
+    for name, metric in metrics.items():
+        if metric.part_of:
+            before, _, after = name.rpartition(metric.name)
+            found.setdefault(f"{before}{metric.part_of}{after}", []).append(name)
+    return {total: parts for total, parts in found.items() if total in metrics}

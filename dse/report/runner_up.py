@@ -1,0 +1,118 @@
+"""Why each best design wins, in a sentence and a table of parts, for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from dse.analysis.runner_up import Breakdown, Contender, Duel, Part
+from dse.core.metric import Metric
+from dse.core.problem import Problem
+from dse.report.words import design_text, joined, number_text, parameter_units, value_text
+
+_MOST_PARTS = 8
+_SPOKEN_PARTS = 3
+_LEAST_SHARE = 0.05
+"""Of the largest difference: parts that differ by less are not spoken of."""
+
+
+def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
+    """A box for each objective: who wins, who comes next and what makes the difference."""
+    return "\n".join(_duel(problem, duel) for duel in duels)
+
+
+def duel_words(problem: Problem, duel: Duel) -> str:
+    """The sentence: what the runner-up has in place of what, and where it loses."""
+    gap = _gap(duel)
+    told = [
+        f"{_changes(problem, duel)} gives {gap}." if gap else f"{_changes(problem, duel)} ties."
+    ]
+    told += [_lost(problem.metrics, each) for each in duel.breakdowns]
+    return " ".join(told)
+
+
+def _duel(problem: Problem, duel: Duel) -> str:
+    winner = design_text(duel.winner.design, duel.winner.design, parameter_units(problem))
+    tables = "".join(_table(problem.metrics, each) for each in duel.breakdowns)
+    return (
+        f'<div class="box duel"><h3>{escape(_title(duel))}</h3>'
+        f"<p><strong>{escape(_who(duel.winner))}</strong>: {escape(winner)}.</p>"
+        f"<p><strong>Runner-up</strong> of {escape(duel.among)}: "
+        f"{escape(duel_words(problem, duel))}</p>{tables}</div>"
+    )
+
+
+def _title(duel: Duel) -> str:
+    side = "Lowest" if duel.objective.goal == "minimize" else "Highest"
+    return f"{side} {duel.objective.name}: {_value(duel, duel.winner)}"
+
+
+def _who(contender: Contender) -> str:
+    return "A design" if contender.number is None else f"Trial {contender.number}"
+
+
+def _value(duel: Duel, of: Contender) -> str:
+    sign = 1.0 if duel.objective.goal == "minimize" else -1.0
+    return number_text(sign * float(of.losses[duel.place]), duel.objective.unit)
+
+
+def _changes(problem: Problem, duel: Duel) -> str:
+    units = parameter_units(problem)
+    words = [
+        f"{name} {value_text(rival, units[name])} in place of {value_text(winner, units[name])}"
+        for name, (winner, rival) in duel.changed.items()
+    ]
+    return joined(words) or "The same design"
+
+
+def _gap(duel: Duel) -> str:
+    mine, theirs = (float(one.losses[duel.place]) for one in (duel.winner, duel.rival))
+    if mine == theirs:
+        return ""
+    side = "more" if duel.objective.goal == "minimize" else "less"
+    share = f" ({100 * abs(theirs / mine - 1):.2g} % {side})" if mine else ""
+    return f"{duel.objective.name} {_value(duel, duel.rival)}{share}"
+
+
+def _lost(metrics: Mapping[str, Metric], breakdown: Breakdown) -> str:
+    total = breakdown.total
+    unit = metrics[total.metric].unit
+    least = _LEAST_SHARE * max(abs(part.more) for part in breakdown.parts)
+    spoken = [part for part in breakdown.parts if abs(part.more) >= least][:_SPOKEN_PARTS]
+    parts = joined(f"{part.metric} {_signed(part, unit)}" for part in spoken)
+    both = f"{number_text(total.rival, unit)} for {number_text(total.winner, unit)}"
+    return f"Its {total.metric} is {both}: {parts}."
+
+
+def _signed(part: Part, unit: str) -> str:
+    return f"{'+' if part.more > 0 else '-'}{number_text(abs(part.more), unit)}"
+
+
+def _table(metrics: Mapping[str, Metric], breakdown: Breakdown) -> str:
+    unit = metrics[breakdown.total.metric].unit
+    widest = max(abs(part.more) for part in breakdown.parts)
+    told = [part for part in breakdown.parts if part.more][:_MOST_PARTS]
+    rows = "".join(_row(part, unit, abs(part.more) / widest) for part in told)
+    head = "".join(
+        f'<th scope="col" class="{side}">{escape(name)}</th>'
+        for name, side in (
+            (f"what differs in {breakdown.total.metric}", "text"),
+            ("winner", ""),
+            ("runner-up", ""),
+            ("difference", ""),
+            ("", "text bar"),
+        )
+    )
+    total = _row(breakdown.total, unit, 0.0)
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody><tfoot>{total}</tfoot></table></div>"
+    )
+
+
+def _row(part: Part, unit: str, share: float) -> str:
+    numbers = (number_text(part.winner, unit), number_text(part.rival, unit), _signed(part, unit))
+    cells = "".join(f"<td>{escape(number)}</td>" for number in numbers)
+    side = "more" if part.more > 0 else "less"
+    bar = f'<i class="{side}" style="width:{100 * share:.0f}%"></i>' if share else ""
+    return f'<tr><td class="text">{escape(part.metric)}</td>{cells}<td class="bar">{bar}</td></tr>'
