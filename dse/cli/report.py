@@ -23,6 +23,7 @@ def report(
     Example: dse report quickstart -o report.html
     """
     from dse.analysis.effects import asked_effects
+    from dse.analysis.importance import importances
     from dse.analysis.runner_up import duels
     from dse.report.html import Beside, report_html
     from dse.study import Study
@@ -39,7 +40,12 @@ def report(
         finished,
         study.events,
         study.provenance,
-        Beside(contrast=study.contrast, effects=effects, duels=duels(front, finished)),
+        Beside(
+            contrast=study.contrast,
+            effects=effects,
+            duels=duels(front, finished),
+            importances=importances(study.problem, finished),
+        ),
     )
     write_whole(path, text)
     say(f"wrote {path}")

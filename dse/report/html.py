@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from dse.analysis.effects import Effects
+from dse.analysis.importance import Importance
 from dse.analysis.runner_up import Duel
 from dse.analysis.scenarios import Contrast
 from dse.core.pareto import ParetoSet
@@ -28,11 +29,16 @@ _MAX_NUMBERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Who wins under which scenario, what each parameter does, and why the best designs win."""
+    """What is told beside the front, of studies that tell it.
+
+    Who wins under which scenario, what each parameter does, why the best designs win, and what
+    moves each objective.
+    """
 
     contrast: Contrast | None = None
     effects: Sequence[Effects] = ()
     duels: Sequence[Duel] = ()
+    importances: Sequence[Importance] = ()
 
 
 def report_html(
@@ -66,6 +72,7 @@ def report_html(
         _figures(front, trials),
         _table(front, answer),
         section("Where the winner changes", _contrast(beside)),
+        _importances(front, beside.importances),
         _effects(front, beside.effects),
         section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
         _failures(front, trials),
@@ -122,6 +129,15 @@ def _headline(front: ParetoSet, answer: Answer) -> str:
 
 def _contrast(beside: Beside) -> str:
     return contrast_html(beside.contrast) if beside.contrast else ""
+
+
+def _importances(front: ParetoSet, found: Sequence[Importance]) -> str:
+    if not found:
+        return ""
+    from dse.report.figures.importance import importance_figures
+
+    figures = drawn(importance_figures(front.problem, found))
+    return section("What matters", f'<div class="figures">{figures}</div>')
 
 
 def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:

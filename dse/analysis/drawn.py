@@ -1,0 +1,74 @@
+"""Designs with the values of one objective, to learn from what parameters do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.objective import Objective
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.trials import Trials
+from dse.core.values import Floats, Mask
+from dse.errors import DesignError
+
+MODELLED_DRAWS = 2_000
+"""Where nothing is measured, so many legal designs are drawn anew: they cost nothing."""
+
+MOST_TRIALS = 5_000
+"""Of more trials, the last ones."""
+
+_STREAM = 7_001
+"""Keeps these draws apart from those of optimizers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """n designs with an objective's values in its own unit and sign."""
+
+    batch: Batch
+    values: Floats  # (n,), finite
+    fresh: bool
+    """Drawn uniformly for this; else they are the study's own trials, dense where it searched."""
+
+
+def drawn(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
+    """Fresh uniform designs where the objective is modelled, else the trials that are done."""
+    asked = objective.expression.names & problem.sources.keys()
+    modelled = all(problem.sources[name].kind == "modelled" for name in asked)
+    batch = _uniform(problem) if modelled else None
+    if batch is not None:
+        return _fresh(problem, batch, objective)
+    done = Trials.of(trials)
+    done = done.take(done.are(State.DONE))
+    done = done.take(slice(max(len(done) - MOST_TRIALS, 0), None))
+    batch = problem.space.batch([trial.design for trial in done])
+    columns = {name: done.column(name) for name in objective.expression.names}
+    return _finite(batch, objective, columns, np.ones(len(batch), dtype=bool), fresh=False)
+
+
+def _uniform(problem: Problem) -> Batch | None:
+    rng = np.random.default_rng(np.random.SeedSequence([problem.seed, _STREAM]))
+    try:
+        return problem.space.sample(MODELLED_DRAWS, rng)
+    except DesignError:
+        return None
+
+
+def _fresh(problem: Problem, batch: Batch, objective: Objective) -> Drawn:
+    got = problem.known(batch)
+    fine = np.ones(len(batch), dtype=bool)
+    fine[list(got.faults)] = False
+    columns = {**batch.columns, **{name: Column(each) for name, each in got.columns.items()}}
+    return _finite(batch, objective, columns, fine, fresh=True)
+
+
+def _finite(
+    batch: Batch, objective: Objective, columns: Mapping[str, Column], fine: Mask, *, fresh: bool
+) -> Drawn:
+    values = objective.values(columns, len(batch))
+    rows = np.flatnonzero(fine & np.isfinite(values))
+    return Drawn(batch=batch.take(rows), values=values[rows], fresh=fresh)

@@ -1,0 +1,166 @@
+"""How much of each objective goes with each parameter, and how: by a forest over designs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dse.analysis.drawn import Drawn, drawn
+from dse.core.parameter import Choice
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Value
+
+LEAST_DESIGNS = 20
+"""Of fewer, nothing is told."""
+
+LEAST_EXPLAINED = 0.3
+"""A forest that explains less of the variance, out of its bags, is not asked."""
+
+WIDE = 50.0
+"""Positive values over more than this ratio are learnt as their logarithms."""
+
+_TREES = 60
+_SHUFFLES = 4
+_SLICED = 4
+_PLACES = 9
+_MOST_ROWS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """An objective along one parameter, the others as they come; the band is the trees' spread."""
+
+    parameter: str
+    values: tuple[Value | None, ...]  # k
+    means: Floats  # (k,), in the objective's unit
+    lows: Floats  # (k,)
+    highs: Floats  # (k,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importance:
+    """The parameters of one objective, the weightiest first.
+
+    A share is the total effect: of the variance, what would be left if all but this parameter were
+    known. Shares may sum to more than one, for an interaction counts in both.
+    """
+
+    place: int
+    fresh: bool
+    """Learnt from designs drawn uniformly; else from the study's own trials."""
+    explained: float
+    shares: tuple[tuple[str, float], ...]
+    slices: tuple[Slice, ...]
+
+
+def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
+    """One for each objective that a forest can learn from designs; none where it cannot.
+
+    Source:
+        Breiman: Random Forests, 2001; Jansen: Analysis of Variance Designs for Model Output, 1999
+        (total effects from pairs of points); Friedman: Greedy Function Approximation, 2001,
+        section 8.2 (slices, his partial dependence).
+    """
+    found = (
+        _learnt(problem, drawn(problem, trials, objective), place)
+        for place, objective in enumerate(problem.objectives)
+    )
+    return [one for one in found if one is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Learnt:
+    """A forest with what it was grown from; ``wide`` ones know logarithms."""
+
+    forest: Any
+    inputs: Floats  # (n, d)
+    wide: bool
+
+    def means(self, rows: Floats) -> Floats:
+        """Each tree's mean over the rows, (trees,)."""
+        return np.array([tree.predict(rows).mean() for tree in self.forest.estimators_])
+
+
+def _learnt(problem: Problem, known: Drawn, place: int) -> Importance | None:
+    if len(known.values) < LEAST_DESIGNS or not np.ptp(known.values):
+        return None
+    from sklearn.ensemble import RandomForestRegressor
+
+    inputs, told = _inputs(problem, known), known.values
+    wide = bool(told.min() > 0 and told.max() / told.min() > WIDE)
+    forest = RandomForestRegressor(
+        _TREES, min_samples_leaf=2, max_features=0.6, oob_score=True, random_state=0, n_jobs=1
+    )
+    forest.fit(inputs, np.log(told) if wide else told)
+    if not forest.oob_score_ >= LEAST_EXPLAINED:
+        return None
+    learnt = _Learnt(forest=forest, inputs=inputs, wide=wide)
+    effects = _total_effects(learnt)
+    order = sorted(effects, key=lambda at: -effects[at])
+    return Importance(
+        place=place,
+        fresh=known.fresh,
+        explained=float(forest.oob_score_),
+        shares=tuple((problem.space.parameters[at].name, effects[at]) for at in order),
+        slices=tuple(_slice(problem, known, learnt, at) for at in order[:_SLICED]),
+    )
+
+
+def _total_effects(learnt: _Learnt) -> dict[int, float]:
+    """Jansen's estimate: half of the mean square that changing one input alone makes."""
+    rng = np.random.default_rng(0)
+    rows = _few(learnt.inputs)
+    guess = learnt.forest.predict(rows)
+    variance = float(guess.var()) or 1.0
+    found = {}
+    for at in np.flatnonzero(np.ptp(learnt.inputs, axis=0) > 0).tolist():
+        shuffled = np.concatenate([rows] * _SHUFFLES)
+        shuffled[:, at] = rng.choice(learnt.inputs[:, at], len(shuffled))
+        change = learnt.forest.predict(shuffled) - np.tile(guess, _SHUFFLES)
+        found[at] = float(np.mean(change**2)) / (2.0 * variance)
+    return found
+
+
+def _slice(problem: Problem, known: Drawn, learnt: _Learnt, at: int) -> Slice:
+    inputs, name = learnt.inputs, problem.space.parameters[at].name
+    codes = np.unique(inputs[:, at])
+    if len(codes) > _PLACES:
+        codes = np.unique(np.quantile(codes, np.linspace(0, 1, _PLACES), method="nearest"))
+    rows = _few(inputs)
+    trees = np.empty((len(codes), _TREES))
+    for place, code in enumerate(codes):
+        rows[:, at] = code
+        trees[place] = learnt.means(rows)
+    middle, spread = trees.mean(axis=1), trees.std(axis=1)
+    ends = (middle, middle - spread, middle + spread)
+    means, lows, highs = (np.exp(each) if learnt.wide else each for each in ends)
+    first = [int(np.flatnonzero(inputs[:, at] == code)[0]) for code in codes]
+    values = tuple(known.batch.design(row).get(name) for row in first)
+    return Slice(parameter=name, values=values, means=means, lows=lows, highs=highs)
+
+
+def _few(inputs: Floats) -> Floats:
+    """A copy of evenly spaced rows."""
+    return inputs[:: -(-len(inputs) // _MOST_ROWS)].copy()
+
+
+def _inputs(problem: Problem, known: Drawn) -> Floats:
+    """The parameters as numbers, (n, d): words by their place, absent ones below all others."""
+    columns = []
+    for parameter in problem.space.parameters:
+        if isinstance(parameter, Choice):
+            places: dict[Value, float] = {
+                value: float(k) for k, value in enumerate(parameter.values)
+            }
+            numbers = known.batch.lookup(parameter.name, places)
+        else:
+            numbers = np.asarray(known.batch[parameter.name], dtype=np.float64)
+        gone = known.batch.absent(parameter.name)
+        present = numbers[~gone]
+        low = float(present.min()) - max(float(np.ptp(present)), 1.0) if len(present) else 0.0
+        columns.append(np.where(gone, low, numbers))
+    return np.column_stack(columns)

@@ -1,0 +1,114 @@
+"""What moves each objective: the share of each parameter, and slices along the weightiest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from dse.analysis.importance import Importance, Slice
+from dse.core.objective import Objective
+from dse.core.problem import Problem
+from dse.report.axes import Axis, axis_of
+from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, text, tinted
+from dse.report.words import parameter_units, value_text
+
+MOST_DRAWN = 10
+"""Of more parameters, the weightiest are drawn."""
+
+_LETTERS = 22
+
+
+def importance_figures(problem: Problem, found: Sequence[Importance]) -> list[Drawing]:
+    """Two figures for each objective: shares, and slices."""
+    drawn = []
+    for one in found:
+        objective = problem.objectives[one.place]
+        drawn += [_shares(objective, one), _slices(problem, objective, one)]
+    return drawn
+
+
+def _shares(objective: Objective, one: Importance) -> Drawing:
+    shown = one.shares[:MOST_DRAWN][::-1]
+    figure = blank(
+        xaxis=axis_layout(Axis(name="share of the variance", unit="%", factor=100.0, log=False)),
+        yaxis={"automargin": True, "type": "category"},
+        showlegend=False,
+        height=90 + 26 * len(shown),
+    )
+    figure.update_xaxes(rangemode="tozero")
+    figure.add_bar(
+        x=[100 * share for _, share in shown],
+        y=[text(_short(name)) for name, _ in shown],
+        orientation="h",
+        marker={"color": BLUE},
+        hovertemplate="%{y}: %{x:.3~g} %<extra></extra>",
+    )
+    explained = f"{100 * one.explained:.0f} %"
+    return Drawing(
+        key=f"importance-{one.place}",
+        title=f"What moves {objective.name}",
+        caption=(
+            "Total effects: what would stay uncertain if all but this parameter were known. By a "
+            f"forest over {'uniform designs' if one.fresh else 'the trials'} that tells {explained}"
+            " of the variance of those that it was not shown."
+        ),
+        figure=figure,
+    )
+
+
+def _slices(problem: Problem, objective: Objective, one: Importance) -> Drawing:
+    every = np.concatenate([each.means for each in one.slices])
+    axis = axis_of(objective.name, objective.unit, every)
+    figure = make_subplots(
+        rows=1,
+        cols=len(one.slices),
+        shared_yaxes=True,
+        subplot_titles=[text(_short(each.parameter)) for each in one.slices],
+        horizontal_spacing=0.03,
+    )
+    figure.update_layout(blank(showlegend=False, height=320).layout)
+    units = parameter_units(problem)
+    for column, each in enumerate(one.slices, start=1):
+        _add_slice(figure, each, axis, units[each.parameter], column)
+    figure.update_yaxes(gridcolor="#CCCCCC", zeroline=False, exponentformat="power")
+    figure.update_yaxes(title={"text": text(axis.title)}, col=1)
+    return Drawing(
+        key=f"slices-{one.place}",
+        title=f"{objective.name} along its weightiest parameters",
+        caption="The mean over the other parameters; the band is how far the trees differ.",
+        figure=figure,
+        least_px=130 * len(one.slices),
+    )
+
+
+def _add_slice(figure: go.Figure, one: Slice, axis: Axis, unit: str, column: int) -> None:
+    words = [text(_short(value_text(value, unit))) for value in one.values]
+    for edge, fill in ((one.lows, None), (one.highs, "tonexty")):
+        figure.add_scatter(
+            x=words,
+            y=edge * axis.factor,
+            mode="lines",
+            line={"width": 0},
+            fill=fill,
+            fillcolor=tinted(0, 0.2),
+            hoverinfo="skip",
+            row=1,
+            col=column,
+        )
+    figure.add_scatter(
+        x=words,
+        y=one.means * axis.factor,
+        mode="lines+markers",
+        line={"color": BLUE},
+        hovertemplate="%{x}: %{y:.4~g}<extra></extra>",
+        row=1,
+        col=column,
+    )
+    figure.update_xaxes(type="category", automargin=True, tickangle=-60, row=1, col=column)
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _LETTERS else words[: _LETTERS - 1] + "…"
