@@ -26,6 +26,15 @@ from dse.report.words import reference_text, seconds_text
 
 _MAX_NUMBERS = 8
 
+_BRUSHING = (
+    '<p class="soft">Drag over designs to pick them: they stand out in every figure and in the'
+    " table. A double click lets go.</p>"
+)
+
+_PICKED = (
+    '<p id="picked" role="status" hidden><span></span><button type="button">show all</button></p>'
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
@@ -160,7 +169,8 @@ def _figures(front: ParetoSet, trials: Sequence[Trial]) -> str:
         if front.reference is None
         else ""
     )
-    return section("Figures", f'<div class="figures">{figures}</div>{missing}' if figures else "")
+    told = f'{_BRUSHING}<div class="figures">{figures}</div>{missing}'
+    return section("Figures", told if figures else "")
 
 
 def _table(front: ParetoSet, answer: Answer) -> str:
@@ -169,7 +179,12 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     common = common_words(answer)
     note = f'<p class="soft">The same in all: {escape(common)}</p>' if common else ""
     title = "The front" if answer.feasible else "The nearest misses"
-    return section(title, f'{note}<div class="box scroll">{front_rows(front, answer)}</div>')
+    search = (
+        '<input id="filter" type="search" aria-label="Filter the rows"'
+        ' placeholder="Filter rows by words">'
+    )
+    table = f'<div class="box scroll" id="front">{front_rows(front, answer)}</div>'
+    return section(title, f"{note}{search}{table}{_PICKED}")
 
 
 def _failures(front: ParetoSet, trials: Sequence[Trial]) -> str:

@@ -26,6 +26,7 @@ def test_three_objectives_are_drawn_in_all_their_pairs(made_up) -> None:
         "pair-0-1",
         "pair-0-2",
         "pair-1-2",
+        "space",
         "parallel",
         "growth-measurements",
         "growth-seconds",

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from dse.report.html import report_html
@@ -22,6 +24,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--enable-unsafe-swiftshader",  # WebGL without a graphics card
 )
 
 pytestmark = [
@@ -53,7 +56,7 @@ def browser(page: Path, tmp_path_factory):
     driver = webdriver.Chrome(options=options, service=Service(executable_path=DRIVER))
     driver.set_window_size(1400, 1000)
     driver.get(page.as_uri())
-    WebDriverWait(driver, 30).until(lambda d: len(drawn(d)) == 6)
+    WebDriverWait(driver, 30).until(lambda d: len(drawn(d)) == 7)
     yield driver
     driver.quit()
 
@@ -69,7 +72,7 @@ def column(driver, place: int) -> list[float]:
 
 def test_every_figure_is_drawn_with_a_size(browser) -> None:
     sizes = [svg.size for svg in drawn(browser)]
-    assert len(sizes) == 6
+    assert len(sizes) == 7
     assert min(size["width"] for size in sizes) > 300
     assert min(size["height"] for size in sizes) > 200
 
@@ -102,7 +105,66 @@ def test_no_button_sends_the_chart_away(browser) -> None:
         button.get_attribute("data-title")
         for button in browser.find_elements(By.CSS_SELECTOR, ".modebar-btn")
     }
-    assert titles == {"Download plot as a PNG", "Zoom", "Pan", "Reset axes"}
+    flat = {"Download plot as a PNG", "Box Select", "Lasso Select", "Zoom", "Pan", "Reset axes"}
+    assert titles == flat | {"Orbital rotation", "Reset camera to default"}
+
+
+def plot(driver, key: str):
+    found = driver.find_element(By.CSS_SELECTOR, f'.js-plotly-plot[data-figure="{key}"]')
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+    return found
+
+
+def dragged_over_all(driver, key: str) -> None:
+    area = plot(driver, key).find_element(By.CSS_SELECTOR, ".nsewdrag")
+    wide, high = area.rect["width"], area.rect["height"]
+    (
+        ActionChains(driver)
+        .move_to_element_with_offset(area, int(2 - wide / 2), int(2 - high / 2))
+        .click_and_hold()
+        .move_by_offset(int(wide - 4), int(high - 4))
+        .release()
+        .perform()
+    )
+    WebDriverWait(driver, 10).until(lambda d: d.find_element(By.ID, "picked").is_displayed())
+
+
+def let_go(driver) -> None:
+    driver.find_element(By.CSS_SELECTOR, "#picked button").click()
+    WebDriverWait(driver, 10).until(lambda d: not d.find_element(By.ID, "picked").is_displayed())
+
+
+@pytest.mark.parametrize("key", ["pair-0-1", "parallel"])
+def test_a_box_over_a_figure_picks_its_designs(browser, made_up, key: str) -> None:
+    dragged_over_all(browser, key)
+    assert f"{len(made_up.front.trials)} of them in the table" in browser.page_source
+    let_go(browser)
+
+
+def test_a_design_picked_in_the_table_stands_alone_in_every_figure(browser, made_up) -> None:
+    row = browser.find_element(By.CSS_SELECTOR, "#front tbody tr")
+    number = int(row.find_element(By.TAG_NAME, "td").get_attribute("data-value"))
+    row.find_element(By.CSS_SELECTOR, "td:last-child").click()
+    WebDriverWait(browser, 10).until(lambda d: d.find_element(By.ID, "picked").is_displayed())
+    strong = browser.execute_script(
+        "return [...document.querySelector('[data-figure=parallel].js-plotly-plot').data]"
+        ".filter((line) => line.opacity > 0.5).map((line) => line.customdata[0])"
+    )
+    rest = browser.find_elements(By.CSS_SELECTOR, "#front tr.out")
+    let_go(browser)
+    assert strong == [number]
+    assert len(rest) == len(made_up.front.trials) - 1
+
+
+def test_the_filter_leaves_the_rows_that_have_its_words(browser) -> None:
+    field = browser.find_element(By.ID, "filter")
+    rows = browser.find_elements(By.CSS_SELECTOR, "#front tbody tr")
+    words = rows[0].text.split()
+    field.send_keys(f"{words[0]} {words[1]}")
+    left = [row for row in rows if row.is_displayed()]
+    field.send_keys(Keys.CONTROL, "a", Keys.DELETE)
+    assert rows[0] in left
+    assert 0 < len(left) < len(rows)
 
 
 def test_a_click_on_a_heading_sorts_and_another_turns_it_round(browser) -> None:

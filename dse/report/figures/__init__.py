@@ -1,4 +1,4 @@
-"""A study's figures by plotly, drawn as SVG, so that they need no WebGL."""
+"""A study's figures by plotly, drawn as SVG; only the cloud of three objectives needs WebGL."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.report.figures.growth import growth_figures
 from dse.report.figures.parallel import parallel_figure
+from dse.report.figures.space import space_figure
 from dse.report.figures.style import Drawing
 from dse.report.figures.trade_off import trade_off_figures
 
@@ -21,6 +22,7 @@ def drawings(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
     """
     return [
         *trade_off_figures(front, trials),
+        *space_figure(front, trials),
         *parallel_figure(front, trials),
         *growth_figures(front, trials),
     ]

@@ -73,6 +73,7 @@ def _add_lines(figure: go.Figure, answer: Answer, axes: Sequence[Spoke], drawn: 
             line={"color": colours[row], "width": 2},
             marker={"size": 6, "color": colours[row]},
             opacity=0.85,
+            customdata=[answer.trials[row].number] * len(axes),
             hovertext=words[row],
             hoverinfo="text",
         )

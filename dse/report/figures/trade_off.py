@@ -169,7 +169,7 @@ def _add_others(figure: go.Figure, scene: _Scene, across: _Quantity, up: _Quanti
                 name=name,
                 x=across.others[rows],
                 y=up.others[rows],
-                customdata=numbers[rows],
+                customdata=numbers[rows].tolist(),  # as a list: the page reads it
                 hovertemplate="trial %{customdata}<br>%{x:.4~g}, %{y:.4~g}<extra></extra>",
                 mode="markers",
                 marker=marker,
@@ -191,6 +191,7 @@ def _add_answer(
         mode="lines+markers" if stairs else "markers",
         line={"shape": "hv", "color": BLUE, "width": 1.5},
         marker=marker,
+        customdata=[trial.number for trial in scene.answer.trials],
         hovertext=scene.hovers,
         hoverinfo="text",
     )
