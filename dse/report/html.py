@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from html import escape
 
 from dse.analysis.effects import Effects
+from dse.analysis.exchange import rates
 from dse.analysis.importance import Importance
+from dse.analysis.limits import activities
 from dse.analysis.runner_up import Duel
 from dse.analysis.scenarios import Contrast
 from dse.core.pareto import ParetoSet
@@ -22,6 +24,7 @@ from dse.report.page_table import front_rows
 from dse.report.runner_up import duels_html
 from dse.report.scenarios import contrast_html
 from dse.report.story import best_words, common_words
+from dse.report.tradeoffs import limits_html, rates_html
 from dse.report.words import reference_text, seconds_text
 
 _MAX_NUMBERS = 8
@@ -81,6 +84,10 @@ def report_html(
         _figures(front, trials),
         _table(front, answer),
         section("Where the winner changes", _contrast(beside)),
+        section("What the objectives cost one another", rates_html(front.problem, rates(front))),
+        section(
+            "What the limits cost", limits_html(front.problem, activities(front.problem, trials))
+        ),
         _importances(front, beside.importances),
         _effects(front, beside.effects),
         section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
