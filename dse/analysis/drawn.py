@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Batch, Column
+from dse.core.metric import Metrics
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
@@ -40,8 +41,9 @@ def drawn(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Dr
     asked = objective.expression.names & problem.sources.keys()
     modelled = all(problem.sources[name].kind == "modelled" for name in asked)
     batch = _uniform(problem) if modelled else None
-    if batch is not None:
-        return _fresh(problem, batch, objective)
+    got = None if batch is None else problem.known(batch)
+    if batch is not None and got is not None and asked <= got.columns.keys():
+        return _fresh(batch, got, objective)
     done = Trials.of(trials)
     done = done.take(done.are(State.DONE))
     done = done.take(slice(max(len(done) - MOST_TRIALS, 0), None))
@@ -58,8 +60,7 @@ def _uniform(problem: Problem) -> Batch | None:
         return None
 
 
-def _fresh(problem: Problem, batch: Batch, objective: Objective) -> Drawn:
-    got = problem.known(batch)
+def _fresh(batch: Batch, got: Metrics, objective: Objective) -> Drawn:
     fine = np.ones(len(batch), dtype=bool)
     fine[list(got.faults)] = False
     columns = {**batch.columns, **{name: Column(each) for name, each in got.columns.items()}}

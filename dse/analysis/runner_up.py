@@ -15,13 +15,13 @@ from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
-from dse.core.values import Floats, Value
+from dse.core.values import Floats, Ints, Value
 
 MOST_LISTED = 300_000
 """Spaces of at most so many designs are gone through whole; of larger ones the neighbours."""
 
 _FEW = 3
-"""Of a batch and an objective, how many are kept: one may be the winner, one its twin."""
+"""Of each objective, how many are looked at: one may be the winner, one its twin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,7 @@ def _rivals(
 ) -> tuple[str, list[Contender]]:
     """Where was looked, and who was found; of two of one design the trial comes first."""
     losses, answers = problem.judged(trials)
-    places = np.flatnonzero(answers).tolist()
-    tried = [_tried(trials[place], losses[place]) for place in places]
+    tried = [_tried(trials[row], losses[row]) for row in _few(losses, np.flatnonzero(answers))]
     if problem.measured:
         return "the trials of this study", tried
     count = problem.space.count()
@@ -121,19 +120,26 @@ def _rivals(
 def _modelled(problem: Problem, batch: Batch) -> list[Contender]:
     """Of a batch the few best of each objective that keep all limits."""
     got = problem.known(batch)
+    if not problem.asked <= got.columns.keys():
+        return []
     columns = {**batch.columns, **{name: Column(each) for name, each in got.columns.items()}}
     losses = problem.losses(columns, len(batch))
     kept = (problem.slacks(columns, len(batch)) >= 0).all(axis=1) & np.isfinite(losses).all(axis=1)
-    kept = np.setdiff1d(np.flatnonzero(kept), list(got.faults))
-    best = [kept[np.argsort(column, kind="stable")[:_FEW]] for column in losses[kept].T]
+    rows = np.setdiff1d(np.flatnonzero(kept), list(got.faults))
     return [
         Contender(
             design=batch.design(row),
             metrics={name: float(values[row]) for name, values in got.columns.items()},
             losses=losses[row],
         )
-        for row in np.unique(np.concatenate(best)).tolist()
+        for row in _few(losses, rows)
     ]
+
+
+def _few(losses: Floats, kept: Ints) -> list[int]:
+    """Of the kept rows the few best of each objective."""
+    best = [kept[np.argsort(column, kind="stable")[:_FEW]] for column in losses[kept].T]
+    return [int(row) for row in np.unique(np.concatenate(best))]
 
 
 def _duel(problem: Problem, place: int, two: tuple[Contender, Contender], among: str) -> Duel:

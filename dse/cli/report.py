@@ -7,11 +7,17 @@ from typing import Annotated
 
 import typer
 
-from dse.cli.options import NameArgument, StorageOption, say
+from dse.cli.options import StorageOption, say
 
 
 def report(
-    name: NameArgument,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help="The study's name; several, as `dse compare` takes them, for a comparison.",
+            show_default=False,
+        ),
+    ],
     *,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; NAME.html without.")
@@ -22,6 +28,22 @@ def report(
 
     Example: dse report quickstart -o report.html
     """
+    several = len(names) > 1
+    text = _comparison(names, storage) if several else _study(names[0], storage)
+    path = file or Path(f"{'comparison' if several else names[0]}.html")
+    write_whole(path, text)
+    say(f"wrote {path}")
+
+
+def _comparison(names: list[str], storage: str | None) -> str:
+    from dse.analysis.comparison import Asked, compare
+    from dse.cli.gather import gathered
+    from dse.report.comparison_page import comparison_html
+
+    return comparison_html(compare(gathered(names, storage), Asked()))
+
+
+def _study(name: str, storage: str | None) -> str:
     from dse.analysis.effects import asked_effects
     from dse.analysis.importance import importances
     from dse.analysis.runner_up import duels
@@ -31,9 +53,7 @@ def report(
     study = Study.load(name, storage)
     factorial = study.plan.optimizer.use == "factorial"
     front, finished = study.front, study.finished
-    effects = asked_effects(study.problem, finished) if factorial else []
-    path = file or Path(f"{study.name}.html")
-    text = report_html(
+    return report_html(
         study.name,
         study.plan.question,
         front,
@@ -42,13 +62,11 @@ def report(
         study.provenance,
         Beside(
             contrast=study.contrast,
-            effects=effects,
+            effects=asked_effects(study.problem, finished) if factorial else [],
             duels=duels(front, finished),
             importances=importances(study.problem, finished),
         ),
     )
-    write_whole(path, text)
-    say(f"wrote {path}")
 
 
 def write_whole(path: Path, text: str | bytes) -> None:

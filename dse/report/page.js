@@ -4,9 +4,19 @@ let picked = null; // numbers of trials; null: nobody picked any
 let telling = false; // true while figures are told, for what they say to that is no pick
 const brushed = [];
 
-// Figures: each <script type="application/json"> holds the drawing of the <div> before it.
-for (const source of document.querySelectorAll("script[data-figure]")) {
+// Figures: each <script type="application/json"> holds the drawing of the <div> before it, which is
+// drawn when it comes near to the window, or to paper.
+const sources = new Set(document.querySelectorAll("script[data-figure]"));
+const near = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) draw(entry.target.nextElementSibling);
+}, { rootMargin: "500px" });
+for (const source of sources) near.observe(source.previousElementSibling);
+window.addEventListener("beforeprint", () => { for (const source of [...sources]) draw(source); });
+
+function draw(source) {
+  if (!sources.delete(source)) return;
   const box = source.previousElementSibling;
+  near.unobserve(box);
   const { data, layout } = JSON.parse(source.textContent);
   box.dataset.figure = source.dataset.figure;
   // Buttons by name, and no server: plotly's own choice has one that uploads the chart.
@@ -14,9 +24,10 @@ for (const source of document.querySelectorAll("script[data-figure]")) {
   const solid = data.some((trace) => trace.type === "scatter3d");
   const brushable = !solid && data.some((trace) => trace.customdata);
   const brushes = brushable && !lines ? ["select2d", "lasso2d"] : [];
-  const plain = solid ? ["toImage", "orbitRotation", "resetCameraDefault3d"] : ["toImage", ...brushes, "zoom2d", "pan2d", "resetScale2d"];
+  const flat = ["toImage", ...brushes, "zoom2d", "pan2d", "resetScale2d"];
+  const modeBarButtons = [solid ? ["toImage", "orbitRotation", "resetCameraDefault3d"] : flat];
   const displayModeBar = lines ? false : "hover";
-  const config = { responsive: true, displaylogo: false, displayModeBar, modeBarButtons: [plain], plotlyServerURL: "" };
+  const config = { responsive: true, displaylogo: false, displayModeBar, modeBarButtons, plotlyServerURL: "" };
   if (brushable) layout.dragmode = "select";
   Plotly.newPlot(box, data, layout, config).then(() => {
     if (lines) pickOut(box);
@@ -27,6 +38,7 @@ for (const source of document.querySelectorAll("script[data-figure]")) {
 // Brushing: designs that are picked in one figure or in the table stand out in all of them.
 function listen(box) {
   brushed.push(box);
+  if (picked) mark(box);
   box.on("plotly_selected", (event) => {
     if (event) pick(new Set(event.points.map((point) => point.customdata)), box);
   });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from dse.core.pareto import ParetoSet
@@ -17,17 +17,18 @@ from dse.report.words import metric_text, number_text, parameter_units, value_te
 def front_rows(front: ParetoSet, answer: Answer) -> str:
     """The table: a line for each design, a column for each quantity in which they differ."""
     knee = front.knee if len(front.trials) > 2 else None
+    sides = {name: _side(answer, name) for name in _parameters(answer)}
     rows = "".join(
-        f"<tr>{_trial_cell(trial, knee=trial is knee)}{_cells(answer, trial, values)}</tr>"
+        f"<tr>{_trial_cell(trial, knee=trial is knee)}{_cells(answer, trial, values, sides)}</tr>"
         for trial, values in zip(answer.trials, answer.values.tolist(), strict=True)
     )
-    return f"<table><thead><tr>{_heading(answer)}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<table><thead><tr>{_heading(answer, sides)}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _heading(answer: Answer) -> str:
+def _heading(answer: Answer, sides: Mapping[str, str]) -> str:
     objectives = [(o.name, o.goal, "") for o in answer.problem.objectives]
     metrics = [(name, "", "") for name in answer.other_metrics]
-    parameters = [(name, "", _side(answer, name)) for name in _parameters(answer)]
+    parameters = [(name, "", side) for name, side in sides.items()]
     return "".join(
         f'<th scope="col" class="{side}"><button type="button">{_breakable(name)}</button>'
         f"<small>{note}</small></th>"
@@ -45,7 +46,7 @@ def _trial_cell(trial: Trial, *, knee: bool) -> str:
     return f'<td data-value="{trial.number}">{tag}{trial.number}</td>'
 
 
-def _cells(answer: Answer, trial: Trial, values: Sequence[float]) -> str:
+def _cells(answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping[str, str]) -> str:
     problem = answer.problem
     units = parameter_units(problem)
     pairs = zip(problem.objectives, values, strict=True)
@@ -55,9 +56,9 @@ def _cells(answer: Answer, trial: Trial, values: Sequence[float]) -> str:
     for name in answer.other_metrics:
         number, metric = trial.metrics.get(name), problem.metrics[name]
         cells.append(_cell(number, metric_text(number, metric, trial.spread.get(name)), ""))
-    for name in _parameters(answer):
+    for name, side in sides.items():
         value = trial.design.get(name)
-        cells.append(_cell(value, value_text(value, units[name]), _side(answer, name)))
+        cells.append(_cell(value, value_text(value, units[name]), side))
     return "".join(cells)
 
 

@@ -56,6 +56,8 @@ def browser(page: Path, tmp_path_factory):
     driver = webdriver.Chrome(options=options, service=Service(executable_path=DRIVER))
     driver.set_window_size(1400, 1000)
     driver.get(page.as_uri())
+    driver.first_drawn = len(drawn(driver))
+    driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     WebDriverWait(driver, 30).until(lambda d: len(drawn(d)) == 7)
     yield driver
     driver.quit()
@@ -68,6 +70,10 @@ def drawn(driver):
 def column(driver, place: int) -> list[float]:
     cells = driver.find_elements(By.CSS_SELECTOR, f"tbody tr td:nth-child({place})[data-value]")
     return [float(cell.get_attribute("data-value")) for cell in cells]
+
+
+def test_a_figure_far_below_waits_until_it_is_needed(browser) -> None:
+    assert browser.first_drawn < 7
 
 
 def test_every_figure_is_drawn_with_a_size(browser) -> None:

@@ -141,6 +141,8 @@ def test_studies_are_listed_compared_and_forgotten(folder):
     assert (folder / "front.csv").read_text().startswith("trial,")
     assert "in which format" in dse(folder, "front", "one", "-o", "front.txt", code=2).stderr
     assert "is a folder" in dse(folder, "report", "one", "-o", ".", code=2).stderr
+    dse(folder, "report", "one", "two", "-o", "both.html")
+    assert "one" in (folder / "both.html").read_text()
     assert dse(folder, "front", "one", "--format", "csv").stdout.startswith("trial,")
     dse(folder, "studies", "delete", "one", "--yes")
     assert "there is no study 'one'" in dse(folder, "front", "one", code=2).stderr
