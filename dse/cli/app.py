@@ -11,6 +11,7 @@ from dse.cli import (
     assets,
     check,
     compare,
+    doctor,
     effects,
     environments,
     evaluate,
@@ -56,6 +57,7 @@ app.command("sweep")(sweep.sweep)
 app.command("effects")(effects.effects)
 app.command("report")(report.report)
 app.command("check")(check.check)
+app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
 spaces.command("count")(space.count)
 spaces.command("describe")(space_describe.describe)

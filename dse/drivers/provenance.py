@@ -31,7 +31,7 @@ def provenance(folder: Path, evaluators: Mapping[str, Any]) -> dict[str, str]:
         **versions(),
         "host": platform.node(),
         "cpu": _cpu(),
-        "gpu": _gpu(),
+        "gpu": gpu(),
         "evaluators": hashlib.sha256(text.encode()).hexdigest()[:16],
         "git": git_state(folder),
     }
@@ -71,7 +71,8 @@ def _cpu() -> str:
     return f"{model or platform.machine()} ({os.cpu_count()} threads)"
 
 
-def _gpu() -> str:
+def gpu() -> str:
+    """The names and drivers of NVIDIA's cards; empty where there are none."""
     said = _said(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
     return "; ".join(line.strip() for line in said.splitlines())
 

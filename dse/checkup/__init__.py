@@ -1,0 +1,1 @@
+"""What an installation can do, and how to mend what it cannot."""

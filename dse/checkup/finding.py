@@ -1,0 +1,25 @@
+"""One thing that was looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """Whether it stands in the way."""
+
+    FINE = "fine"
+    ABSENT = "absent"
+    """Nothing breaks without it; some studies need it."""
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found of one part of an installation, and how to mend it where it is not fine."""
+
+    part: str
+    verdict: Verdict
+    told: str
+    mend: str = ""

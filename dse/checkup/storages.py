@@ -1,0 +1,61 @@
+"""The storage: whether it can be opened, and written where that leaves no trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dse.checkup.finding import Finding, Verdict
+from dse.errors import DseError
+from dse.study import DEFAULT_STORAGE, opened_storage
+
+_SLOW_S = 0.25
+_MENDS = {
+    "sqlite": "name another file, on a disk of this machine",
+    "postgresql": "is the server up, and does the URL name user, host and database? "
+    "postgresql+psycopg://user@host/database",
+}
+
+
+def storage_findings(url: str | None) -> Iterator[Finding]:
+    """The storage that commands would use, and how fast SQLite writes in its folder."""
+    url = url or DEFAULT_STORAGE
+    try:
+        count = len(opened_storage(url).studies())
+    except DseError as error:
+        scheme = url.partition(":")[0].partition("+")[0]
+        yield Finding(
+            part="storage",
+            verdict=Verdict.BROKEN,
+            told=f"{url}: {error}",
+            mend=_MENDS.get(scheme, "dse plugins list tells which storages there are"),
+        )
+        return
+    yield Finding(part="storage", verdict=Verdict.FINE, told=f"{url}, {count} studies")
+    if url.startswith("sqlite:///"):
+        yield _writing(Path(url.removeprefix("sqlite:///")).absolute().parent)
+
+
+def _writing(folder: Path) -> Finding:
+    """Begins a storage in a folder of its own beside the file, and takes it away again."""
+    try:
+        with TemporaryDirectory(dir=folder, prefix=".dse-checkup-") as apart:
+            started = time.perf_counter()
+            opened_storage(f"sqlite:///{apart}/dse.db", begins=True).create("checkup", {})
+            seconds = time.perf_counter() - started
+    except (OSError, DseError) as error:
+        return Finding(
+            part="writing",
+            verdict=Verdict.BROKEN,
+            told=f"{folder}: {error}",
+            mend="--storage sqlite:///FILE in a folder that can be written",
+        )
+    slow = seconds > _SLOW_S
+    return Finding(
+        part="writing",
+        verdict=Verdict.FINE,
+        told=f"a storage is begun in {seconds * 1e3:.0f} ms in {folder}",
+        mend="a disk of this machine is faster than one over the network" if slow else "",
+    )
