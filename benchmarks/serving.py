@@ -1,6 +1,7 @@
 """The error of ``clusters.serving`` against services that were measured, as CSV.
 
     python benchmarks/serving.py [--data ../shared/data] [--with-saturated] [--points POINTS.csv]
+    python benchmarks/serving.py --experts [...]
     python benchmarks/serving.py --speed
 
 Points are the dense models of ``llm_serving_silicon.csv`` (ai-dynamo/aiconfigurator, Apache-2.0),
@@ -8,6 +9,11 @@ served together (``agg``) on devices whose fabric was measured or borrowed. A po
 and left out, where a first token took longer than half of all others: it waited in front of the
 engine, and fewer ran at once than its row says. Keys and values are in 8 bits where weights are
 narrow, else in 16. No constant of the model was fitted to these points.
+
+With ``--experts`` the points are those of models with experts whose layers are modelled: attention
+with keys and values of its own heads (not the latent one of DeepSeek and Kimi, nor Qwen3.5's linear
+one), and as many devices for attention as for experts, which leaves out groups with texts of their
+own: for these the table may count devices twice.
 """
 
 from __future__ import annotations
@@ -33,7 +39,9 @@ MODELS = {
     "Llama-3.1-70B": "llama3-70b",
     "Qwen3-32B": "qwen3-32b",
 }
+WITH_EXPERTS = {"Qwen3-235B-A22B": "qwen3-235b-a22b", "MiniMax-M2.5": "minimax-m2"}
 DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200-sxm"}
+DEVICES |= {"b300_sxm": "b300-sxm"}
 FORMATS = {"": "bf16", "bf16": "bf16", "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
 FORMATS |= {"nvfp4": "nvfp4"}
 COLUMNS = ("model", "device", "framework", "format", "points", "median", "mean", "bias", "worst")
@@ -52,6 +60,7 @@ class Point:
     osl: int
     batch: int
     tp: int
+    ep: int
     first_token_s: float
     token_s: float
 
@@ -69,12 +78,13 @@ def main() -> None:
     parser.add_argument(
         "--points", type=Path, help="where each point goes, with what is told of it"
     )
+    parser.add_argument("--experts", action="store_true", help="models with experts instead")
     parser.add_argument("--speed", action="store_true", help="plans a second instead")
     options = parser.parse_args()
     if options.speed:
         print(f"plans_per_s,{speed():.0f}")
         return
-    found = points(options.data)
+    found = points(options.data, experts=options.experts)
     kept = found if options.with_saturated else [one for one in found if not one.saturated]
     told_s = told(kept)
     if options.points:
@@ -87,10 +97,11 @@ def main() -> None:
     print(f"spearman {rank:.4f}; {left_out} saturated points left out", file=sys.stderr)
 
 
-def points(folder: Path) -> list[Point]:
-    """The dense points of a folder."""
+def points(folder: Path, *, experts: bool = False) -> list[Point]:
+    """The points of a folder: dense models, or those with experts."""
+    models = WITH_EXPERTS if experts else MODELS
     with (folder / "llm_serving_silicon.csv").open(encoding="utf-8", newline="") as file:
-        return [_point(row) for row in csv.DictReader(file) if _is_dense(row)]
+        return [_point(row, models) for row in csv.DictReader(file) if _is_known(row, models)]
 
 
 def told(found: Sequence[Point]) -> np.ndarray:
@@ -157,25 +168,33 @@ def _design(point: Point) -> dict[str, object]:
     return {
         "tp": point.tp,
         "batch": point.batch,
+        "ep": point.ep,
         "weight_format": point.format,
         "kv_format": "bf16" if point.format == "bf16" else "fp8",
     }
 
 
-def _is_dense(row: Mapping[str, str]) -> bool:
+def _is_known(row: Mapping[str, str], models: Mapping[str, str]) -> bool:
     known = row["system"] in DEVICES and row["gemm_quant_mode"] in FORMATS
-    return known and row["mode"] == "agg" and bool(row["batch_size"]) and _model(row) in MODELS
+    together = row["mode"] == "agg" and bool(row["batch_size"])
+    experts = _count(row, "moe_tp_size") * _count(row, "moe_ep_size")
+    alike = experts == int(row["tp_size"] or 1) or models is MODELS
+    return known and together and alike and bool(_model(row, models))
 
 
-def _model(row: Mapping[str, str]) -> str:
+def _model(row: Mapping[str, str], models: Mapping[str, str]) -> str:
     name = row["model_path"].split("/")[-1]
-    return next((each for each in MODELS if name.startswith(each)), "")
+    return next((each for each in models if name.startswith(each)), "")
 
 
-def _point(row: Mapping[str, str]) -> Point:
+def _count(row: Mapping[str, str], column: str) -> int:
+    return int(row[column] or 1)
+
+
+def _point(row: Mapping[str, str], models: Mapping[str, str]) -> Point:
     return Point(
         id=row["id"],
-        model=MODELS[_model(row)],
+        model=models[_model(row, models)],
         device=DEVICES[row["system"]],
         framework=row["backend"],
         format=FORMATS[row["gemm_quant_mode"]],
@@ -183,6 +202,7 @@ def _point(row: Mapping[str, str]) -> Point:
         osl=int(row["osl"]),
         batch=int(row["batch_size"]),
         tp=int(row["tp_size"]),
+        ep=1 if models is MODELS else _count(row, "moe_ep_size"),
         first_token_s=float(row["silicon_ttft_ms"]) * 1e-3,
         token_s=float(row["silicon_tpot_ms"]) * 1e-3,
     )

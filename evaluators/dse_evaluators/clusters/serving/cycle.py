@@ -32,6 +32,8 @@ class Traffic:
     """Copies that only read prompts, for those that only write; 0: every copy does both."""
     handover_s: Floats
     """Of a prompt's keys and values, from one copy to another."""
+    stages: Floats | float = 1.0
+    """Of a copy's pipeline."""
 
     @property
     def steps(self) -> Floats:
@@ -68,7 +70,14 @@ class Cycle:
     reading: Floats
     """The share of the time, between 0 and 1, that goes to prompts where they are read."""
     running: Floats
-    """Texts in a step of writing."""
+    """Texts that are written at once."""
+    waves: Floats
+    """Steps that are on their way at once, in stages of their own."""
+
+    @property
+    def together(self) -> Floats:
+        """Texts in one step of writing."""
+        return self.running / self.waves
 
     def token_s(self, traffic: Traffic) -> Floats:
         """The mean time between two tokens of a text."""
@@ -83,6 +92,8 @@ def cycle(traffic: Traffic, target: Stepper, draft: Stepper, reader: Stepper) ->
     each text that it ends, so a text meets the prompts of the N - 1 others. Pieces that join a step
     make it longer; a text is in ``pieces`` such steps and then in ``steps`` of writing, and no step
     holds more than one piece. Where prompts are read elsewhere, by ``reader``, a text meets none.
+    A pipeline has a step in each stage, each with its part of the texts and, at most, a piece of
+    its own; and a prompt holds up the others by what one stage takes for it.
 
     Source:
         Yu et al.: Orca, 2022, section 4 (iterations); Agrawal et al.: Sarathi-Serve, 2024,
@@ -92,6 +103,8 @@ def cycle(traffic: Traffic, target: Stepper, draft: Stepper, reader: Stepper) ->
     apart = traffic.prefill_copies > 0
     joined = (traffic.chunk > 0) & ~apart
     running = _running(traffic, joined)
+    waves = np.minimum(traffic.stages, running)
+    together = running / waves
     context = traffic.prompt + traffic.answer / 2.0
     nothing = np.zeros_like(running)
 
@@ -102,13 +115,15 @@ def cycle(traffic: Traffic, target: Stepper, draft: Stepper, reader: Stepper) ->
             context=context,
             prompt=prompt,
             length=traffic.prompt,
+            waves=waves,
         )
 
-    writing = target(tokens(running, traffic.guesses + 1.0, nothing))
-    drafted = draft(tokens(running, np.ones_like(running), nothing))
-    together = np.where(joined, running, 0.0)
-    laden = reader(tokens(together, traffic.guesses + 1.0, traffic.piece))
-    extra_s = np.where(joined, laden.total_s - writing.total_s, laden.total_s)
+    writing = target(tokens(together, traffic.guesses + 1.0, nothing))
+    drafted = draft(tokens(together, np.ones_like(running), nothing))
+    beside = np.where(joined, together, 0.0)
+    laden = reader(tokens(beside, traffic.guesses + 1.0, traffic.piece))
+    more_s = np.where(joined, laden.total_s - writing.total_s, laden.total_s)
+    extra_s = more_s / traffic.stages
     own_s = writing.total_s + traffic.guesses * drafted.total_s
     met = np.where(apart, 0.0, _met(traffic, joined))
     read_s = traffic.pieces * laden.total_s
@@ -124,13 +139,14 @@ def cycle(traffic: Traffic, target: Stepper, draft: Stepper, reader: Stepper) ->
         per_s=per_s,
         reading=reading,
         running=running,
+        waves=waves,
     )
 
 
 def _running(traffic: Traffic, joined: Mask) -> Floats:
     """Texts in a step of writing, one's own among them."""
     share = traffic.steps / (traffic.pieces + traffic.steps)
-    most = traffic.steps / traffic.pieces  # a step holds one piece of a prompt
+    most = traffic.stages * traffic.steps / traffic.pieces  # a step holds one piece of a prompt
     among = np.minimum(1.0 + (traffic.places - 1.0) * share, np.maximum(most, 1.0))
     return np.where(joined, among, traffic.places)
 
@@ -138,7 +154,7 @@ def _running(traffic: Traffic, joined: Mask) -> Floats:
 def _met(traffic: Traffic, joined: Mask) -> Floats:
     others = traffic.places - 1.0
     pieces = others * traffic.pieces / (traffic.pieces + traffic.steps)
-    return np.where(joined, np.minimum(pieces, 1.0), others / traffic.steps)
+    return np.where(joined, np.minimum(pieces, traffic.stages), others / traffic.steps)
 
 
 def _rates(traffic: Traffic, read_s: Floats, written_s: Floats) -> tuple[Floats, Floats]:
@@ -147,6 +163,6 @@ def _rates(traffic: Traffic, read_s: Floats, written_s: Floats) -> tuple[Floats,
     taken_s = written_s + np.where(apart, traffic.handover_s, read_s)
     ends = traffic.copies * traffic.places / taken_s
     readers = np.where(apart, traffic.prefill_copies, traffic.copies)
-    limit = readers / read_s
+    limit = traffic.stages * readers / read_s
     per_s = np.minimum(ends, limit)
     return per_s, per_s / limit

@@ -83,6 +83,6 @@ def _per_token(plan: Plans, traffic: Traffic, cycle: Cycle, name: str) -> Floats
     )
     joined = (traffic.chunk > 0) & (traffic.prefill_copies == 0)
     read = traffic.pieces * (laden - np.where(joined, writing, 0.0))
-    together = (writing + traffic.guesses * draft) / cycle.running
+    together = (writing + traffic.guesses * draft) / cycle.together
     text = plan.reading_tp * read + plan.tp * traffic.steps * together
     return np.asarray(text / traffic.answer, dtype=np.float64)

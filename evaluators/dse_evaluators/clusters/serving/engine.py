@@ -34,6 +34,8 @@ class Engine:
     constants: Constants
     flops_per_s: Floats
     operand_bytes: Floats
+    stored: Floats
+    """The bytes of a weight as it is kept and read, over those of an operand."""
     seen_rows: Floats
     """The most tokens at once that calibration has seen."""
     own: Mask
@@ -42,11 +44,20 @@ class Engine:
     plain_flops_per_s: float
     bytes_per_s: float
 
-    def product(self, m: Floats, k: Floats, n: Floats) -> Work:
-        """The work of (m, k) activations times (k, n) weights."""
+    @property
+    def weight_bytes(self) -> Floats:
+        """Of a weight as it is kept and read."""
+        return self.operand_bytes * self.stored
+
+    def product(self, m: Floats, k: Floats, n: Floats, *, copies: Floats | float = 1.0) -> Work:
+        """The work of (m, k) activations times (k, n) weights, of which there are copies.
+
+        Each row meets one copy, and all copies are read.
+        """
+        weights = copies * self.stored * (k * n)
         return Work(
             flops=2.0 * m * k * n,
-            moved_bytes=self.operand_bytes * (m * k + k * n) + 2.0 * m * n,
+            moved_bytes=self.operand_bytes * (m * k + weights) + 2.0 * m * n,
             chain=k,
             converted=m * k,
         )
@@ -76,8 +87,13 @@ class Engine:
         ).total_s
 
 
-def engine(device: Device, formats: Sequence[str], place: Ints) -> Engine:
+def engine(
+    device: Device, formats: Sequence[str], place: Ints, weight_bits: Floats | None = None
+) -> Engine:
     """The engine of rows that have the formats of these places, one of ``RECIPES`` each.
+
+    Weights that are kept in other words, of ``weight_bits`` each where these are above 0, are read
+    as such and multiplied in the format; to widen them takes no time.
 
     Raises:
         SpecError: nobody measured a device in one of the formats, or its sheet tells no rate.
@@ -91,6 +107,8 @@ def engine(device: Device, formats: Sequence[str], place: Ints) -> Engine:
     def spread(values: Sequence[float]) -> Floats:
         return np.array(values, dtype=np.float64)[place]
 
+    operand_bytes = spread([RECIPES[text].operand_bytes for text in formats])
+    bits = np.zeros_like(operand_bytes) if weight_bits is None else weight_bits
     return Engine(
         constants=Constants(
             **{
@@ -99,7 +117,8 @@ def engine(device: Device, formats: Sequence[str], place: Ints) -> Engine:
             }
         ),
         flops_per_s=spread([rate_of(device, text) for text in formats]),
-        operand_bytes=spread([RECIPES[text].operand_bytes for text in formats]),
+        operand_bytes=operand_bytes,
+        stored=np.where(bits > 0, bits / 8.0 / operand_bytes, 1.0),
         seen_rows=spread([one.ranges[1] for one in found]),
         own=spread([one.own for one in found]) > 0,
         plain=plain,

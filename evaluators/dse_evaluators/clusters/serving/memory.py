@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.serving.step import Share
-from dse_evaluators.clusters.training.memory import block_weights
+from dse_evaluators.clusters.serving.experts import chosen
+from dse_evaluators.clusters.serving.share import WORD, Share
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 CACHE_BYTES = {
@@ -20,9 +20,6 @@ CACHE_BYTES = {
     "nvfp4": 0.5 + 1 / 16,
 }
 """A cached number; nvfp4 with a scale of one byte for sixteen."""
-
-_WORD = 2.0
-"""Of embedding, head and stream, which stay in 16 bits."""
 
 _SCORE = 4.0
 """Bytes of the score of a word, in fp32."""
@@ -44,10 +41,18 @@ class Memory:
 
 
 def weight_bytes(share: Share, operand_bytes: Floats) -> Floats:
-    """The weights of one device: layers in their format, embedding and head in 16 bits."""
+    """The weights of one device: layers in their format, embedding, head and routers in 16 bits.
+
+    Of a pipeline's stages the first has the embedding, the last the head.
+    """
     model = share.model
-    layers = block_weights(model) * model.layers * operand_bytes
-    return (layers + _WORD * _vocabulary_weights(model)) / share.devices
+    wide = (3.0 if model.gated else 2.0) * model.hidden * model.ffn
+    narrow = float(model.hidden * (model.together + model.heads * model.head))
+    block = narrow + model.experts * wide / share.groups
+    layers = block * model.layers * operand_bytes / share.stages
+    routers = WORD * _router_weights(model) / share.stages
+    vocabulary = WORD * _vocabulary_weights(model, share.stages)
+    return (layers + vocabulary) / share.devices + routers
 
 
 def text_bytes(share: Share, tokens: float) -> Floats:
@@ -57,15 +62,17 @@ def text_bytes(share: Share, tokens: float) -> Floats:
         Kwon et al.: Efficient Memory Management for Large Language Model Serving with
         PagedAttention, 2023, section 1; pages are counted as full.
     """
-    return share.model.layers * tokens * share.token_bytes
+    return share.model.layers * tokens * share.token_bytes / share.stages
 
 
 def workspace_bytes(share: Share, most_tokens: Floats, scored: Floats) -> Floats:
     """What the widest layer and the scores of the words take in the largest step."""
     model = share.model
-    inside = (2.0 if model.gated else 1.0) * model.ffn / share.devices
-    widest = most_tokens * (2.0 * model.hidden + inside + model.ffn / share.devices)
-    return _WORD * widest + _SCORE * scored * model.vocabulary / share.devices
+    rows = share.groups * chosen(model) / share.expert_groups
+    inside = (2.0 if model.gated else 1.0) * model.ffn / share.expert_devices
+    inner = inside + model.ffn / share.expert_devices
+    widest = most_tokens * (2.0 * model.hidden + rows * inner)
+    return WORD * widest + _SCORE * scored * model.vocabulary / share.devices
 
 
 def roomy(room: Floats, each: Floats) -> Floats:
@@ -73,5 +80,10 @@ def roomy(room: Floats, each: Floats) -> Floats:
     return np.floor(np.maximum(room, 0.0) / each)
 
 
-def _vocabulary_weights(model: Transformer) -> float:
-    return (1.0 if model.tied else 2.0) * model.vocabulary * model.hidden
+def _vocabulary_weights(model: Transformer, stages: Floats | float) -> Floats:
+    tables = np.where(np.asarray(stages) > 1, 1.0, 1.0 if model.tied else 2.0)
+    return tables * model.vocabulary * model.hidden
+
+
+def _router_weights(model: Transformer) -> float:
+    return float(model.layers * model.hidden * model.experts) if model.experts > 1 else 0.0

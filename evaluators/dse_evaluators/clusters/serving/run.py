@@ -10,10 +10,11 @@ import numpy as np
 
 from dse.core.values import Floats, Ints
 from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.cycle import Cycle, Traffic, cycle
 from dse_evaluators.clusters.serving.energy import draw
 from dse_evaluators.clusters.serving.engine import Engine, engine
-from dse_evaluators.clusters.serving.fabric import Fabric
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES, Fabric
 from dse_evaluators.clusters.serving.memory import (
     Memory,
     roomy,
@@ -22,8 +23,10 @@ from dse_evaluators.clusters.serving.memory import (
     workspace_bytes,
 )
 from dse_evaluators.clusters.serving.plan import Plans
+from dse_evaluators.clusters.serving.share import Share
 from dse_evaluators.clusters.serving.speculation import yielded
-from dse_evaluators.clusters.serving.step import PARTS, Share, step
+from dse_evaluators.clusters.serving.step import PARTS, step
+from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 TIMES = (*PARTS, "draft", "prefill")
@@ -33,11 +36,12 @@ ENERGIES = ("base", "compute", "memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formats:
-    """The formats of n plans: which there are, which each row has, and its cached numbers."""
+    """The formats of n plans: which there are, which each row has, and what it keeps of both."""
 
     names: Sequence[str]
     place: Ints  # (n,), among names
     cache_bytes: Floats  # (n,)
+    weight_bits: Floats  # (n,), 0: as the format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,32 +57,47 @@ class Service:
     answer: float
     memory_share: float
     waiting: bool
+    upkeep: Upkeep
 
     @property
     def room(self) -> float:
         """Bytes of a device that the server may take."""
         return self.memory_share * self.device.dram_bytes
 
-    def run(self, plan: Plans, formats: Formats) -> tuple[Mapping[str, Floats], Floats]:
-        """The metrics of n plans, each (n,), and the bytes that their fullest device needs."""
-        kernels = engine(self.device, formats.names, formats.place)
+    def run(
+        self, plan: Plans, formats: Formats, emitted: Floats
+    ) -> tuple[Mapping[str, Floats], Floats]:
+        """The metrics of n plans, each (n,), and the bytes that their fullest device needs.
+
+        ``emitted`` are the kg for each joule, (n,).
+        """
+        kernels = engine(self.device, formats.names, formats.place, formats.weight_bits)
         shares = share, small, reader = [
-            Share(model=model, devices=devices, cache_bytes=formats.cache_bytes)
+            Share(
+                model=model,
+                devices=devices,
+                cache_bytes=formats.cache_bytes,
+                groups=plan.attention_dp,
+                expert_groups=plan.ep,
+                stages=plan.pp,
+            )
             for model, devices in (
                 (self.model, plan.tp),
                 (self.draft or self.model, plan.tp),
                 (self.model, plan.reading_tp),
             )
         ]
-        kept, places = self._kept(plan, share, small, kernels.operand_bytes)
+        kept, places = self._kept(plan, share, small, kernels.weight_bytes)
         traffic = self._traffic(plan, share, places)
         told = cycle(
             traffic, *(partial(step, one, engine=kernels, fabric=self.fabric) for one in shares)
         )
         spent = draw(self.device, formats.names, formats.place).of(plan, traffic, told)
+        held_s = plan.devices / (told.per_s * traffic.answer)
         columns = {
             **_times(traffic, told),
             **_rates(traffic, told, plan),
+            **bill(self.upkeep, held_s, spent.total_j, emitted),
             "energy_per_token": spent.total_j,
             **{f"{part}_energy": getattr(spent, f"{part}_j") for part in ENERGIES},
             "memory": kept.total,
@@ -87,26 +106,26 @@ class Service:
             "extrapolated": self._extrapolated(plan, traffic, kernels),
         }
         reads = np.where(
-            plan.prefill_replicas > 0, self._read_bytes(reader, kernels.operand_bytes), 0.0
+            plan.prefill_replicas > 0, self._read_bytes(reader, kernels.weight_bytes), 0.0
         )
         return columns, np.maximum(kept.total, reads)
 
-    def _read_bytes(self, reader: Share, operand_bytes: Floats) -> Floats:
-        """What a device keeps that only reads prompts: one of them."""
-        one, prompt = np.ones_like(operand_bytes), np.full_like(operand_bytes, self.prompt)
-        kept = weight_bytes(reader, operand_bytes) + text_bytes(reader, self.prompt)
+    def _read_bytes(self, reader: Share, each: Floats) -> Floats:
+        """What a device keeps that reads one prompt after another; a weight has ``each`` bytes."""
+        one, prompt = np.ones_like(each), np.full_like(each, self.prompt)
+        kept = weight_bytes(reader, each) + text_bytes(reader, self.prompt)
         return kept + workspace_bytes(reader, prompt, one)
 
     def _kept(
-        self, plan: Plans, share: Share, small: Share, operand_bytes: Floats
+        self, plan: Plans, share: Share, small: Share, weight: Floats
     ) -> tuple[Memory, Floats]:
         """What is kept for all texts that run at once, and how many these are."""
         queries = plan.draft_tokens + 1.0
         most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
         workspace = workspace_bytes(share, most, plan.batch * queries)
-        weights = weight_bytes(share, operand_bytes)
+        weights = weight_bytes(share, weight)
         guessed = plan.draft_tokens > 0
-        small_weights = np.where(guessed, weight_bytes(small, operand_bytes), 0.0)
+        small_weights = np.where(guessed, weight_bytes(small, weight), 0.0)
         length = self.prompt + self.answer
         each = text_bytes(share, length)
         small_each = np.where(guessed, text_bytes(small, length), 0.0)
@@ -131,18 +150,22 @@ class Service:
             chunk=plan.chunk,
             guesses=plan.draft_tokens,
             yielded=yielded(plan.draft_tokens, self.acceptance),
-            copies=plan.replicas,
-            prefill_copies=plan.prefill_replicas,
+            copies=plan.replicas * plan.attention_dp,
+            prefill_copies=plan.prefill_replicas * plan.attention_dp,
             handover_s=self.fabric.send_s(prompt_bytes),
+            stages=plan.pp,
         )
 
     def _extrapolated(self, plan: Plans, traffic: Traffic, kernels: Engine) -> Floats:
-        """1 where constants are another device's, or a step is larger than what was measured."""
+        """1 where constants are of another device, kernel or network, or of smaller steps."""
         most = traffic.places * (traffic.guesses + 1.0)
         rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)
-        shared = (plan.tp > 1) | (plan.reading_tp > 1)
-        borrowed = self.fabric.borrowed & shared
-        return (~kernels.own | borrowed | (rows > kernels.seen_rows)).astype(np.float64)
+        together = np.maximum(plan.tp, plan.reading_tp) * plan.attention_dp * plan.pp
+        borrowed = self.fabric.borrowed & (together > 1)
+        guessed = ~self.fabric.exchanges & (plan.attention_dp > 1)
+        far = (plan.pp > 1) & (together > NODE_DEVICES)
+        foreign = ~kernels.own | (kernels.stored != 1.0) | borrowed | guessed | far
+        return (foreign | (rows > kernels.seen_rows)).astype(np.float64)
 
 
 def _times(traffic: Traffic, told: Cycle) -> dict[str, Floats]:

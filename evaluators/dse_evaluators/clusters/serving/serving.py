@@ -12,12 +12,16 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.carbon.grids import GRIDS
+from dse_evaluators.clusters.serving.bill import CARBON, COST, emitted
 from dse_evaluators.clusters.serving.engine import rate_of
-from dse_evaluators.clusters.serving.fabric import fabric_of
-from dse_evaluators.clusters.serving.memory import CACHE_BYTES
-from dse_evaluators.clusters.serving.plan import KNOBS, impossible, plans, too_large
-from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, Formats, Service
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.clusters.serving.fabric import JOINED, fabric_of
+from dse_evaluators.clusters.serving.fleet import Fleet
+from dse_evaluators.clusters.serving.plan import KNOBS, SPELLINGS, plans
+from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, Service
+from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import check_readings, number, word
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
 
 _METRICS = (
@@ -29,6 +33,7 @@ _METRICS = (
     Metric(name="device_throughput", unit="1/s", goal="maximize"),
     Metric(name="energy_per_token", unit="J", goal="minimize"),
     *(Metric(name=f"{part}_energy", unit="J", part_of="energy_per_token") for part in ENERGIES),
+    *CARBON,
     Metric(name="memory", unit="B", goal="minimize"),
     *(Metric(name=f"{part}_memory", unit="B", part_of="memory") for part in MEMORIES),
     Metric(name="headroom", unit="B", goal="maximize"),
@@ -53,20 +58,37 @@ class Serving:
     for the others, and where they are too few for them, ``tpot`` is that of full places all the
     same. ``memory`` is of a device that writes.
 
-    Not modelled: experts, pipelines, queues, lengths that vary, shared prefixes, the host.
+    Each of a replica's ``pp`` stages has ``tp`` devices. Of a model with experts ``attention_dp``
+    groups of ``tp`` devices may have ``batch`` texts each and share the experts; ``ep`` of their
+    devices hold different ones. These groups step and read prompts together, each its own.
+    ``weight_bits`` and ``kv_bits``, where above 0, are what a weight of a layer and a cached number
+    take in memory, scales and places told: such weights are read in these bits and multiplied in
+    ``weight_format``, and to widen them takes no time. ``cost_per_token`` is there where a price is
+    known, of renting all devices; carbon is that of their energy and of their making.
+
+    Not modelled: experts that are chosen more often than others, latent attention, queues, lengths
+    that vary, shared prefixes, the host.
 
     Args:
         model: a name of ``workloads.transformer_configs``.
-        device: a name of ``devices.csv`` that was measured, and whose fabric is known.
+        device: a name of ``devices.csv`` that was measured, and whose fabric is known; ``None``
+            makes it a reading.
         isl: tokens of a prompt.
         osl: tokens of an answer.
         memory_share: of the device's memory, what the server may take.
         waiting: texts that find no room wait for it; else such a plan is infeasible.
         draft_model: who guesses ``draft_tokens`` at a time, in the same formats.
         acceptance: how probably a guess is right.
+        price_per_hour: of a device in US dollars, or of each by its name; else as
+            ``clusters.upkeep`` knows it.
+        grid: a name of ``carbon.grids``; ``None`` makes it a reading.
+        pue: power of the whole building over that of its computers.
+        lifetime: over which a device's making is spread.
+        embodied_kg: of making a device, with its share of the server.
 
     Raises:
-        SpecError: a name is unknown, or the device or its fabric was not measured.
+        SpecError: a name is unknown, the device or its fabric was not measured, or a number is out
+            of range.
 
     Source:
         The modules behind it tell which equation is whose. Constants are of single kernels
@@ -75,40 +97,45 @@ class Serving:
     """
 
     model: str
-    device: str = "h100-sxm"
+    device: str | None = "h100-sxm"
     isl: int = 1024
     osl: int = 1024
     memory_share: float = 0.9
     waiting: bool = False
     draft_model: str | None = None
     acceptance: float = 0.7
+    price_per_hour: float | Mapping[str, float] | None = None
+    grid: str | None = "usa"
+    pue: float = 1.1
+    lifetime: float | str = "5 yr"
+    embodied_kg: float = EMBODIED_KG
     reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(init=False)
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
-    version: str = field(init=False, default="1")
+    version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:
         for name, low, high in (("isl", 1, 2**31), ("osl", 2, 2**31)):
             number(low, high, whole=True)(name, getattr(self, name))
         for name in ("memory_share", "acceptance"):
             number(0, 1)(name, getattr(self, name))
-        self._service = Service(
-            model=_model(self.model),
-            draft=None if self.draft_model is None else _model(self.draft_model),
-            acceptance=self.acceptance,
-            device=device_of(self.device),
-            fabric=fabric_of(self.device),
-            prompt=float(self.isl),
-            answer=float(self.osl),
-            memory_share=self.memory_share,
-            waiting=self.waiting,
+        self._fleet = Fleet(
+            services={
+                name: self._service(name)
+                for name in (JOINED if self.device is None else (self.device,))
+            }
         )
-        needed = frozenset(name for name, knob in KNOBS.items() if knob.usual is None)
-        lacking = frozenset({"draft_tokens"} if self.draft_model is None else ())
-        self.reads, self.optional = needed, frozenset(KNOBS) - needed - lacking
-        self.provides = {metric.name: metric for metric in _METRICS}
+        named = {"device"} if self.device is None else set[str]()
+        placed = {"grid"} if self.grid is None else set[str]()
+        needed = {name for name, knob in KNOBS.items() if knob.usual is None}
+        lacking = {"draft_tokens"} if self.draft_model is None else set[str]()
+        self.reads = frozenset(needed | named | placed)
+        self.optional = frozenset(set(KNOBS) - needed - lacking)
+        priced = any(service.upkeep.priced for service in self._fleet.services.values())
+        metrics = (*_METRICS, COST) if priced else _METRICS
+        self.provides = {metric.name: metric for metric in metrics}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         """Nothing, if it can be run on all of these values of its readings.
@@ -116,9 +143,13 @@ class Serving:
         Raises:
             SpecError: it cannot.
         """
-        check_readings(values, {name: knob.check for name, knob in KNOBS.items()})
-        for text in values.get("weight_format", ()):
-            rate_of(self._service.device, str(text))
+        services = self._fleet.services
+        places = {"device": word(*services), "grid": word(*GRIDS)}
+        check_readings(values, {name: knob.check for name, knob in KNOBS.items()} | places)
+        for name in map(str, values.get("device", ())):
+            services[name].upkeep.dollars(np.zeros(1))  # all of them, or nobody knows the cost
+        for text in values.get("weight_format", ()) if len(services) == 1 else ():
+            rate_of(next(iter(services.values())).device, SPELLINGS[text])
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n plans."""
@@ -127,26 +158,34 @@ class Serving:
         plan = plans(some)
         if self.draft_model is None:
             plan = replace(plan, draft_tokens=np.zeros_like(plan.tp))
-        faults = impossible(plan, self._service.model)
-        possible = np.ones(len(some), dtype=bool)
-        possible[list(faults)] = False
-        columns, needed = self._service.run(plan, _formats(some))
-        faults |= too_large(needed, self._service.room, possible)
+        found = self._fleet.run(some, plan, emitted(some, self.grid, self.pue))
         return Metrics(
-            columns={name: among.spread(values) for name, values in columns.items()},
-            faults=among.spread_rows(faults),
+            columns={name: among.spread(found.columns[name]) for name in self.provides},
+            faults=among.spread_rows(found.faults),
         )
 
-
-def _formats(batch: Batch) -> Formats:
-    names = tuple(dict.fromkeys(batch.get("weight_format", "bf16").tolist()))
-    places: dict[Value, float] = {name: float(place) for place, name in enumerate(names)}
-    cached: dict[Value, float] = dict(CACHE_BYTES.items())
-    return Formats(
-        names=names,
-        place=batch.lookup("weight_format", places, places.get("bf16", 0.0)).astype(np.intp),
-        cache_bytes=batch.lookup("kv_format", cached, cached["bf16"]),
-    )
+    def _service(self, device: str) -> Service:
+        prices = self.price_per_hour
+        own = prices.get(device) if isinstance(prices, Mapping) else prices
+        return Service(
+            model=_model(self.model),
+            draft=None if self.draft_model is None else _model(self.draft_model),
+            acceptance=self.acceptance,
+            device=device_of(device),
+            fabric=fabric_of(device),
+            prompt=float(self.isl),
+            answer=float(self.osl),
+            memory_share=self.memory_share,
+            waiting=self.waiting,
+            upkeep=Upkeep(
+                device=device,
+                price_per_hour=own,
+                grid=self.grid or "world",
+                pue=self.pue,
+                lifetime_s=amount("lifetime", self.lifetime, "s"),
+                embodied_kg=self.embodied_kg,
+            ),
+        )
 
 
 def _model(name: str) -> Transformer:

@@ -8,12 +8,10 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.roofline import Work
+from dse_evaluators.clusters.serving import experts
 from dse_evaluators.clusters.serving.engine import Engine
 from dse_evaluators.clusters.serving.fabric import Fabric
-from dse_evaluators.workloads.transformer_configs import Transformer
-
-_WORD = 2.0
-"""Bytes of a number of the stream."""
+from dse_evaluators.clusters.serving.share import WORD, Share
 
 _KERNELS = 4.0
 """Of a layer, those that only move: two norms with residuals, rotation, activation."""
@@ -21,26 +19,9 @@ _KERNELS = 4.0
 _SAMPLING = 18.0
 """Bytes that pass for each score of a word: bf16 to fp32 (6), softmax (8), the choice (4)."""
 
+__all__ = ["PARTS", "Share", "Step", "Tokens", "step"]
+
 PARTS = ("products", "attention", "elementwise", "collectives", "head")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """Over how many devices a copy of the model goes, and the bytes of a cached number; (n,)."""
-
-    model: Transformer
-    devices: Floats
-    cache_bytes: Floats
-
-    @property
-    def kv_heads(self) -> Floats:
-        """Of one device; with more devices than heads some hold the same ones."""
-        return np.maximum(self.model.kv_heads / self.devices, 1.0)
-
-    @property
-    def token_bytes(self) -> Floats:
-        """Keys and values of one token in one layer, on one device."""
-        return 2.0 * self.kv_heads * self.model.head * self.cache_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +37,8 @@ class Tokens:
     """Tokens of a prompt in this step."""
     length: Floats
     """Tokens of the whole prompt."""
+    waves: Floats | float = 1.0
+    """Such steps that are on their way at once, each in another stage."""
 
     @property
     def written(self) -> Floats:
@@ -85,7 +68,10 @@ class Step:
 
 
 def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
-    """The parts of a step on one of the devices that share a copy.
+    """The parts of a step on one of the devices that share a copy, through all stages.
+
+    In a full pipeline each stage takes as long as the last, which also chooses the words: so that
+    is waited for once for each wave.
 
     Source:
         Shoeybi et al.: Megatron-LM, 2019, section 3 (who holds which columns, two all-reduces a
@@ -96,6 +82,7 @@ def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
     written, prompt = _written(share, tokens), _prompt(share, tokens)
     head = _head(share, tokens)
     moved = _elementwise_bytes(share, tokens.all, engine)
+    routed_s, routed = experts.routing(share, tokens.all, engine)
     work = (*products, written, prompt)
     layers = float(model.layers)
     return Step(
@@ -105,11 +92,12 @@ def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
             np.where(tokens.sequences > 0, engine.attention_s(written), 0.0)
             + np.where(tokens.prompt > 0, engine.attention_s(prompt), 0.0)
         ),
-        elementwise_s=layers * (_KERNELS * engine.plain.launch_s + engine.passes_s(moved)),
-        collectives_s=2.0 * layers * fabric.sum_s(_WORD * tokens.all * model.hidden, share.devices),
-        head_s=_head_s(share, tokens, head, engine, fabric),
+        elementwise_s=layers
+        * (_KERNELS * engine.plain.launch_s + engine.passes_s(moved) + routed_s),
+        collectives_s=_collectives_s(share, tokens.all, engine, fabric),
+        head_s=tokens.waves * _head_s(share, tokens, head, engine, fabric),
         flops=layers * np.sum([one.flops for one in work], axis=0) + head.flops,
-        moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved)
+        moved_bytes=layers * (np.sum([one.moved_bytes for one in work], axis=0) + moved + routed)
         + head.moved_bytes,
     )
 
@@ -119,13 +107,20 @@ def _products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, ...]:
     hidden = np.full_like(tokens, model.hidden)
     heads = model.heads * model.head / devices
     together = heads + 2.0 * share.kv_heads * model.head
-    inner = model.ffn / devices
     return (
         engine.product(tokens, hidden, together),
         engine.product(tokens, heads, hidden),
-        engine.product(tokens, hidden, (2.0 if model.gated else 1.0) * inner),
-        engine.product(tokens, inner, hidden),
+        *experts.products(share, tokens, engine),
     )
+
+
+def _collectives_s(share: Share, tokens: Floats, engine: Engine, fabric: Fabric) -> Floats:
+    """Sums after attention and the wide part of each layer, and what passes between stages."""
+    size_bytes = WORD * tokens * share.model.hidden
+    summed_s = fabric.sum_s(size_bytes, share.devices)
+    wide_s = experts.exchange_s(share, tokens, engine, fabric, summed_s)
+    passed_s = fabric.pass_s(size_bytes, share.stages, share.devices * share.groups)
+    return share.model.layers * (summed_s + wide_s) + passed_s
 
 
 def _written(share: Share, tokens: Tokens) -> Work:
@@ -134,7 +129,7 @@ def _written(share: Share, tokens: Tokens) -> Work:
     return _attention(
         flops=4.0 * tokens.written * tokens.context * heads,
         moved_bytes=tokens.sequences * tokens.context * share.token_bytes
-        + 2.0 * _WORD * tokens.written * heads,
+        + 2.0 * WORD * tokens.written * heads,
     )
 
 
@@ -144,7 +139,7 @@ def _prompt(share: Share, tokens: Tokens) -> Work:
     before = np.where(tokens.prompt > 0, (tokens.length + tokens.prompt) / 2.0, 0.0)
     return _attention(
         flops=2.0 * tokens.prompt * tokens.length * heads,
-        moved_bytes=before * share.token_bytes + 2.0 * _WORD * tokens.prompt * heads,
+        moved_bytes=before * share.token_bytes + 2.0 * WORD * tokens.prompt * heads,
     )
 
 
@@ -156,11 +151,10 @@ def _attention(flops: Floats, moved_bytes: Floats) -> Work:
 def _elementwise_bytes(share: Share, tokens: Floats, engine: Engine) -> Floats:
     """What a layer's kernels move that multiply nothing."""
     model = share.model
-    norms = 2.0 * (3.0 * _WORD + engine.operand_bytes) * model.hidden
-    gates = 2.0 if model.gated else 1.0
-    activation = (gates * _WORD + engine.operand_bytes) * model.ffn / share.devices
+    norms = 2.0 * (3.0 * WORD + engine.operand_bytes) * model.hidden
+    activation = experts.activation_bytes(share, engine)
     together = model.heads * model.head / share.devices + 2.0 * share.kv_heads * model.head
-    return tokens * (norms + activation + 2.0 * _WORD * together)
+    return tokens * (norms + activation + 2.0 * WORD * together)
 
 
 def _scored(tokens: Tokens) -> Floats:
@@ -173,7 +167,7 @@ def _head(share: Share, tokens: Tokens) -> Work:
     words = share.model.vocabulary / share.devices
     return Work(
         flops=2.0 * rows * hidden * words,
-        moved_bytes=_WORD * (rows * hidden + hidden * words + rows * words),
+        moved_bytes=WORD * (rows * hidden + hidden * words + rows * words),
         chain=np.full_like(rows, hidden),
         converted=np.zeros_like(rows),
     )
@@ -182,5 +176,5 @@ def _head(share: Share, tokens: Tokens) -> Work:
 def _head_s(share: Share, tokens: Tokens, head: Work, engine: Engine, fabric: Fabric) -> Floats:
     """The product, the gathering of all scores (half of a sum) and the choice among them."""
     scores = _scored(tokens) * share.model.vocabulary
-    gathered_s = fabric.sum_s(_WORD * scores, share.devices) / 2.0
+    gathered_s = fabric.sum_s(WORD * scores, share.devices) / 2.0
     return engine.head_s(head) + gathered_s + engine.passes_s(_SAMPLING * scores)

@@ -1,0 +1,50 @@
+"""What a written token costs: the hours of the devices in dollars, and carbon in two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Metric
+from dse.core.values import Floats, Value
+from dse_evaluators.carbon.grids import GRIDS
+from dse_evaluators.clusters.upkeep import Upkeep
+
+COST = Metric(name="cost_per_token", unit="USD", goal="minimize")
+CARBON = (
+    Metric(name="carbon_per_token", unit="kg", goal="minimize"),
+    Metric(name="operational_carbon", unit="kg", part_of="carbon_per_token"),
+    Metric(name="embodied_carbon", unit="kg", part_of="carbon_per_token"),
+)
+
+
+def bill(upkeep: Upkeep, device_s: Floats, energy_j: Floats, emitted: Floats) -> dict[str, Floats]:
+    """The dollars, where somebody told a price, and the carbon of a token.
+
+    Args:
+        upkeep: of one device.
+        device_s: of all devices, for one token.
+        energy_j: of one token.
+        emitted: kg for each joule of a device, (n,).
+    """
+    operational, embodied = energy_j * emitted, upkeep.embodied_share_kg(device_s)
+    dollars = {COST.name: upkeep.dollars(device_s)} if upkeep.priced else {}
+    return {
+        **dollars,
+        "carbon_per_token": operational + embodied,
+        "operational_carbon": operational,
+        "embodied_carbon": embodied,
+    }
+
+
+def emitted(batch: Batch, grid: str | None, pue: float) -> Floats:
+    """What each design's grid emits for a joule of a device, with the building's share, (n,)."""
+    table: Mapping[Value, float] = {
+        name: float(Upkeep(device="", grid=name, pue=pue).operational_kg(np.ones(1))[0])
+        for name in (GRIDS if grid is None else (grid,))
+    }
+    if grid is None:
+        return batch.lookup("grid", table)
+    return np.full(len(batch), table[grid])

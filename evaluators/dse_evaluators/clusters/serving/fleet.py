@@ -1,0 +1,83 @@
+"""One service for each kind of device: every plan goes to its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.clusters.serving.engine import PLAIN
+from dse_evaluators.clusters.serving.memory import CACHE_BYTES
+from dse_evaluators.clusters.serving.plan import SPELLINGS, Plans
+from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
+from dse_evaluators.clusters.serving.run import Formats, Service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The services by their device."""
+
+    services: Mapping[str, Service]
+
+    def run(self, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
+        """The metrics of n plans; with several services ``device`` of the batch tells whose.
+
+        Args:
+            batch: with the formats of each plan.
+            plan: the numbers of the same rows.
+            emitted: kg for each joule, (n,).
+        """
+        if len(self.services) == 1:
+            return served(next(iter(self.services.values())), batch, plan, emitted)
+        places: dict[Value, float] = {name: float(at) for at, name in enumerate(self.services)}
+        place = batch.lookup("device", places)
+        columns, faults = dict[str, Floats](), dict[int, Fault]()
+        for at, service in enumerate(self.services.values()):
+            rows = np.flatnonzero(place == at)
+            if len(rows):
+                some = served(service, batch.take(rows), plan.take(rows), emitted[rows])
+                for name, values in some.columns.items():
+                    columns.setdefault(name, np.zeros(len(batch)))[rows] = values
+                faults |= {int(rows[row]): fault for row, fault in some.faults.items()}
+        return Metrics(columns=columns, faults=faults)
+
+
+def served(service: Service, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
+    """The metrics of plans that all are of one service."""
+    formats, faults = _formats(batch, service.device)
+    faults = impossible(plan, service.model) | faults
+    possible = np.ones(len(batch), dtype=bool)
+    possible[list(faults)] = False
+    columns, needed = service.run(plan, formats, emitted)
+    return Metrics(columns=columns, faults=faults | too_large(needed, service.room, possible))
+
+
+def _formats(batch: Batch, device: Device) -> tuple[Formats, dict[int, Fault]]:
+    """The formats of each row, and the faults of those that the device cannot multiply."""
+    asked = tuple(dict.fromkeys(batch.get("weight_format", PLAIN).tolist()))
+    places: dict[Value, float] = {name: float(place) for place, name in enumerate(asked)}
+    place = batch.lookup("weight_format", places, places.get(PLAIN, 0.0)).astype(np.intp)
+    named = [SPELLINGS[name] for name in asked]
+    known = [RECIPES[name].rate in device.flops_per_s for name in named]
+    cached: dict[Value, float] = dict(CACHE_BYTES.items())
+    kept = np.asarray(batch.get("kv_bits", 0.0), dtype=np.float64) / 8.0
+    format_bytes = batch.lookup("kv_format", cached, cached[PLAIN])
+    found = Formats(
+        names=tuple(name if has else PLAIN for name, has in zip(named, known, strict=True)),
+        place=place,
+        cache_bytes=np.where(kept > 0, kept, format_bytes),
+        weight_bits=np.asarray(batch.get("weight_bits", 0.0), dtype=np.float64),
+    )
+    lacking = {
+        name: Fault(kind="infeasible", reason=f"{device.name} has no units for {name}")
+        for name, has in zip(asked, known, strict=True)
+        if not has
+    }
+    rows = np.flatnonzero(~np.array(known, dtype=bool)[place]) if lacking else ()
+    return found, {int(row): lacking[asked[place[row]]] for row in rows}

@@ -1,0 +1,90 @@
+"""Which plans of an inference server there cannot be, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dse.core.metric import Fault
+from dse.core.values import Floats, Mask
+from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
+from dse_evaluators.clusters.serving.plan import Plans
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+_GIB = 2.0**30
+
+
+def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
+    """The first rule that each row breaks before memory is looked at."""
+    faults = dict[int, Fault]()
+    fine = np.ones(len(plan.tp), dtype=bool)
+    for rule in _rules(plan, model):
+        if rule.broken.any():
+            faults.update(told(rule, fine))
+            fine &= ~rule.broken
+    return faults
+
+
+def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
+    """The rows among some that do not fit; those that lack as much share a fault."""
+    reason = "needs {has:.1f} GiB of memory, has {needs:.1f} GiB: {short:.1f} GiB short"
+    needs = np.round(needed / _GIB, 1)  # rows that differ by less share a reason
+    rule = Rule(needed > room, reason, needs, np.full_like(needs, room / _GIB))
+    return told(rule, among)
+
+
+def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:
+    for tp in (plan.tp, plan.reading_tp):
+        yield from _sharing(tp, model)
+        yield from _routing(tp, plan, model)
+    yield Rule(
+        (plan.chunk > 0) & (plan.prefill_replicas > 0),
+        "pieces of {has:g} tokens join steps of writing, but {needs:g} replicas read all prompts",
+        plan.chunk,
+        plan.prefill_replicas,
+    )
+    yield _divides(model.layers, plan.pp, "layers over stages")
+    yield Rule(
+        (plan.pp > 1) & (plan.draft_tokens > 0),
+        "a pipeline of {has:g} stages, but {needs:g} tokens are guessed before each step",
+        plan.pp,
+        plan.draft_tokens,
+    )
+
+
+def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
+    """What a model's heads say to the devices that share them."""
+    node, kv_heads = (np.full_like(tp, float(count)) for count in (NODE_DEVICES, model.kv_heads))
+    over = "over tensor parallel devices"
+    yield Rule(
+        tp > node, "tensor parallel over {has:g} devices, but a node has {needs:g}", tp, node
+    )
+    yield _divides(model.heads, tp, f"heads {over}")
+    most, least = np.maximum(kv_heads, tp), np.minimum(kv_heads, tp)
+    yield _divides(most, least, f"key and value heads {over}")
+
+
+def _routing(tp: Floats, plan: Plans, model: Transformer) -> Iterator[Rule]:
+    """What a model's experts say to the devices that share them."""
+    devices, node = tp * plan.attention_dp, np.full_like(tp, NODE_DEVICES)
+    yield _divides(model.experts, plan.ep, "experts over expert parallel groups")
+    yield _divides(devices, plan.ep, "devices over expert parallel groups")
+    yield Rule(
+        (plan.attention_dp > 1) & (model.experts <= 1),
+        "{has:g} groups share the experts, but the model has {needs:g}",
+        plan.attention_dp,
+        np.full_like(tp, model.experts),
+    )
+    yield Rule(
+        devices > node,
+        "experts shared by {has:g} devices, but a node has {needs:g}",
+        devices,
+        node,
+    )
+
+
+def _divides(of: Floats | float, by: Floats, what: str) -> Rule:
+    whole = np.broadcast_to(np.asarray(of, dtype=np.float64), by.shape)
+    return Rule(whole % by != 0, f"{what}: {{has:g}} in {{needs:g}} leaves a rest", whole, by)
