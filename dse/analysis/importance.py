@@ -72,6 +72,15 @@ def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
     return [one for one in found if one is not None]
 
 
+def weightiest(found: Sequence[Importance]) -> list[str]:
+    """The parameters by their largest share of any objective, the weightiest first."""
+    most: dict[str, float] = {}
+    for one in found:
+        for name, share in one.shares:
+            most[name] = max(share, most.get(name, 0.0))
+    return sorted(most, key=lambda name: -most[name])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Learnt:
     """A forest with what it was grown from; ``wide`` ones know logarithms."""

@@ -9,7 +9,7 @@ from html import escape
 
 from dse.analysis.effects import Effects
 from dse.analysis.exchange import rates
-from dse.analysis.importance import Importance
+from dse.analysis.importance import Importance, weightiest
 from dse.analysis.limits import activities
 from dse.analysis.runner_up import Duel
 from dse.analysis.scenarios import Contrast
@@ -81,7 +81,7 @@ def report_html(
         _tiles(front, answer, trials, exact=exact),
         _headline(front, answer),
         section("Why the best ones win", duels_html(front.problem, beside.duels)),
-        _figures(front, trials),
+        _figures(front, trials, beside.importances),
         _table(front, answer),
         section("Where the winner changes", _contrast(beside)),
         section("What the objectives cost one another", rates_html(front.problem, rates(front))),
@@ -166,10 +166,10 @@ def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
     return section("What each parameter does", f'<div class="figures">{figures}</div>{tables}')
 
 
-def _figures(front: ParetoSet, trials: Sequence[Trial]) -> str:
+def _figures(front: ParetoSet, trials: Sequence[Trial], found: Sequence[Importance]) -> str:
     from dse.report.figures import drawings
 
-    figures = drawn(drawings(front, trials))
+    figures = drawn(drawings(front, trials, weightiest(found)))
     missing = (
         '<p class="soft">Hypervolumes are told once ten designs keep all limits,'
         " or from a stated <code>reference:</code>.</p>"

@@ -82,3 +82,11 @@ def test_no_design_leaves_its_axis(made_up) -> None:
     places = np.array([one.places for one in spokes(Answer.of(made_up.front))])
     assert (places >= -0.12).all()
     assert (places <= 1.0).all()
+
+
+def test_the_weightiest_parameter_stands_beside_the_objectives(made_up) -> None:
+    answer = Answer.of(made_up.front, made_up.trials)
+    first, *_, last = answer.varying
+    titles = [spoke.title for spoke in spokes(answer, [first])]
+    assert titles[: len(answer.varying)] == [*answer.varying[1:], first]
+    assert last in titles

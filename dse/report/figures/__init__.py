@@ -13,16 +13,19 @@ from dse.report.figures.style import Drawing
 from dse.report.figures.trade_off import trade_off_figures
 
 
-def drawings(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
+def drawings(
+    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
+) -> list[Drawing]:
     """All figures of a study: trade-offs, parallel coordinates, the growth of the hypervolume.
 
     Args:
         front: the study's front.
         trials: all trials, in the order in which they were finished.
+        weighty: parameters by what they matter, the weightiest first, where that is known.
     """
     return [
         *trade_off_figures(front, trials),
         *space_figure(front, trials),
-        *parallel_figure(front, trials),
+        *parallel_figure(front, trials, weighty),
         *growth_figures(front, trials),
     ]

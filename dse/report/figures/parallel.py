@@ -23,13 +23,15 @@ _SPOKE_PX = 78
 _TITLE_LETTERS = 11
 
 
-def parallel_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
+def parallel_figure(
+    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
+) -> list[Drawing]:
     """One figure, or none where there are no two designs to hold side by side."""
     answer = Answer.of(front, trials)
     if len(answer.trials) < 2:
         return []
     drawn = np.unique(np.linspace(0, len(answer.trials) - 1, MAX_LINES).round().astype(np.int64))
-    axes = spokes(answer)
+    axes = spokes(answer, weighty)
     figure = blank(
         xaxis={"visible": False, "range": [-0.5, len(axes) - 0.3], "fixedrange": True},
         yaxis={"visible": False, "range": [-0.17, 1.27], "fixedrange": True},
@@ -51,7 +53,8 @@ def parallel_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
             key="parallel",
             title="What the best designs have in common",
             caption=(
-                f"One line for each design. Objectives stand to the right, the best at the top; "
+                "One line for each design. Objectives stand to the right, the best at the top"
+                f"{', what moves them most beside them' if weighty else ''}; "
                 f"colour: {first.text}, from worst (blue) to best (orange).{some}"
             ),
             figure=figure,
