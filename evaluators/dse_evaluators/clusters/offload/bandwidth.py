@@ -1,0 +1,148 @@
+"""The evaluator ``clusters.offload-bandwidth``: what states weigh, and what moving them asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.offload.bandwidth_law import (
+    KINDS,
+    STATE_BYTES,
+    Need,
+    bandwidth_for,
+    efficiency,
+)
+
+_PARTS = ("compute", *KINDS)
+_METRICS = (
+    Metric(name="parameters", goal="maximize"),
+    Metric(name="states", unit="B", goal="minimize"),
+    *(Metric(name=f"{part}_states", unit="B", part_of="states") for part in STATE_BYTES),
+    Metric(name="checkpoints", unit="B", goal="minimize"),
+    Metric(name="layer_memory", unit="B", goal="minimize"),
+    Metric(name="working_memory", unit="B", goal="minimize"),
+    *(Metric(name=f"{kind}_intensity", unit="FLOP/B", goal="maximize") for kind in KINDS),
+    *(Metric(name=f"{kind}_efficiency", goal="maximize") for kind in KINDS),
+    *(Metric(name=f"{kind}_needs", unit="B/s", goal="minimize") for kind in KINDS),
+    Metric(name="step_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="step_time") for part in _PARTS),
+    Metric(name="efficiency", goal="maximize"),
+    Metric(name="bottleneck", words=_PARTS),
+)
+_SIZES: Mapping[str, Reading] = {
+    "layers": Reading(1, 1e6, whole=True),
+    "hidden": Reading(1, 1e7, whole=True),
+    "heads": Reading(1, 1e6, default=16.0, whole=True),
+    "batch": Reading(1, 1e7, default=1.0, whole=True),
+    "sequence": Reading(1, 1e8, default=1024.0, whole=True),
+    "checkpoint_interval": Reading(1, 1e5, default=1.0, whole=True),
+}
+_RATES: Mapping[str, Reading] = {
+    "rate": Reading(1, 1e20, "FLOP/s", default=70e12),  # what the paper measures of a V100
+    "target": Reading(1e-6, 1.0 - 1e-6, default=0.5),
+    "weights_bandwidth": Reading(1, 1e18, "B/s", default=70e9),
+    "optimizer_bandwidth": Reading(1, 1e18, "B/s", default=1.5e12),
+    "activations_bandwidth": Reading(1, 1e18, "B/s", default=2e9),
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class OffloadBandwidth:
+    """The closed forms of ZeRO-Infinity: memory of a model's states, bandwidth of its traffic.
+
+    Each ``..._efficiency`` is that of one kind of traffic alone, at its bandwidth for one GPU;
+    ``efficiency`` and ``step_time`` have all three, one after another. ``..._needs`` is the
+    bandwidth at which one kind alone reaches ``target``.
+
+    Reads layers, hidden; optional: heads, batch (sequences of one GPU), sequence,
+    checkpoint_interval (layers), rate [FLOP/s] that products reach, target, and the three
+    bandwidths [B/s]. An option may settle each.
+
+    Not modelled: embeddings, overlap, and where anything lies: ``clusters.offload`` is for those.
+
+    Source:
+        Rajbhandari et al.: ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep
+        Learning, SC 2021.
+    """
+
+    layers: float | None = None
+    hidden: float | None = None
+    heads: float | None = None
+    batch: float | None = None
+    sequence: float | None = None
+    checkpoint_interval: float | None = None
+    rate: float | str | None = None
+    target: float | None = None
+    weights_bandwidth: float | str | None = None
+    optimizer_bandwidth: float | str | None = None
+    activations_bandwidth: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._readings = Readings.of({**_SIZES, **_RATES}, self)
+        self.reads = self._readings.reads
+        self.optional = self._readings.optional
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n models on one GPU each."""
+        told = self._readings.columns(batch)
+        need = Need(**{name: told[name] for name in _SIZES})
+        states = {f"{part}_states": size * need.parameters for part, size in STATE_BYTES.items()}
+        weights, gradients, optimizer = states.values()
+        return Metrics(
+            columns={
+                "parameters": need.parameters,
+                "states": weights + gradients + optimizer,
+                **states,
+                "checkpoints": need.checkpoints,
+                "layer_memory": need.largest_product,
+                "working_memory": need.working,
+                **_alone(need, told),
+                **_together(need, told),
+            }
+        )
+
+
+def _alone(need: Need, told: Mapping[str, Floats]) -> dict[str, Floats]:
+    found: dict[str, Floats] = {}
+    for kind, intensity in need.intensities.items():
+        found[f"{kind}_intensity"] = intensity
+        found[f"{kind}_efficiency"] = efficiency(intensity, told[f"{kind}_bandwidth"], told["rate"])
+        found[f"{kind}_needs"] = bandwidth_for(told["target"], intensity, told["rate"])
+    return found
+
+
+def _together(need: Need, told: Mapping[str, Floats]) -> dict[str, Floats]:
+    compute_s = need.flops / told["rate"]
+    times = [compute_s] + [
+        need.flops / intensity / told[f"{kind}_bandwidth"]
+        for kind, intensity in need.intensities.items()
+    ]
+    total_s = times[0] + times[1] + times[2] + times[3]
+    return {
+        "step_time": total_s,
+        **{f"{part}_time": seconds for part, seconds in zip(_PARTS, times, strict=True)},
+        "efficiency": compute_s / total_s,
+        "bottleneck": np.argmax(np.stack(times), axis=0).astype(np.float64),
+    }

@@ -1,0 +1,147 @@
+"""The evaluator ``clusters.layer-streaming``: a model whose layers pass through a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.offload.rooms import first_broken
+from dse_evaluators.clusters.rules import Rule
+
+_METRICS = (
+    Metric(name="pass_time", unit="s", goal="minimize"),
+    Metric(name="compute_time", unit="s", part_of="pass_time"),
+    Metric(name="transfer_time", unit="s", part_of="pass_time"),
+    Metric(name="slowdown", goal="minimize"),
+    Metric(name="gpu_memory", unit="B", goal="minimize"),
+    Metric(name="layers_memory", unit="B", part_of="gpu_memory"),
+    Metric(name="fixed_memory", unit="B", part_of="gpu_memory"),
+    Metric(name="saved", goal="maximize"),
+    Metric(name="wire_traffic", unit="B", goal="minimize"),
+    Metric(name="bottleneck", words=("compute", "transfer")),
+)
+_READINGS: Mapping[str, Reading] = {
+    "layers": Reading(1, 1e6, whole=True),
+    "resident": Reading(1, 1e6, whole=True),
+    "moved": Reading(1, 1e6, default=1.0, whole=True),
+    "layer_size": Reading(0, 1e18, "B"),
+    "layer_time": Reading(1e-12, 1e9, "s"),
+    "fixed": Reading(0, 1e18, "B", default=0.0),
+    "pcie_bandwidth": Reading(1, 1e15, "B/s", default=25e9),
+    "transfer_latency": Reading(0, 1e6, "s", default=20e-6),
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class LayerStreaming:
+    """Time and memory of passes over a model, round after round, with a window of its layers.
+
+    The GPU has room for ``resident`` layers. As soon as ``moved`` of them are done with, they make
+    room for as many of the next ones, which come in one piece while the others compute. Where
+    ``resident`` is all layers nothing moves. ``saved`` is the share of the memory that holding all
+    layers would take, ``slowdown`` the time over that of holding all.
+
+    Reads layers, resident, layer_size [B], layer_time [s] (one layer's computing in a pass);
+    optional: moved, fixed [B] (embeddings, caches, activations), pcie_bandwidth [B/s],
+    transfer_latency [s] of each piece. An option may settle each.
+
+    Not modelled: the first pass's first window; layers that differ.
+
+    Source:
+        Abbasi, Lim: Superpipeline: A Universal Approach for Reducing GPU Memory Usage in Large
+        Models, 2024, for the two knobs; the steady state is derived here.
+    """
+
+    layers: float | None = None
+    resident: float | None = None
+    moved: float | None = None
+    layer_size: float | str | None = None
+    layer_time: float | str | None = None
+    fixed: float | str | None = None
+    pcie_bandwidth: float | str | None = None
+    transfer_latency: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads
+        self.optional = self._readings.optional
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n windows."""
+        told = self._readings.columns(batch)
+        layers, resident = told["layers"], told["resident"]
+        streamed = resident < layers
+        compute_s = layers * told["layer_time"]
+        piece_s = (
+            told["transfer_latency"] + told["moved"] * told["layer_size"] / told["pcie_bandwidth"]
+        )
+        line_s = (
+            layers / told["moved"] * period_s(told["layer_time"], piece_s, resident, told["moved"])
+        )
+        waits_s = np.where(streamed, np.maximum(line_s - compute_s, 0.0), 0.0)
+        held = resident * told["layer_size"]
+        total = held + told["fixed"]
+        whole = layers * told["layer_size"] + told["fixed"]
+        return Metrics(
+            columns={
+                "pass_time": compute_s + waits_s,
+                "compute_time": compute_s,
+                "transfer_time": waits_s,
+                "slowdown": (compute_s + waits_s) / compute_s,
+                "gpu_memory": total,
+                "layers_memory": held,
+                "fixed_memory": told["fixed"],
+                "saved": 1.0 - total / np.where(whole > 0.0, whole, 1.0),
+                "wire_traffic": np.where(streamed, layers * told["layer_size"], 0.0),
+                "bottleneck": (waits_s > compute_s).astype(np.float64),
+            },
+            faults=first_broken(_rules(told), len(batch)),
+        )
+
+
+def period_s(layer_s: Floats, piece_s: Floats, resident: Floats, moved: Floats) -> Floats:
+    """Between two pieces of layers in the steady state, (n,).
+
+    While a piece comes the layers beside it compute, as many as there are; the piece's own that
+    are left of its number then compute with nothing to hide.
+    """
+    beside = np.minimum(resident - moved, moved)
+    return np.asarray(np.maximum(piece_s, beside * layer_s) + (moved - beside) * layer_s)
+
+
+def _rules(told: Mapping[str, Floats]) -> Iterator[Rule]:
+    few = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
+    yield Rule(
+        told["resident"] > told["layers"],
+        few % "on the GPU at once",
+        told["resident"],
+        told["layers"],
+    )
+    yield Rule(
+        told["moved"] > told["resident"],
+        few.replace("there are", "the GPU holds") % "come at once",
+        told["moved"],
+        told["resident"],
+    )

@@ -1,0 +1,148 @@
+"""What the passes and the optimizer of a step ask of GPU, wire, disks and CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dse.core.values import Floats, Mask
+from dse_evaluators.clusters.offload.node import Node
+from dse_evaluators.clusters.offload.plan import CPU, GPU, NVME, OPTIMIZER_BYTES, WORD_BYTES, Plan
+from dse_evaluators.clusters.offload.residence import moved_activations
+
+_ADAM_BYTES = 2.0 * OPTIMIZER_BYTES + 2.0 * WORD_BYTES
+"""Of a weight updated on the GPU: states read and written, gradient read, itself written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Work of one phase; every field is (n,): floating-point operations, bytes, weights."""
+
+    flops: Floats
+    passed: Floats
+    """Bytes that the GPU reads and writes in its own memory, beside what products do."""
+    down: Floats
+    """From the host to the GPU."""
+    up: Floats
+    read: Floats
+    """From the disks."""
+    written: Floats
+    updated: Floats
+    """Weights, by the CPU."""
+
+    def __add__(self, other: Load) -> Load:
+        return Load(
+            **{x.name: getattr(self, x.name) + getattr(other, x.name) for x in fields(self)}
+        )
+
+    def times(self, count: Floats) -> Load:
+        """The same so many times."""
+        return Load(**{x.name: getattr(self, x.name) * count for x in fields(self)})
+
+    def busy_s(self, node: Node) -> tuple[Floats, ...]:
+        """Seconds of GPU, wire down, wire up, disks and CPU, (n,) each."""
+        return (
+            self.flops / node.flops_per_s + self.passed / node.dram_bytes_per_s,
+            self.down / node.pcie_bandwidth,
+            self.up / node.pcie_bandwidth,
+            node.storage_s(self.read, self.written),
+            self.updated / node.adam_rate,
+        )
+
+    def took_s(self, node: Node, together: Mask, layers: Floats) -> Floats:
+        """Until all is done: one after another, or where they work together, as a flow line.
+
+        Equal layers pass through all stations: the slowest one's time for all of them, and the
+        others' for one.
+        """
+        gpu, down, up, disks, cpu = self.busy_s(node)
+        longest = np.maximum(np.maximum(np.maximum(gpu, down), np.maximum(up, disks)), cpu)
+        total = gpu + down + up + disks + cpu
+        return np.where(together, longest + (total - longest) / layers, total)
+
+
+def forward_flops(plan: Plan) -> Floats:
+    """Of one batch.
+
+    Source:
+        Narayanan et al., SC 2021, equation 3: a third of it, without recomputation.
+    """
+    scores = 4.0 * plan.sequence * plan.hidden * plan.layers
+    return plan.tokens * (2.0 * plan.parameters + scores)
+
+
+def remade_flops(plan: Plan) -> Floats:
+    """Of the activations that were not kept, without the head, which nobody remakes."""
+    head = 2.0 * plan.tokens * plan.vocabulary * plan.hidden
+    return (1.0 - plan.kept) * (forward_flops(plan) - head)
+
+
+def forward(plan: Plan) -> Load:
+    """One batch through the model."""
+    weights, moved = _streamed_bytes(plan), moved_activations(plan)
+    none = np.zeros_like(weights)
+    return Load(
+        flops=forward_flops(plan),
+        passed=none,
+        down=weights,
+        up=moved,
+        read=_on_disk(plan.weights_at, weights),
+        written=_on_disk(plan.activations_at, moved),
+        updated=none,
+    )
+
+
+def backward(plan: Plan) -> Load:
+    """One batch back; gradients that are summed on disk are read again but for the first."""
+    weights, moved = _streamed_bytes(plan), moved_activations(plan)
+    gradients = plan.wire_bytes * plan.parameters
+    goal = np.where(plan.keeps_gradients, plan.gradients_at, plan.runs_at)
+    summed = _on_disk(goal, gradients)
+    none = np.zeros_like(weights)
+    return Load(
+        flops=2.0 * forward_flops(plan) + remade_flops(plan),
+        passed=none,
+        down=weights + moved,
+        up=np.where(goal == GPU, 0.0, gradients),
+        read=_on_disk(plan.weights_at, weights)
+        + _on_disk(plan.activations_at, moved)
+        + summed * (1.0 - 1.0 / plan.accumulate),
+        written=summed,
+        updated=none,
+    )
+
+
+def optimizer(plan: Plan) -> Load:
+    """Adam, once a step.
+
+    With the states on disk 12 bytes of a weight are read and 14 written, its 16 bits among them.
+
+    Source:
+        Liao et al.: Adding NVMe SSDs to Enable and Accelerate 100B Model Fine-tuning on a Single
+        GPU (Fuyou), 2024, section 3.
+    """
+    count, wire = plan.parameters, plan.wire_bytes * plan.parameters
+    on_host = plan.runs_at == CPU
+    goal = np.where(plan.keeps_gradients, plan.gradients_at, plan.runs_at)
+    moments = _on_disk(plan.optimizer_at, OPTIMIZER_BYTES * count)
+    weights = _streamed_bytes(plan)
+    fetched = np.where(on_host, 0.0, np.where(goal == GPU, 0.0, wire))
+    sent = np.where(on_host & (goal == GPU), wire, 0.0)
+    return Load(
+        flops=np.zeros_like(count),
+        passed=np.where(on_host, 0.0, _ADAM_BYTES * count),
+        down=fetched + np.where(on_host, wire - weights, 0.0),
+        up=sent + np.where(on_host, 0.0, weights),
+        read=moments + _on_disk(goal, wire),
+        written=moments + _on_disk(plan.weights_at, weights),
+        updated=np.where(on_host, count, 0.0),
+    )
+
+
+def _streamed_bytes(plan: Plan) -> Floats:
+    return plan.wire_bytes * plan.parameters * plan.streamed
+
+
+def _on_disk(place: Floats, moved: Floats) -> Floats:
+    return np.where(place == NVME, moved, 0.0)

@@ -1,0 +1,257 @@
+"""The evaluator ``clusters.offload``: a training step on one GPU that cannot hold it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.offload.load import forward_flops
+from dse_evaluators.clusters.offload.node import Node, Prices
+from dse_evaluators.clusters.offload.plan import OVERLAPS, PLACES, WIRES, Plan, rules
+from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_nvme, states
+from dse_evaluators.clusters.offload.rooms import first_broken, room
+from dse_evaluators.clusters.offload.step import RESOURCES, Step, step
+from dse_evaluators.clusters.rules import Rule
+from dse_evaluators.readings import number, word
+
+_STEP_PARTS = ("compute", "recompute", "transfer", "optimizer")
+_GPU_PARTS = ("weights", "gradients", "optimizer", "activations", "logits")
+_METRICS = (
+    Metric(name="step_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="step_time") for part in _STEP_PARTS),
+    Metric(name="throughput", unit="1/s", goal="maximize"),
+    Metric(name="model_rate", unit="FLOP/s", goal="maximize"),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="parameters", goal="maximize"),
+    Metric(name="states", unit="B"),
+    *(Metric(name=f"{place}_states", unit="B", part_of="states") for place in PLACES),
+    Metric(name="gpu_memory", unit="B", goal="minimize"),
+    *(Metric(name=f"{part}_memory", unit="B", part_of="gpu_memory") for part in _GPU_PARTS),
+    Metric(name="cpu_memory", unit="B", goal="minimize"),
+    Metric(name="nvme_memory", unit="B", goal="minimize"),
+    Metric(name="wire_traffic", unit="B", goal="minimize"),
+    Metric(name="ssd_read", unit="B", goal="minimize"),
+    Metric(name="ssd_written", unit="B", goal="minimize"),
+    Metric(name="node_price", unit="USD", goal="minimize"),
+    Metric(name="cost_per_token", unit="USD", goal="minimize"),
+    Metric(name="node_cost", unit="USD", part_of="cost_per_token"),
+    Metric(name="wear_cost", unit="USD", part_of="cost_per_token"),
+    Metric(name="bottleneck", words=RESOURCES),
+)
+_PLAN: Mapping[str, Reading] = {
+    "layers": Reading(1, 1e5, whole=True),
+    "hidden": Reading(1, 1e7, whole=True),
+    "vocabulary": Reading(0, 1e8, default=50_257.0, whole=True),
+    "batch": Reading(1, 1e7, whole=True),
+    "sequence": Reading(1, 1e8, default=1024.0, whole=True),
+    "accumulate": Reading(1, 1e6, default=1.0, whole=True),
+    "checkpoint_interval": Reading(1, 1e5, default=1.0, whole=True),
+    "kept": Reading(0, 1, default=0.0),
+    "resident": Reading(0, 1e5, default=0.0, whole=True),
+}
+# PCIe 4 x16 moves 31.5 GB/s each way before its own packets: 25 is assumed. Adam: 2.57 s for ten
+# billion weights on two Xeon 8168 (Ren et al., ZeRO-Offload, 2021, table 4, recalled). The disk is
+# Intel's P5510 of 3.84 TB, one drive write a day for five years (its data sheet, recalled).
+_NODE: Mapping[str, Reading] = {
+    "pcie_bandwidth": Reading(1, 1e15, "B/s", default=25e9),
+    "host_memory": Reading(1, 1e18, "B", default=256e9),
+    "adam_rate": Reading(1, 1e15, "1/s", default=3.9e9),
+    "ssds": Reading(0, 1e4, default=0.0, whole=True),
+    "ssd_read_bandwidth": Reading(1, 1e15, "B/s", default=6.5e9),
+    "ssd_write_bandwidth": Reading(1, 1e15, "B/s", default=3.4e9),
+    "ssd_capacity": Reading(1, 1e18, "B", default=3.84e12),
+    "ssd_endurance": Reading(1, 1e21, "B", default=7.0e15),
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Offload:
+    """Time, memory, traffic and cost of a training step on one GPU, its host and its disks.
+
+    ``throughput`` is tokens a second, ``model_rate`` and ``utilization`` count what the model asks
+    for and not what is computed again. ``kept`` activations wait at ``activations_at``; the rest is
+    remade from a checkpoint every ``checkpoint_interval`` layers. ``overlap`` is ``none``,
+    ``transfers`` (the optimizer runs after the passes, as in ZeRO-Infinity) or ``all`` (within the
+    backward pass, as in Fuyou, so that gradients are never kept). Whatever moves or lies outside of
+    the GPU is in ``wire_format``; what that costs in quality is not told.
+
+    Reads weights_at, optimizer_at, batch, layers, hidden; optional: gradients_at (where the
+    optimizer runs), activations_at, overlap, wire_format, and the readings of the model, the plan
+    and the node below, which an option of the same name may settle.
+
+    Not modelled: products that are too small for the device's rate; host memory's own bandwidth;
+    disks that share the GPU's wire; fragmented memory.
+
+    Args:
+        device: a name of ``accelerators.devices``.
+        number_format: of the products.
+        compute_share: of the data sheet's rate that products reach: assumed.
+        reserve: share of the GPU's memory that is kept free.
+        prices: fields of :class:`~dse_evaluators.clusters.offload.node.Prices`.
+
+    Raises:
+        SpecError: there is no such device or price, or its rate in the format is not told.
+
+    Source:
+        Rajbhandari et al., ZeRO-Infinity, 2021; Liao et al., Fuyou, 2024.
+    """
+
+    device: str = "rtx-4090"
+    number_format: str = "fp16"
+    compute_share: float = 0.9
+    reserve: float = 0.06
+    prices: Mapping[str, float] = field(default_factory=dict)
+    layers: float | None = None
+    hidden: float | None = None
+    vocabulary: float | None = None
+    batch: float | None = None
+    sequence: float | None = None
+    accumulate: float | None = None
+    checkpoint_interval: float | None = None
+    kept: float | None = None
+    resident: float | None = None
+    pcie_bandwidth: float | str | None = None
+    host_memory: float | str | None = None
+    adam_rate: float | str | None = None
+    ssds: float | None = None
+    ssd_read_bandwidth: float | str | None = None
+    ssd_write_bandwidth: float | str | None = None
+    ssd_capacity: float | str | None = None
+    ssd_endurance: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        number(1e-6, 1.0)("compute_share", self.compute_share)
+        number(0.0, 0.99)("reserve", self.reserve)
+        self._device = device_of(self.device)
+        rates = self._device.flops_per_s
+        if self.number_format not in rates:
+            raise SpecError(
+                f"{self.device} tells no rate in {self.number_format!r}",
+                hint=nearest(self.number_format, rates),
+            )
+        self._prices = Prices.of(self.prices)
+        self._readings = Readings.of({**_PLAN, **_NODE}, self)
+        self.reads = self._readings.reads | {"weights_at", "optimizer_at"}
+        self.optional = self._readings.optional | _WORDS.keys() - self.reads
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values, {name: word(*words) for name, words in _WORDS.items()})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n plans."""
+        columns = self._readings.columns(batch)
+        plan, node = _plan(batch, columns), self._node(columns)
+        took, kept = step(plan, node), on_gpu(plan)
+        used = {"gpu_memory": kept.total, "cpu_memory": on_cpu(plan), "nvme_memory": on_nvme(plan)}
+        broken = chain(rules(plan, node.ssds), _rooms(used, node))
+        return Metrics(
+            columns={
+                **used,
+                **_times(plan, took),
+                **_bytes(plan, took, kept),
+                **self._rates(plan, took),
+                **self._costs(plan, took, node),
+            },
+            faults=first_broken(broken, len(batch)),
+        )
+
+    def _rates(self, plan: Plan, took: Step) -> dict[str, Floats]:
+        rate = 3.0 * plan.accumulate * forward_flops(plan) / took.total_s
+        return {
+            "throughput": plan.accumulate * plan.tokens / took.total_s,
+            "model_rate": rate,
+            "utilization": rate / self._device.flops_per_s[self.number_format],
+        }
+
+    def _costs(self, plan: Plan, took: Step, node: Node) -> dict[str, Floats]:
+        tokens = plan.accumulate * plan.tokens
+        held = self._prices.held(node, took.total_s) / tokens
+        worn = self._prices.worn(node, took.moved.written) / tokens
+        return {
+            "node_price": self._prices.node(node),
+            "cost_per_token": held + worn,
+            "node_cost": held,
+            "wear_cost": worn,
+        }
+
+    def _node(self, columns: Mapping[str, Floats]) -> Node:
+        return Node(
+            flops_per_s=self._device.flops_per_s[self.number_format] * self.compute_share,
+            dram_bytes=self._device.dram_bytes * (1.0 - self.reserve),
+            dram_bytes_per_s=self._device.dram_bytes_per_s,
+            **{name: columns[name] for name in _NODE},
+        )
+
+
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("weights_at", "optimizer_at", "gradients_at", "activations_at"), PLACES),
+    "overlap": OVERLAPS,
+    "wire_format": tuple(map(str, WIRES)),
+}
+
+
+def _plan(batch: Batch, columns: Mapping[str, Floats]) -> Plan:
+    def place(name: str, absent: float = 0.0) -> Floats:
+        return batch.lookup(name, {one: float(at) for at, one in enumerate(_WORDS[name])}, absent)
+
+    optimizer_at, told_at = place("optimizer_at"), place("gradients_at", -1.0)
+    return Plan(
+        **{name: columns[name] for name in _PLAN},
+        weights_at=place("weights_at"),
+        optimizer_at=optimizer_at,
+        gradients_at=np.where(told_at < 0.0, np.minimum(optimizer_at, 1.0), told_at),
+        activations_at=place("activations_at"),
+        overlap=place("overlap", float(OVERLAPS.index("transfers"))),
+        wire_bytes=batch.lookup("wire_format", WIRES, WIRES["fp16"]),
+    )
+
+
+def _times(plan: Plan, took: Step) -> dict[str, Floats]:
+    return {
+        "step_time": took.total_s,
+        **{f"{part}_time": getattr(took, f"{part}_s") for part in _STEP_PARTS},
+        "bottleneck": np.argmax(np.stack(took.busy_s), axis=0).astype(np.float64),
+        "parameters": plan.parameters,
+    }
+
+
+def _bytes(plan: Plan, took: Step, kept: OnGpu) -> dict[str, Floats]:
+    gpu, cpu, nvme = states(plan)
+    return {
+        "states": gpu + cpu + nvme,
+        "gpu_states": gpu,
+        "cpu_states": cpu,
+        "nvme_states": nvme,
+        **{f"{part}_memory": getattr(kept, part) for part in _GPU_PARTS},
+        "wire_traffic": took.moved.down + took.moved.up,
+        "ssd_read": took.moved.read,
+        "ssd_written": took.moved.written,
+    }
+
+
+def _rooms(used: Mapping[str, Floats], node: Node) -> Iterator[Rule]:
+    yield room("gpu_memory", used["gpu_memory"], np.full_like(node.ssds, node.dram_bytes))
+    yield room("cpu_memory", used["cpu_memory"], node.host_memory)
+    yield room("nvme_memory", used["nvme_memory"], node.ssds * node.ssd_capacity)

@@ -1,0 +1,122 @@
+"""What lies where during a training step on one GPU, and which plans there cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats, Mask, Value
+from dse_evaluators.clusters.rules import Rule
+
+PLACES = ("gpu", "cpu", "nvme")
+GPU, CPU, NVME = (float(place) for place in range(3))
+
+OVERLAPS = ("none", "transfers", "all")
+"""One thing after another; what moves moves while the GPU computes; the optimizer runs then too."""
+
+WIRES: Mapping[Value, float] = {"fp32": 4.0, "fp16": 2.0, "fp8": 1.0}
+"""Bytes of a weight, gradient or activation while it is not on the GPU."""
+
+WORD_BYTES = 2.0
+"""Of the same on the GPU."""
+
+OPTIMIZER_BYTES = 12.0
+"""Of a weight: its 32-bit copy and two moments of Adam."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """n training steps; every field is (n,), places and overlaps are those of their lists."""
+
+    layers: Floats
+    hidden: Floats
+    vocabulary: Floats
+    batch: Floats
+    """Sequences that pass through the model at once."""
+    sequence: Floats
+    accumulate: Floats
+    """Batches whose gradients one step of the optimizer takes together."""
+    checkpoint_interval: Floats
+    """Layers between two whose input is always kept."""
+    kept: Floats
+    """The share of the other activations that waits for the backward pass; the rest is remade."""
+    resident: Floats
+    """Layers whose weights stay on the GPU, although the others do not."""
+    wire_bytes: Floats
+    weights_at: Floats
+    gradients_at: Floats
+    optimizer_at: Floats
+    activations_at: Floats
+    overlap: Floats
+
+    @property
+    def parameters(self) -> Floats:
+        """Twelve squares of the width a layer, and one embedding; biases and norms are left out."""
+        return 12.0 * self.layers * self.hidden**2 + self.vocabulary * self.hidden
+
+    @property
+    def tokens(self) -> Floats:
+        """Of one batch."""
+        return self.batch * self.sequence
+
+    @property
+    def block(self) -> Floats:
+        """The weights that move at once: a layer with its share of the embedding."""
+        return self.parameters / self.layers
+
+    @property
+    def streamed(self) -> Floats:
+        """The share of the weights that is not on the GPU for good."""
+        here = np.where(self.weights_at == GPU, self.layers, self.resident)
+        return 1.0 - here / self.layers
+
+    @property
+    def overlapped(self) -> Mask:
+        return self.overlap > OVERLAPS.index("none")
+
+    @property
+    def eager(self) -> Mask:
+        """Where a layer's weights are updated while the layers before it pass backward."""
+        return self.overlap == OVERLAPS.index("all")
+
+    @property
+    def runs_at(self) -> Floats:
+        """Where the optimizer computes: what is on disk is for the CPU."""
+        return np.minimum(self.optimizer_at, CPU)
+
+    @property
+    def keeps_gradients(self) -> Mask:
+        """False where the optimizer takes each layer's gradients as they come."""
+        return ~self.eager | (self.accumulate > 1.0)
+
+    @property
+    def moving(self) -> Floats:
+        """Blocks with room on the GPU: the one in use, and the next one where they overlap."""
+        return np.where(self.overlapped, 2.0, 1.0)
+
+
+def rules(plan: Plan, ssds: Floats) -> Iterator[Rule]:
+    """What may not be, whatever the memories hold."""
+    several = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
+    for what, count in (
+        ("stay on the GPU", plan.resident),
+        ("lie between checkpoints", plan.checkpoint_interval),
+    ):
+        yield Rule(count > plan.layers, several % what, count, plan.layers)
+    places = (plan.weights_at, plan.gradients_at, plan.optimizer_at, plan.activations_at)
+    kinds = np.sum([place == NVME for place in places], axis=0).astype(np.float64)
+    yield Rule(
+        (kinds > 0.0) & (ssds < 1.0),
+        "{has:g} kinds of data on disk, and {needs:g} disks",
+        kinds,
+        ssds,
+    )
+    for place, name in ((GPU, "GPU"), (CPU, "CPU")):
+        yield Rule(
+            plan.eager & (plan.runs_at == place) & (plan.gradients_at != place),
+            f"the optimizer overlaps on the {name}, and gradients go elsewhere",
+            plan.gradients_at,
+            plan.runs_at,
+        )

@@ -1,0 +1,120 @@
+"""How many bytes of a training step lie on the GPU, in its host's memory and on its disks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.offload.plan import (
+    CPU,
+    GPU,
+    NVME,
+    OPTIMIZER_BYTES,
+    WORD_BYTES,
+    Plan,
+)
+
+_CHECKPOINT_BYTES, _LAYER_BYTES = 2.0, 34.0
+"""Of a token and a unit of width: a layer's input, and all that its backward pass wants.
+
+Korthikanti et al.: Reducing Activation Recomputation in Large Transformer Models, 2022, equation 1
+without the attention scores, which a fused kernel never writes.
+"""
+
+_LOGIT_BYTES = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnGpu:
+    """The parts of the GPU's memory; every field is (n,), in bytes."""
+
+    weights: Floats
+    gradients: Floats
+    optimizer: Floats
+    activations: Floats
+    logits: Floats
+
+    @property
+    def total(self) -> Floats:
+        states = self.weights + self.gradients + self.optimizer
+        return states + self.activations + self.logits
+
+
+def states(plan: Plan) -> tuple[Floats, Floats, Floats]:
+    """Weights, gradients and optimizer that are kept on GPU, CPU and NVMe, (n,) each.
+
+    Source:
+        Rajbhandari et al.: ZeRO, 2020, section 3.1: 16 bytes a weight on the GPU.
+    """
+    gpu, cpu, nvme = (_states_at(plan, place) for place in (GPU, CPU, NVME))
+    return gpu, cpu, nvme
+
+
+def kept_activations(plan: Plan) -> Floats:
+    """What waits for the backward pass, in 16 bits, (n,)."""
+    between = _LAYER_BYTES - _CHECKPOINT_BYTES
+    a_layer = _CHECKPOINT_BYTES / plan.checkpoint_interval + between * plan.kept
+    return plan.tokens * plan.hidden * plan.layers * a_layer
+
+
+def moved_activations(plan: Plan) -> Floats:
+    """The same as it leaves the GPU; nought where it does not, (n,)."""
+    on_the_wire = kept_activations(plan) * (plan.wire_bytes / WORD_BYTES)
+    return np.where(plan.activations_at == GPU, 0.0, on_the_wire)
+
+
+def on_gpu(plan: Plan) -> OnGpu:
+    """The parts of the GPU's memory at their fullest.
+
+    Source:
+        Rajbhandari et al.: ZeRO-Infinity, 2021, section 3 (working memory: what a layer and a
+        checkpointed segment want at once); Korthikanti et al., 2022, equations 1 and 4.
+    """
+    count, word = plan.parameters, WORD_BYTES * plan.block
+    elsewhere = plan.weights_at != GPU
+    passing = np.minimum(plan.moving, plan.layers - plan.resident) * word
+    stay = plan.keeps_gradients & (plan.gradients_at == GPU)
+    away = plan.activations_at != GPU
+    remade = plan.checkpoint_interval * (1.0 - plan.kept)
+    arriving = plan.kept * np.where(away, plan.moving, 1.0)
+    working = plan.tokens * plan.hidden * _LAYER_BYTES * (remade + arriving)
+    return OnGpu(
+        weights=WORD_BYTES * count * (1.0 - plan.streamed) + np.where(elsewhere, passing, 0.0),
+        gradients=np.where(stay, WORD_BYTES * count, plan.moving * word),
+        optimizer=np.where(plan.optimizer_at == GPU, OPTIMIZER_BYTES * count, 0.0),
+        activations=working + np.where(away, 0.0, kept_activations(plan)),
+        logits=_LOGIT_BYTES * plan.tokens * plan.vocabulary,
+    )
+
+
+def on_cpu(plan: Plan) -> Floats:
+    """The host's memory: what is kept there, and buffers for what passes through it, (n,)."""
+    kept = _states_at(plan, CPU) + _activations_at(plan, CPU)
+    taken = np.where(plan.keeps_gradients | (plan.runs_at == GPU), 0.0, plan.wire_bytes)
+    through = np.where(plan.weights_at == NVME, plan.wire_bytes, 0.0) + taken
+    through += np.where(plan.gradients_at == NVME, plan.wire_bytes, 0.0)
+    through += np.where(plan.optimizer_at == NVME, OPTIMIZER_BYTES, 0.0)
+    a_layer = _activations_at(plan, NVME) / plan.layers
+    return kept + plan.moving * (plan.block * through + a_layer)
+
+
+def on_nvme(plan: Plan) -> Floats:
+    """What is kept on the disks, (n,)."""
+    return _states_at(plan, NVME) + _activations_at(plan, NVME)
+
+
+def _states_at(plan: Plan, place: float) -> Floats:
+    count = plan.parameters
+    word = WORD_BYTES if place == GPU else plan.wire_bytes
+    share = np.where(plan.weights_at == place, plan.streamed, 0.0)
+    if place == GPU:
+        share = 1.0 - plan.streamed
+    keeps = plan.keeps_gradients & (plan.gradients_at == place)
+    states = word * count * share + np.where(keeps, word * count, 0.0)
+    return states + np.where(plan.optimizer_at == place, OPTIMIZER_BYTES * count, 0.0)
+
+
+def _activations_at(plan: Plan, place: float) -> Floats:
+    return np.where(plan.activations_at == place, moved_activations(plan), 0.0)

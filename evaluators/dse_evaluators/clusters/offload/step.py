@@ -1,0 +1,70 @@
+"""How long a training step with offloading takes, in parts that sum to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.offload.load import (
+    Load,
+    backward,
+    forward,
+    forward_flops,
+    optimizer,
+    remade_flops,
+)
+from dse_evaluators.clusters.offload.node import Node
+from dse_evaluators.clusters.offload.plan import Plan
+
+RESOURCES = ("gpu", "download", "upload", "storage", "cpu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Seconds of a step that sum to it, and all that it moved; every field is (n,)."""
+
+    compute_s: Floats
+    recompute_s: Floats
+    transfer_s: Floats
+    """What the passes wait for weights, gradients and activations."""
+    optimizer_s: Floats
+    """What the optimizer adds to the passes."""
+    moved: Load
+    busy_s: tuple[Floats, ...]
+    """Of each of RESOURCES."""
+
+    @property
+    def total_s(self) -> Floats:
+        return self.compute_s + self.recompute_s + self.transfer_s + self.optimizer_s
+
+
+def step(plan: Plan, node: Node) -> Step:
+    """The parts of a step.
+
+    Each batch passes forward and back, then the optimizer runs; what overlaps takes about as
+    long as its slowest. An overlapped optimizer runs within the last batch's backward pass.
+
+    Source:
+        Rajbhandari et al.: ZeRO-Infinity, 2021, section 6.2 (transfers under computation); Liao et
+        al.: Fuyou, 2024, section 3 (the optimizer under the backward pass).
+    """
+    ahead, back, update = forward(plan), backward(plan), optimizer(plan)
+    together = plan.overlapped
+    forward_s = ahead.took_s(node, together, plan.layers)
+    backward_s = back.took_s(node, together, plan.layers)
+    both_s = (back + update).took_s(node, together, plan.layers)
+    after_s = update.took_s(node, together, plan.layers)
+    computed_s = 3.0 * forward_flops(plan) / node.flops_per_s
+    remade_s = remade_flops(plan) / node.flops_per_s
+    moved = (ahead + back).times(plan.accumulate) + update
+    return Step(
+        compute_s=plan.accumulate * computed_s,
+        recompute_s=plan.accumulate * remade_s,
+        transfer_s=plan.accumulate
+        * np.maximum(forward_s + backward_s - computed_s - remade_s, 0.0),
+        optimizer_s=np.where(plan.eager, both_s - backward_s, after_s),
+        moved=moved,
+        busy_s=moved.busy_s(node),
+    )

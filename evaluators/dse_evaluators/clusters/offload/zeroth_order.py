@@ -1,0 +1,211 @@
+"""The evaluator ``clusters.zeroth-order``: two forward passes over streamed blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.offload.plan import WIRES
+from dse_evaluators.clusters.offload.rooms import first_broken, room
+from dse_evaluators.clusters.offload.zeroth_order_memory import (
+    FITTED_HIDDEN,
+    FITTED_TOKENS,
+    FITTED_VOCABULARY,
+    Parts,
+    gpu_parts,
+)
+from dse_evaluators.clusters.offload.zeroth_order_time import Blocks, Pace, total_s
+from dse_evaluators.readings import flag, number, word
+
+_PLACES = ("gpu", "cpu")
+_WORDS = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0}
+_STEP_PARTS = ("compute", "perturb", "transfer")
+_GPU_PARTS = ("runtime", "logits", "embedding", "blocks")
+_YES_NO = ("no", "yes")
+_METRICS = (
+    Metric(name="step_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="step_time") for part in _STEP_PARTS),
+    Metric(name="throughput", unit="1/s", goal="maximize"),
+    Metric(name="slowdown", goal="minimize"),
+    Metric(name="hidden_transfer", words=_YES_NO),
+    Metric(name="tokens_to_hide", goal="minimize"),
+    Metric(name="parameters", goal="maximize"),
+    Metric(name="gpu_memory", unit="B", goal="minimize"),
+    *(Metric(name=f"{part}_memory", unit="B", part_of="gpu_memory") for part in _GPU_PARTS),
+    Metric(name="cpu_memory", unit="B", goal="minimize"),
+    Metric(name="wire_traffic", unit="B", goal="minimize"),
+    Metric(name="bottleneck", words=_STEP_PARTS),
+    Metric(name="extrapolated", words=_YES_NO),
+)
+_READINGS: Mapping[str, Reading] = {
+    "layers": Reading(1, 1e5, whole=True),
+    "hidden": Reading(1, 1e7, whole=True),
+    "vocabulary": Reading(0, 1e8, default=FITTED_VOCABULARY, whole=True),
+    "positions": Reading(0, 1e8, default=2050.0, whole=True),
+    "batch": Reading(1, 1e7, default=1.0, whole=True),
+    "sequence": Reading(1, 1e8, default=2048.0, whole=True),
+    "pcie_bandwidth": Reading(1, 1e15, "B/s", default=25e9),
+    "host_memory": Reading(1, 1e18, "B", default=512e9),
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class ZerothOrder:
+    """Time and memory of a step of MeZO, on the GPU or with blocks that pass through it (ZO2).
+
+    A step is two forward passes with opposite disturbances of the weights. With ``weights_at`` cpu
+    each block is fetched, passed through twice, and sent back. ``overlap`` does that while its
+    neighbours compute; ``fused_update`` updates a block when it is next fetched, so that it
+    travels once a step instead of twice. ``wire_format`` is what weights are outside of the GPU
+    (what it costs in quality is not told). ``slowdown`` is against a GPU that holds all;
+    ``tokens_to_hide`` is how many a batch needs for a block's two passes to take as long as its
+    way in one direction, attention and disturbances left out. ``extrapolated`` is yes where the
+    memory's constants were not fitted: other texts, words, and models that stay on the GPU.
+
+    Reads weights_at, layers, hidden; optional: overlap, fused_update, wire_format, and vocabulary,
+    positions, batch, sequence, pcie_bandwidth, host_memory, which an option may settle.
+
+    Not modelled: making words of other formats, random numbers' own time, products too small for
+    the device's rate.
+
+    Args:
+        device: a name of ``accelerators.devices``.
+        number_format: of the products and of weights on the GPU: fp32, tf32, bf16 or fp16.
+        compute_share: of the data sheet's rate that products reach: assumed.
+
+    Raises:
+        SpecError: there is no such device, or its rate in the format is not told.
+
+    Source:
+        Malladi et al.: Fine-Tuning Language Models with Just Forward Passes (MeZO), 2023; Wang et
+        al.: ZO2: Scalable Zeroth-Order Fine-Tuning for Extremely Large Language Models with
+        Limited GPU Memory, 2025.
+    """
+
+    device: str = "a100-sxm-80gb"
+    number_format: str = "fp16"
+    compute_share: float = 0.5
+    layers: float | None = None
+    hidden: float | None = None
+    vocabulary: float | None = None
+    positions: float | None = None
+    batch: float | None = None
+    sequence: float | None = None
+    pcie_bandwidth: float | str | None = None
+    host_memory: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        number(1e-6, 1.0)("compute_share", self.compute_share)
+        self._device = device_of(self.device)
+        rates = [name for name in _WORDS if name in self._device.flops_per_s]
+        if self.number_format not in rates:
+            raise SpecError(
+                f"{self.device} tells no rate in {self.number_format!r}",
+                hint=nearest(self.number_format, rates),
+            )
+        self._dram_bytes = self._device.dram_bytes
+        self._word_bytes = _WORDS[self.number_format]
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads | {"weights_at"}
+        self.optional = self._readings.optional | {"overlap", "fused_update", "wire_format"}
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        words = {"weights_at": word(*_PLACES), "wire_format": word(*map(str, WIRES))}
+        self._readings.check(values, {**words, "overlap": flag, "fused_update": flag})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n steps."""
+        columns = self._readings.columns(batch)
+        blocks = self._blocks(batch, columns)
+        took, pace = total_s(blocks), blocks.pace
+        alone_s = took["compute_time"] + took["perturb_time"]
+        step_s = alone_s + took["transfer_time"]
+        memory = self._memory(columns, blocks)
+        runtime, logits, embedding, kept = memory.values()
+        gpu_memory = runtime + logits + embedding + kept
+        count = blocks.layers * blocks.weights
+        cpu_memory = np.where(blocks.streamed, blocks.wire_bytes * count, 0.0)
+        times = np.stack([took[f"{part}_time"] for part in _STEP_PARTS])
+        return Metrics(
+            columns={
+                "step_time": step_s,
+                **took,
+                "throughput": blocks.tokens / step_s,
+                "slowdown": step_s / alone_s,
+                "hidden_transfer": (blocks.line_s <= blocks.first_s).astype(np.float64),
+                "tokens_to_hide": pace.flops_per_s * blocks.wire_bytes / (4.0 * pace.wire),
+                "parameters": count + blocks.embedding,
+                "gpu_memory": gpu_memory,
+                **{f"{part}_memory": memory[part] for part in _GPU_PARTS},
+                "cpu_memory": cpu_memory,
+                "wire_traffic": blocks.wire_traffic,
+                "bottleneck": np.argmax(times, axis=0).astype(np.float64),
+                "extrapolated": self._extrapolated(columns, blocks),
+            },
+            faults=first_broken(
+                (
+                    room("gpu_memory", gpu_memory, np.full_like(gpu_memory, self._dram_bytes)),
+                    room("cpu_memory", cpu_memory, columns["host_memory"]),
+                ),
+                len(batch),
+            ),
+        )
+
+    def _blocks(self, batch: Batch, columns: Mapping[str, Floats]) -> Blocks:
+        size = len(batch)
+        return Blocks(
+            layers=columns["layers"],
+            hidden=columns["hidden"],
+            vocabulary=columns["vocabulary"],
+            positions=columns["positions"],
+            tokens=columns["batch"] * columns["sequence"],
+            sequence=columns["sequence"],
+            word_bytes=np.full(size, self._word_bytes),
+            wire_bytes=batch.lookup("wire_format", WIRES, self._word_bytes),
+            streamed=batch.lookup("weights_at", {"gpu": 0.0, "cpu": 1.0}) > 0.0,
+            overlap=np.asarray(batch.get("overlap", True), dtype=bool),
+            fused=np.asarray(batch.get("fused_update", True), dtype=bool),
+            pace=Pace(
+                flops_per_s=self._device.flops_per_s[self.number_format] * self.compute_share,
+                dram_bytes_per_s=self._device.dram_bytes_per_s,
+                wire=columns["pcie_bandwidth"],
+            ),
+        )
+
+    def _memory(self, columns: Mapping[str, Floats], blocks: Blocks) -> Parts:
+        word = blocks.word_bytes
+        whole = blocks.layers * blocks.weights * word
+        return gpu_parts(
+            embedding=blocks.embedding * word,
+            blocks=blocks.weights * word,
+            tokens=blocks.tokens,
+            vocabulary=columns["vocabulary"],
+            resident=np.where(blocks.streamed, 0.0, whole),
+        )
+
+    def _extrapolated(self, columns: Mapping[str, Floats], blocks: Blocks) -> Floats:
+        low, high = FITTED_HIDDEN
+        other = (blocks.tokens != FITTED_TOKENS) | (columns["vocabulary"] != FITTED_VOCABULARY)
+        other |= (columns["hidden"] < low) | (columns["hidden"] > high) | ~blocks.streamed
+        return (other | (self._word_bytes != _WORDS["fp16"])).astype(np.float64)
