@@ -16,6 +16,7 @@ from dse.cli import (
     environments,
     evaluate,
     exchange,
+    init,
     inspect_study,
     manage,
     portability,
@@ -46,6 +47,7 @@ spaces = typer.Typer(help="Look at a space.", no_args_is_help=True)
 data = typer.Typer(help="Models and data that measurements need.", no_args_is_help=True)
 apart = typer.Typer(help="Programs in environments of their own.", no_args_is_help=True)
 
+app.command("init")(init.init)
 app.command("run")(run.run)
 app.command("resume")(run.resume)
 app.command("verify")(verify.verify)

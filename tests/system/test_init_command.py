@@ -1,0 +1,116 @@
+"""``dse init``: files that run before a line of them is changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dse.beginning.answers import EXAMPLE_AXES, EXAMPLE_WISHES, Axis, Beginning, axis_of, wish_of
+from dse.beginning.files import files
+from dse.cli.app import app
+from dse.errors import SpecError
+from dse.schema.plan import plan_of
+
+runner = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measured", ["command", "table", "formula"])
+def test_an_example_of_each_kind_runs_as_it_is_written(measured: str):
+    assert runner.invoke(app, ["init", "first", "--measured", measured, "--yes"]).exit_code == 0
+    words = ["run", "first/study.yaml", "--executor", "serial", "--measurements", "6", "-q"]
+    assert runner.invoke(app, words).exit_code == 0
+    told = json.loads(runner.invoke(app, ["front", "first", "--format", "json"]).stdout)
+    assert told["front"]
+
+
+def test_a_table_has_a_row_for_every_design_that_can_be_asked_for(folder):
+    runner.invoke(app, ["init", ".", "--measured", "table", "--yes"])
+    rows = (folder / "measured.csv").read_text().splitlines()
+    assert plan_of(folder / "study.yaml").problem.space.count() == len(rows) - 1
+
+
+def test_what_is_answered_is_what_is_written(folder):
+    answers = "mine\nWhich one?\nformula\nx = 1..4\nkind = a, b\n\nminimize time ms\n\n"
+    result = runner.invoke(app, ["init", "here"], input=answers)
+    assert result.exit_code == 0
+    plan = plan_of(folder / "here" / "study.yaml")
+    assert (plan.name, plan.question) == ("mine", "Which one?")
+    assert [one.name for one in plan.problem.space.parameters] == ["x", "kind"]
+    assert [one.text for one in plan.problem.objectives] == ["bench.time"]
+
+
+def test_an_answer_that_is_none_is_asked_again():
+    answers = "mine\n\nmagic\nformula\nx\nx = 1..4\n\nfaster\nminimize time\n\n"
+    result = runner.invoke(app, ["init", "here"], input=answers)
+    assert result.exit_code == 0
+    assert "'magic' is none of them" in result.output
+    assert "'x' is no parameter" in result.output
+    assert "'faster' is no metric" in result.output
+
+
+def test_no_file_is_overwritten(folder):
+    (folder / "study.yaml").write_text("mine")
+    result = runner.invoke(app, ["init", "--yes"])
+    assert "is there already" in str(result.exception)
+    assert (folder / "study.yaml").read_text() == "mine"
+    assert not (folder / "space.yaml").exists()
+
+
+def test_an_unknown_unit_is_told_and_leaves_nothing_behind(folder):
+    result = runner.invoke(app, ["init", "here", "--metric", "minimize time furlongs", "--yes"])
+    assert "furlongs" in str(result.exception)
+    assert list((folder / "here").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "axis"),
+    [
+        ("threads = 1..16", Axis(name="threads", low=1.0, high=16.0)),
+        ("rate=0.1 .. 0.9", Axis(name="rate", low=0.1, high=0.9)),
+        ("size = 16, 32,64", Axis(name="size", values=(16.0, 32.0, 64.0))),
+        ("format = int8, fp16", Axis(name="format", values=("int8", "fp16"))),
+    ],
+)
+def test_a_line_is_a_parameter(line: str, axis: Axis):
+    assert axis_of(line) == axis
+
+
+@pytest.mark.parametrize(
+    "line", ["threads", "= 1..2", "1x = 1..2", "x = 2..1", "x = a..b", "x = a", "x = a, a", "x ="]
+)
+def test_a_line_that_is_no_parameter_is_refused(line: str):
+    with pytest.raises(SpecError):
+        axis_of(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["time", "shrink time", "minimize", "minimize a b c", "maximize 1"]
+)
+def test_a_line_that_is_no_metric_is_refused(line: str):
+    with pytest.raises(SpecError):
+        wish_of(line)
+
+
+@pytest.mark.parametrize("name", ["on", "12", "a: b", "it's", "x # y", "- z", '"q"', "naïve"])
+def test_any_words_find_their_way_through_the_files(folder, name: str):
+    asked = Beginning(
+        name="mine",
+        question=name,
+        measuring="formula",
+        axes=(Axis(name="kind", values=(name, "other")), *EXAMPLE_AXES),
+        wishes=EXAMPLE_WISHES,
+    )
+    for file, text in files(asked).items():
+        (folder / file).write_text(text, encoding="utf-8")
+    plan = plan_of(folder / "study.yaml")
+    assert plan.question == name
+    assert plan.problem.space.parameters[0].values == (name, "other")
