@@ -1,0 +1,1 @@
+"""An iteration as two streams, one that computes and one that communicates: the model MAD-Max."""

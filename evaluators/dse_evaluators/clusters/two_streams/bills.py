@@ -1,0 +1,57 @@
+"""What devices cost that are held for a while: joules, dollars and carbon, by machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.values import Floats, Value
+from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.clusters.two_streams.machines import MACHINES, Machine
+from dse_evaluators.clusters.upkeep import Upkeep
+
+_ONE = np.ones(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bills:
+    """What one second of one device takes, for each machine by its name."""
+
+    watts: Mapping[Value, float]
+    dollars: Mapping[Value, float]
+    made_kg: Mapping[Value, float]
+    kg_per_j: float
+
+    @staticmethod
+    def of(*, price_per_hour: float | None, grid: str, pue: float) -> Bills:
+        """The bills at one price for all machines, or each at its own.
+
+        Raises:
+            SpecError: there is no such grid, or a number is out of range.
+        """
+
+        def upkeep(machine: Machine) -> Upkeep:
+            own = machine.price_per_hour if price_per_hour is None else price_per_hour
+            return Upkeep(device=machine.device, price_per_hour=own, grid=grid, pue=pue)
+
+        held = {name: upkeep(machine) for name, machine in MACHINES.items()}
+        return Bills(
+            watts={n: device_of(one.device).power_limit_w or np.nan for n, one in MACHINES.items()},
+            dollars={name: float(one.dollars(_ONE)[0]) for name, one in held.items()},
+            made_kg={name: float(one.embodied_share_kg(_ONE)[0]) for name, one in held.items()},
+            # The grid and the building are the same for all machines.
+            kg_per_j=float(held["zionex"].operational_kg(_ONE)[0]),
+        )
+
+    def per_sample(self, batch: Batch, held_s: Floats, drawn_s: Floats) -> dict[str, Floats]:
+        """Of a sample that holds a device so long, and its full power so long, (n,) each."""
+        energy_j = drawn_s * batch.lookup("system", self.watts)
+        made_kg = held_s * batch.lookup("system", self.made_kg)
+        return {
+            "energy_per_sample": energy_j,
+            "cost_per_sample": held_s * batch.lookup("system", self.dollars),
+            "carbon_per_sample": energy_j * self.kg_per_j + made_kg,
+        }

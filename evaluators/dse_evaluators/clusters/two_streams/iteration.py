@@ -1,0 +1,61 @@
+"""Time and memory of an iteration of one strategy on n clusters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.two_streams.order import Order, Task
+from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
+from dse_evaluators.clusters.two_streams.streams import play
+from dse_evaluators.clusters.two_streams.work_time import MOVES, Job
+
+PARTS = ("compute", "embedding", *(f"exposed_{name}" for name in COLLECTIVES))
+"""Of an iteration's time."""
+
+_LEARNT = 3.0
+"""What a weight that learns takes, in weights: the tool's table of memory has three of each.
+
+Hsia et al., ISCA 2024, with whose sheets (samhsia/MADMax) it agrees to the printed digits; that a
+weight which learns nothing is kept once is ours.
+"""
+
+
+def times(job: Job, steps: Order) -> Mapping[str, Floats]:
+    """The times of an iteration in seconds, each (n,): whole, parts, and all communication."""
+    seconds = [job.work_s(work) for work in steps.works]
+    played = play(steps, seconds)
+    often = Counter(step.work for one in steps.passes for step in one)
+    zero = np.zeros_like(played.total_s)
+    spent = dict.fromkeys(PARTS, zero) | dict.fromkeys(COLLECTIVES, zero)
+    for place, work in enumerate(steps.works):
+        whole_s = often[place] * seconds[place]
+        if not work.talks:
+            part = "embedding" if work.role == "lookup" else "compute"
+            spent[part] = spent[part] + whole_s
+            continue
+        name = MOVES[work.role]
+        spent[name] = spent[name] + whole_s
+        spent[f"exposed_{name}"] = spent[f"exposed_{name}"] + played.exposed_s[place]
+    return {"iteration": played.total_s, **spent}
+
+
+def memory_bytes(job: Job, task: Task) -> Mapping[str, Floats]:
+    """What a device keeps of layers and of tables, each (n,): weights, gradients, optimizer.
+
+    Activations are not in it, as they are not in MAD-Max.
+    """
+    model = job.model
+    dense = sum(unit.weights * _states(unit.stack, task) for unit in model.units)
+    tables = model.table_weights * _states("embedding", task)
+    return {
+        "dense": dense * model.weight_bytes / job.dense.shards,
+        "embedding": tables * model.table_weight_bytes / job.embedding.shards,
+    }
+
+
+def _states(stack: str, task: Task) -> float:
+    return _LEARNT if task.learns and stack not in task.frozen else 1.0

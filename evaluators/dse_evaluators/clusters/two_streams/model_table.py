@@ -1,0 +1,171 @@
+"""The models that MAD-Max's authors lay out over clusters, and diffusion models beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.clusters.two_streams.diffusion import DIFFUSION
+from dse_evaluators.clusters.two_streams.models import Model, Unit
+
+_SOURCE = "Hsia et al., ISCA 2024, configurations of their tool (ScaleExplorer@562db98)"
+_WORDS = 50_257
+_EXPERTS, _ACTIVE = 16, 2
+_DLRM_BATCH, _OTHER_BATCH = 65_536, 2_048
+_BLOCK: tuple[int, int, int, int] = (4, 512, 2_048, 80)
+"""Blocks between the two stacks of a recommender: how many, their widths, and the tokens."""
+
+
+def _mlp(stack: Literal["bottom", "top"], layers: int, width: int, experts: int = 1) -> list[Unit]:
+    """Square layers; two of them make whole what tensor parallelism left in parts.
+
+    Megatron's pair: columns of the first, rows of the second, so one sum for two layers.
+    """
+    active = min(experts, _ACTIVE)
+    return [
+        Unit(
+            stack=stack,
+            weights=float(experts * width * width),
+            operations=2.0 * active * width * width,
+            outputs=float(width),
+            sums_forward=place % 2 == 1,
+            sums_backward=place % 2 == 0,
+            experts=experts,
+        )
+        for place in range(layers)
+    ]
+
+
+def _blocks(layers: int, width: int, inner: int, tokens: int, experts: int = 1) -> tuple[Unit, ...]:
+    """Attention and feed-forward in turn; what attention does beside its weights is left out."""
+    active = min(experts, _ACTIVE)
+    attention, forward = 4.0 * width * width, 2.0 * width * inner
+    pair = (
+        Unit(
+            stack="blocks",
+            weights=attention,
+            operations=2.0 * attention * tokens,
+            outputs=float(tokens * width),
+        ),
+        Unit(
+            stack="blocks",
+            weights=experts * forward,
+            operations=2.0 * active * forward * tokens,
+            outputs=float(tokens * width),
+            experts=experts,
+        ),
+    )
+    return pair * layers
+
+
+def _dlrm(
+    name: str,
+    dense: tuple[int, int],
+    tables: tuple[int, int, int, int],
+    *,
+    experts: int = 1,
+    attends: bool = False,
+) -> Model:
+    """Two stacks of as many layers, between which the tables join; or four blocks between them."""
+    layers, width = dense
+    count, rows, vector, pooled = tables
+    bottom, top = _mlp("bottom", layers, width), _mlp("top", layers, width, experts)
+    between = _blocks(*_BLOCK) if attends else ()
+    return Model(
+        name=name,
+        units=(*bottom, *between, *top),
+        weight_bytes=4,
+        batch=_DLRM_BATCH,
+        source=_SOURCE,
+        joins=len(bottom),
+        table_weights=float(count * rows * vector),
+        lookup_bytes=float(count * pooled * vector * 2),
+        tables="mp",
+    )
+
+
+def _language(
+    name: str, sizes: tuple[int, int, int, int], *, experts: int = 1, entries: int = _WORDS
+) -> Model:
+    layers, width, inner, tokens = sizes
+    return Model(
+        name=name,
+        units=_blocks(layers, width, inner, tokens, experts),
+        weight_bytes=2,
+        batch=_OTHER_BATCH,
+        source=_SOURCE,
+        table_weights=float((entries + tokens) * width),
+        lookup_bytes=2.0 * tokens * width * 2,
+    )
+
+
+def _vision(name: str, layers: int, width: int, inner: int, patch: int) -> Model:
+    """On pictures of 224 x 224 in three colours."""
+    tokens = (224 // patch) ** 2
+    return _language(name, (layers, width, inner, tokens), entries=3 * patch * patch)
+
+
+# Layers and width of a stack; tables, their rows, the width of a vector, lookups in a table.
+_RECOMMENDERS = {
+    "dlrm-a": ((10, 3994), (4096, 2_080_000, 94, 15)),
+    "dlrm-a-small": ((10, 3994), (4096, 130_000, 94, 15)),
+    "dlrm-f": ((4, 560), (64, 732_000_000, 256, 20)),
+    "dlrm-i": ((22, 826), (512, 7_050_000, 92, 70)),
+    "dlrm-i-small": ((22, 826), (512, 440_000, 92, 70)),
+}
+
+# Layers, width, inner width of the feed-forward part, tokens.
+_LANGUAGE = {
+    "gpt3-175b": (96, 12_288, 49_152, 2048),
+    "llama-7b": (32, 4096, 10_924, 2048),
+    "llama-13b": (40, 5120, 13_654, 2048),
+    "llama-30b": (60, 6656, 17_750, 2048),
+    "llama-65b": (80, 8192, 21_846, 2048),
+    "llama2-70b": (80, 8192, 21_846, 4096),
+    "llama2-70b-8k": (80, 8192, 21_846, 8192),
+    "llama2-70b-16k": (80, 8192, 21_846, 16_384),
+    "llama2-70b-32k": (80, 8192, 21_846, 32_768),
+}
+
+# Layers, width, inner width, side of a patch. ViT-H and DINOv2-B are as shallow and as deep as the
+# tool has them, which is not what their papers say (32 and 12 layers).
+_VISION = {
+    "vit-l": (24, 1024, 4096, 16),
+    "vit-h": (4, 1280, 5120, 16),
+    "vit-10b": (32, 5120, 20_480, 14),
+    "vit-25b": (36, 7680, 30_720, 14),
+    "vit-60b": (48, 10_240, 40_960, 14),
+    "vit-120b": (96, 10_240, 40_960, 14),
+    "dinov2-s": (12, 384, 1536, 16),
+    "dinov2-b": (18, 768, 3072, 16),
+    "dinov2-l": (24, 1024, 4096, 16),
+    "dinov2-g": (40, 1536, 6144, 16),
+}
+
+MODELS: Mapping[str, Model] = {
+    **{name: _dlrm(name, *sizes) for name, sizes in _RECOMMENDERS.items()},
+    **{
+        f"{name}-moe": _dlrm(f"{name}-moe", *_RECOMMENDERS[name], experts=_EXPERTS)
+        for name in ("dlrm-a", "dlrm-a-small", "dlrm-i", "dlrm-i-small")
+    },
+    **{
+        f"{name}-transformer": _dlrm(f"{name}-transformer", *_RECOMMENDERS[name], attends=True)
+        for name in ("dlrm-a", "dlrm-a-small", "dlrm-i", "dlrm-i-small")
+    },
+    **{name: _language(name, sizes) for name, sizes in _LANGUAGE.items()},
+    "gpt4-1.8t": _language("gpt4-1.8t", (120, 10_704, 42_816, 8192), experts=_EXPERTS),
+    **{name: _vision(name, *sizes) for name, sizes in _VISION.items()},
+    **DIFFUSION,
+}
+
+
+def model_of(name: str) -> Model:
+    """The model of a name.
+
+    Raises:
+        SpecError: there is none; the nearest name is told.
+    """
+    if name not in MODELS:
+        raise SpecError(f"model cannot be {name!r}", hint=nearest(name, MODELS))
+    return MODELS[name]

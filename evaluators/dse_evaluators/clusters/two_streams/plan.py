@@ -1,0 +1,140 @@
+"""The readings of a plan, as columns over n clusters, and what a plan may not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault
+from dse.core.values import Floats, Mask
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.two_streams.machines import MACHINES, Machine
+from dse_evaluators.clusters.two_streams.models import Model
+from dse_evaluators.clusters.two_streams.rates import Rates
+from dse_evaluators.clusters.two_streams.strategies import Layout, Ways
+
+_UNTOLD = float("nan")
+"""Of a reading that the machine or the model settles."""
+
+KNOBS: Mapping[str, Reading] = {
+    "nodes": Reading(1, 1e6, whole=True),
+    "devices_per_node": Reading(1, 1e4, default=_UNTOLD, whole=True),
+    "inner_degree": Reading(1, 1e4, default=_UNTOLD, whole=True),
+    "global_batch": Reading(1, 1e12, default=_UNTOLD, whole=True),
+    "peak": Reading(1e6, 1e20, "FLOP/s", default=_UNTOLD),
+    "flops_share": Reading(1e-3, 1.0, default=_UNTOLD),
+    "memory_capacity": Reading(1e6, 1e15, "B", default=_UNTOLD),
+    "memory_bandwidth": Reading(1e3, 1e18, "B/s", default=_UNTOLD),
+    "link_bandwidth": Reading(1e3, 1e18, "B/s", default=_UNTOLD),
+    "network_bandwidth": Reading(1e3, 1e18, "B/s", default=_UNTOLD),
+}
+"""``link_bandwidth`` is one device's within its node, ``network_bandwidth`` a whole node's.
+
+``flops_share`` is the part of ``peak`` that products reach.
+"""
+
+_RATES = ("peak", "flops_share", "memory_bandwidth", "link_bandwidth", "network_bandwidth")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Which clusters, and how many neighbours share the inner level; each array is (n,)."""
+
+    nodes: Floats
+    node_devices: Floats
+    inner: Floats
+    global_batch: Floats
+    memory_bytes: Floats
+    extrapolated: Floats
+    """1 where a rate was told, or its share not measured on that device."""
+    rates: Rates
+
+    @property
+    def devices(self) -> Floats:
+        """All of a cluster, (n,)."""
+        return self.nodes * self.node_devices
+
+    def take(self, rows: Mask) -> Plan:
+        """The plans of these rows."""
+        rates = {name: getattr(self.rates, name)[rows] for name in Rates.__slots__}
+        own = {name: getattr(self, name)[rows] for name in Plan.__slots__ if name != "rates"}
+        return Plan(rates=Rates(**rates), **own)
+
+    def layout(self, ways: Ways) -> Layout:
+        """A strategy on these clusters."""
+        return Layout.of(ways, self.inner, self.devices)
+
+
+def plan_of(batch: Batch, readings: Readings, model: Model) -> Plan:
+    """The plans that a batch tells of."""
+    read = readings.columns(batch)
+
+    def machine(figure: Callable[[Machine], float]) -> Floats:
+        return batch.lookup("system", {name: float(figure(one)) for name, one in MACHINES.items()})
+
+    def either(name: str, usual: Floats) -> Floats:
+        return np.where(np.isnan(read[name]), usual, read[name])
+
+    nodes = read["nodes"]
+    node_devices = either("devices_per_node", machine(lambda one: one.node_devices))
+    near = either("link_bandwidth", machine(lambda one: one.link_bytes_per_s))
+    far = either("network_bandwidth", machine(lambda one: one.network_bytes_per_s))
+    near_bytes_per_s = near * machine(lambda one: one.link_share)
+    far_bytes_per_s = far * machine(lambda one: one.network_share) / node_devices
+    # One node has no network, and a node of one device no neighbours.
+    near_share = np.where(node_devices > 1, machine(lambda one: one.near_share), 0.0)
+    share = either("flops_share", machine(lambda one: model.flops_share or one.flops_share))
+    peak = either("peak", machine(lambda one: one.flops_per_s[model.weight_bytes]))
+    memory = either("memory_bandwidth", machine(lambda one: one.memory_bytes_per_s))
+    known = machine(lambda one: one.measured if model.flops_share is None else one.has_a100)
+    told = np.any([~np.isnan(read[name]) for name in _RATES], axis=0)
+    return Plan(
+        nodes=nodes,
+        node_devices=node_devices,
+        inner=either("inner_degree", node_devices),
+        global_batch=either("global_batch", np.full(len(batch), model.batch)),
+        memory_bytes=either("memory_capacity", machine(lambda one: one.memory_bytes)),
+        extrapolated=np.where(told | (known == 0), 1.0, 0.0),
+        rates=Rates(
+            flops_per_s=peak * share,
+            lookup_bytes_per_s=memory * machine(lambda one: one.memory_share),
+            near_bytes_per_s=near_bytes_per_s,
+            far_bytes_per_s=np.where(nodes > 1, far_bytes_per_s, near_bytes_per_s),
+            near_share=np.where(nodes > 1, near_share, 1.0),
+        ),
+    )
+
+
+def infeasible(plan: Plan, found: Mapping[str, Floats], needed_bytes: Floats) -> dict[int, Fault]:
+    """The plans that cannot be, of n; the first rule that is broken is told."""
+    copies, table_copies = found["copies"], found["table_copies"]
+    gib = 2.0**30
+    needed = np.round(needed_bytes / gib, 1)  # rows that differ by less share a reason
+    rules = (
+        Rule(
+            broken=(found["levels"] > 1) & (plan.node_devices % plan.inner != 0),
+            reason="the inner level has {has:.0f} devices: a node has {needs:.0f} to divide",
+            has=plan.inner,
+            needs=plan.node_devices,
+        ),
+        Rule(
+            broken=(plan.global_batch % copies != 0) | (plan.global_batch % table_copies != 0),
+            reason="{has:.0f} samples over {needs:.0f} copies do not come out even",
+            has=plan.global_batch,
+            needs=np.maximum(copies, table_copies),
+        ),
+        Rule(
+            broken=needed_bytes > plan.memory_bytes,
+            reason="needs {has:.1f} GiB of memory, has {needs:.1f} GiB: {short:.1f} GiB short",
+            has=needed,
+            needs=plan.memory_bytes / gib,
+        ),
+    )
+    faults: dict[int, Fault] = {}
+    for rule in reversed(rules):
+        faults |= told(rule, np.ones_like(rule.broken))
+    return faults

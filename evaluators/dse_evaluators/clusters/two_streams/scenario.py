@@ -1,0 +1,94 @@
+"""One model for one purpose: what its strategies take on n clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.values import Floats, Mask, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.clusters.two_streams.iteration import memory_bytes, times
+from dse_evaluators.clusters.two_streams.models import Model
+from dse_evaluators.clusters.two_streams.order import Order, Task, order
+from dse_evaluators.clusters.two_streams.plan import Plan
+from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
+from dse_evaluators.clusters.two_streams.work_time import Job
+
+TASKS = ("pretrain", "finetune", "inference")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A model and a task, with the orders of the strategies that were asked for."""
+
+    model: Model
+    task: Task
+    sharded_sums: bool = False
+    orders: dict[tuple[str, str], Order] = field(default_factory=dict)
+
+    def spent(self, batch: Batch, plan: Plan) -> Mapping[str, Floats]:
+        """Times [s], memory [B], copies and levels of n plans, each (n,), by their strategies."""
+        found: dict[str, Floats] = {}
+        usual = {"dense": "", "embedding": self.model.tables}
+        for (dense, embedding), rows in groups(batch, usual):
+            for name, values in self._strategy(plan.take(rows), dense, embedding).items():
+                found.setdefault(name, np.empty(len(batch)))[rows] = values
+        return found
+
+    def _strategy(self, plan: Plan, dense: str, embedding: str) -> Mapping[str, Floats]:
+        """The same of plans with one strategy."""
+        ways = DENSE[dense], EMBEDDING[embedding]
+        if (dense, embedding) not in self.orders:
+            self.orders[dense, embedding] = order(self.model, *ways, self.task)
+        job = Job(
+            model=self.model,
+            dense=plan.layout(ways[0]),
+            embedding=plan.layout(ways[1]),
+            rates=plan.rates,
+            global_batch=plan.global_batch,
+            sharded_sums=self.sharded_sums,
+        )
+        took = times(job, self.orders[dense, embedding])
+        return {
+            **{f"{name}_time": each for name, each in took.items()},
+            **{f"{name}_memory": each for name, each in memory_bytes(job, self.task).items()},
+            "copies": job.dense.copies,
+            "table_copies": job.embedding.copies,
+            "levels": np.full_like(plan.nodes, max(map(len, ways))),
+        }
+
+
+def task_of(model: Model, name: str, frozen: Sequence[str] | None, *, ahead: bool) -> Task:
+    """The task of a name; fine-tuning freezes the tables, where nobody tells what.
+
+    Raises:
+        SpecError: there is no such stack, nothing would learn, or the task is another one.
+    """
+    if name != "finetune":
+        if frozen:
+            raise SpecError(f"frozen is {list(frozen)}, but the task is {name}", hint="finetune")
+        return Task(learns=name != "inference", ahead=ahead)
+    parts = (*model.stacks, *(("embedding",) if model.lookup_bytes else ()))
+    told = {"embedding"} & set(parts) if frozen is None else set(frozen)
+    for one in sorted(told - set(parts)):
+        raise SpecError(f"frozen cannot be {one!r}", hint=nearest(one, parts))
+    if told == set(parts):
+        raise SpecError("all is frozen", hint=f"some, not all, of: {', '.join(parts)}")
+    return Task(frozen=frozenset(told), ahead=ahead)
+
+
+def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Mask]]:
+    """The rows that have the same words in some columns; ``usual`` where a word is absent."""
+    codes = np.zeros(len(batch), dtype=np.int64)
+    words: list[tuple[str, ...]] = [()]
+    for name, otherwise in usual.items():
+        own = tuple(sorted({str(each) for each in batch.get(name, otherwise)}))
+        places: dict[Value, float] = {each: float(place) for place, each in enumerate(own)}
+        found = batch.lookup(name, places, places.get(otherwise, 0.0)).astype(np.int64)
+        codes = codes * len(own) + found
+        words = [(*before, each) for before in words for each in own]
+    for code in np.unique(codes).tolist():
+        yield words[code], codes == code

@@ -1,0 +1,218 @@
+"""The evaluator ``clusters.two-streams``: what an iteration takes, as MAD-Max sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError
+from dse_evaluators.clusters.number_readings import Readings
+from dse_evaluators.clusters.two_streams.bills import Bills
+from dse_evaluators.clusters.two_streams.iteration import PARTS
+from dse_evaluators.clusters.two_streams.machines import MACHINES
+from dse_evaluators.clusters.two_streams.model_table import MODELS, model_of
+from dse_evaluators.clusters.two_streams.plan import KNOBS, infeasible, plan_of
+from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
+from dse_evaluators.clusters.two_streams.scenario import TASKS, Scenario, groups, task_of
+from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import word
+
+_METRICS = (
+    Metric(name="iteration_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="iteration_time") for part in PARTS),
+    Metric(name="exposed_time", unit="s", goal="minimize"),
+    Metric(name="exposed_share", goal="minimize"),
+    Metric(name="communication_time", unit="s"),
+    *(Metric(name=f"{name}_time", unit="s", part_of="communication_time") for name in COLLECTIVES),
+    Metric(name="throughput", unit="1/s", goal="maximize"),
+    Metric(name="device_throughput", unit="1/s", goal="maximize"),
+    Metric(name="devices", goal="minimize"),
+    Metric(name="memory", unit="B", goal="minimize"),
+    Metric(name="dense_memory", unit="B", part_of="memory"),
+    Metric(name="embedding_memory", unit="B", part_of="memory"),
+    Metric(name="headroom", unit="B", goal="maximize"),
+    Metric(name="device_time_per_sample", unit="s", goal="minimize"),
+    Metric(name="energy_per_sample", unit="J", goal="minimize"),
+    Metric(name="cost_per_sample", unit="USD", goal="minimize"),
+    Metric(name="carbon_per_sample", unit="kg", goal="minimize"),
+    Metric(name="time_to_train", unit="s", goal="minimize"),
+    Metric(name="bottleneck", words=PARTS),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+_WORDS = {
+    "model": word(*MODELS),
+    "task": word(*TASKS),
+    "system": word(*MACHINES),
+    "dense": word(*DENSE),
+    "embedding": word(*EMBEDDING),
+}
+
+_IDLE_SHARE = 0.3
+"""Of the power limit, what a device draws that waits; as for ``clusters.training``."""
+
+
+@dataclass(kw_only=True, eq=False)
+class TwoStreams:
+    """Time, memory, energy and price of an iteration of a model laid out over a cluster.
+
+    One stream computes, one communicates, and each keeps its order. ``dense`` names how layers are
+    laid out and ``embedding`` how tables are, from the devices of a node outwards: ``tp-ddp`` is
+    tensor parallel in a node and data parallel between nodes. An ``exposed`` time is that of a
+    collective while nothing is computed; ``throughput`` is in samples, sequences or pictures.
+
+    Not modelled, as in MAD-Max: activations in memory, attention's own products in language models,
+    pipelines, faults; a collective takes as long among two devices as among thousands.
+
+    Args:
+        model: a name of :data:`~dse_evaluators.clusters.two_streams.model_table.MODELS`.
+        system: a name of :data:`~dse_evaluators.clusters.two_streams.machines.MACHINES`.
+        task: pretrain, finetune or inference. These three are readings where they are not options;
+            a task that nobody tells is pretrain.
+        frozen: what learns nothing while fine-tuning: stacks of the model, or ``embedding``; the
+            latter, where nobody tells and there are tables. Needs ``model`` and ``task``.
+        prefetch: a unit's weights are gathered for the backward pass while the last one runs.
+        sharded_sums: sum only the gradients of the weights that a device has. The authors' tool
+            sums whole layers where ``tp`` or ``fsdp`` is inside ``ddp``, and so does this without.
+        samples: of the whole training; without it nobody knows ``time_to_train``.
+        nodes, devices_per_node, global_batch: settle the readings of these names.
+        price_per_hour: of a device, in US dollars; without it each machine's own.
+        grid: a name of ``carbon.grids``.
+        pue: power of the building over that of its computers.
+
+    Raises:
+        SpecError: a name is unknown, or a number out of range.
+
+    Source:
+        Hsia, Golden, Acun, Ardalani, DeVito, Wei, Brooks, Wu: MAD-Max Beyond Single-Node, ISCA
+        2024.
+    """
+
+    model: str | None = None
+    system: str | None = None
+    task: str | None = None
+    frozen: Sequence[str] | None = None
+    prefetch: bool = False
+    sharded_sums: bool = False
+    samples: float | str | None = None
+    nodes: int | None = None
+    devices_per_node: int | None = None
+    global_batch: int | None = None
+    price_per_hour: float | None = None
+    grid: str = "usa"
+    pue: float = 1.1
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._settled = {
+            name: value
+            for name in ("model", "task", "system")
+            if (value := getattr(self, name)) is not None
+        }
+        for name, value in self._settled.items():
+            _WORDS[name](name, value)
+        if self.frozen is not None and not {"model", "task"} <= self._settled.keys():
+            raise SpecError("frozen needs model and task", hint="state both as options")
+        self._readings = Readings.of(KNOBS, self)
+        self.reads = self._readings.reads | ({"dense", "model", "system"} - self._settled.keys())
+        others = {"task"} - self._settled.keys()
+        if self.model is None or model_of(self.model).lookup_bytes:
+            others |= {"embedding"}
+        self.optional = self._readings.optional | others
+        self.units = self._readings.units
+        self._samples = None if self.samples is None else amount("samples", self.samples, "")
+        self._scenarios: dict[tuple[str, ...], Scenario] = {}
+        if self.frozen is not None:
+            self._scenario(self._settled["model"], self._settled["task"])
+        self._bills = Bills.of(price_per_hour=self.price_per_hour, grid=self.grid, pue=self.pue)
+        self.provides = {
+            one.name: one
+            for one in _METRICS
+            if one.name != "time_to_train" or self._samples is not None
+        }
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values, _WORDS)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n plans."""
+        among = batch.distinct(self.reads | self.optional)
+        settled = {
+            name: Column.coded((value,), np.zeros(len(among.rows), dtype=np.int64))
+            for name, value in self._settled.items()
+        }
+        some = batch.take(among.rows).with_columns(settled)
+        columns = {name: np.empty(len(some)) for name in self.provides}
+        faults: dict[int, Fault] = {}
+        for (model, task), rows in groups(some, {"model": "", "task": TASKS[0]}):
+            got = self._told(some.take(rows), self._scenario(model, task))
+            for name, values in columns.items():
+                values[rows] = got.columns[name]
+            places = np.flatnonzero(rows)
+            faults |= {int(places[row]): fault for row, fault in got.faults.items()}
+        return Metrics(
+            columns={name: among.spread(values) for name, values in columns.items()},
+            faults=among.spread_rows(faults),
+        )
+
+    def _scenario(self, model: str, task: str) -> Scenario:
+        if (model, task) not in self._scenarios:
+            known = model_of(model)
+            purpose = task_of(known, task, self.frozen, ahead=self.prefetch)
+            self._scenarios[model, task] = Scenario(
+                model=known, task=purpose, sharded_sums=self.sharded_sums
+            )
+        return self._scenarios[model, task]
+
+    def _told(self, batch: Batch, scenario: Scenario) -> Metrics:
+        """The metrics of plans for one model and task."""
+        plan = plan_of(batch, self._readings, scenario.model)
+        found = scenario.spent(batch, plan)
+        total_s = found["iteration_time"]
+        memory = found["dense_memory"] + found["embedding_memory"]
+        exposed_s = _summed(found, "exposed_{}_time")
+        parts = np.stack([found[f"{part}_time"] for part in PARTS])
+        held_s = plan.devices * total_s / plan.global_batch
+        drawn_s = held_s * (_IDLE_SHARE + (1.0 - _IDLE_SHARE) * (1.0 - exposed_s / total_s))
+        columns = {
+            **found,
+            "exposed_time": exposed_s,
+            "exposed_share": exposed_s / total_s,
+            "communication_time": _summed(found, "{}_time"),
+            "throughput": plan.global_batch / total_s,
+            "device_throughput": plan.global_batch / total_s / plan.devices,
+            "devices": plan.devices,
+            "memory": memory,
+            "headroom": plan.memory_bytes - memory,
+            "device_time_per_sample": held_s,
+            **self._bills.per_sample(batch, held_s, drawn_s),
+            "time_to_train": (self._samples or 0.0) * total_s / plan.global_batch,
+            "extrapolated": plan.extrapolated,
+            "bottleneck": np.argmax(parts, axis=0).astype(np.float64),
+        }
+        faults = infeasible(plan, found, memory)
+        return Metrics(columns=columns, faults=faults)
+
+
+def _summed(found: Mapping[str, Floats], pattern: str) -> Floats:
+    """The sum over collectives, (n,), always in the same order."""
+    total = np.zeros(1)
+    for name in COLLECTIVES:
+        total = total + found[pattern.format(name)]
+    return total

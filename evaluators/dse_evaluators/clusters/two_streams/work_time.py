@@ -1,0 +1,102 @@
+"""How long each work of an iteration takes on n clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.two_streams.models import Model, Unit
+from dse_evaluators.clusters.two_streams.order import Role, Work
+from dse_evaluators.clusters.two_streams.rates import Collective, Rates
+from dse_evaluators.clusters.two_streams.strategies import Layout
+
+MOVES: Mapping[Role, Collective] = {
+    "exchange": "all2all",
+    "dispatch": "all2all",
+    "gather": "allgather",
+    "scatter": "reducescatter",
+    "sum_gradients": "allreduce",
+    "sum_activations": "allreduce",
+    "sum_lookups": "allreduce",
+}
+"""The collective that each role of communication is."""
+
+_WAY: Mapping[Role, str] = {
+    "exchange": "mp",
+    "dispatch": "tp",
+    "gather": "fsdp",
+    "scatter": "fsdp",
+    "sum_gradients": "ddp",
+    "sum_activations": "tp",
+    "sum_lookups": "ddp",
+}
+"""The level of a layout that each of them is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A model on n clusters; every array is (n,).
+
+    ``sharded_sums`` lets a device sum only the gradients of the weights that it has; without it
+    whole layers are summed where sharding is the inner level, as the authors' tool does.
+    """
+
+    model: Model
+    dense: Layout
+    embedding: Layout
+    rates: Rates
+    global_batch: Floats
+    sharded_sums: bool = False
+
+    @property
+    def samples(self) -> Floats:
+        """Of one copy of the layers."""
+        return self.global_batch / self.dense.copies
+
+    @property
+    def lookup_bytes(self) -> Floats:
+        """What one device reads from its tables."""
+        samples = self.global_batch / self.embedding.copies
+        return self.model.lookup_bytes * samples / self.embedding.shards
+
+    def work_s(self, work: Work) -> Floats:
+        """How long one such work takes.
+
+        Source:
+            Hsia et al., ISCA 2024, section 4, and the authors' tool (ScaleExplorer, 2024).
+        """
+        if work.unit is None:
+            return self._tables_s(work.role)
+        if work.role in ("forward", "backward"):
+            operations = work.unit.operations * self.samples / self.dense.degree("tp")
+            forward_s = operations / self.rates.flops_per_s
+            return forward_s if work.role == "forward" else 2.0 * forward_s
+        return self._moved_s(work.role, self.dense, self._moved_bytes(work.role, work.unit))
+
+    def _tables_s(self, role: Role) -> Floats:
+        if role == "lookup":
+            return self.lookup_bytes / self.rates.lookup_bytes_per_s
+        size = self.lookup_bytes
+        if role == "exchange":
+            size = 2.0 * (size / self.embedding.degree("mp"))
+        return self._moved_s(role, self.embedding, size)
+
+    def _moved_bytes(self, role: Role, unit: Unit) -> Floats:
+        """What one device has in hand once a collective of a unit is over."""
+        if role in ("dispatch", "sum_activations"):
+            experts = unit.experts if role == "dispatch" else 1
+            return self.samples * (unit.outputs * self.model.weight_bytes / experts)
+        weights = unit.weights * self.model.weight_bytes
+        if role == "sum_gradients":
+            kept = self.dense.shards if self.sharded_sums else self.dense.shards_beyond("ddp")
+            return weights / kept
+        return weights / (self.dense.shards / self.dense.degree("fsdp"))
+
+    def _moved_s(self, role: Role, layout: Layout, size_bytes: Floats) -> Floats:
+        """One device alone has nobody to talk to."""
+        way = _WAY[role]
+        bytes_per_s = self.rates.of(MOVES[role], outermost=layout.outermost(way))
+        return np.where(layout.degree(way) > 1, size_bytes / bytes_per_s, 0.0)
