@@ -63,7 +63,11 @@ def test_studies_without_a_front_rank_behind_all_others(question) -> None:
 
 
 @pytest.mark.parametrize(
-    ("paired", "first"), [pytest.param(True, 0, id="pairs"), pytest.param(False, 50, id="samples")]
+    ("paired", "first"),
+    [
+        pytest.param(True, 0, id="pairs"),
+        pytest.param(False, 50, id="samples", marks=pytest.mark.proof),
+    ],
 )
 @pytest.mark.slow
 def test_of_two_hundred_comparisons_of_equals_at_most_one_in_twenty_claims_anything(

@@ -136,7 +136,14 @@ print(front.text, len(front.designs))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.proof),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.proof),
+    ],
+)
 def test_a_search_that_is_ended_leaves_no_process_and_goes_on(tmp_path, number):
     study = Path(__file__).parents[2] / "studies" / "systolic_exact.yaml"
     command = [sys.executable, "-c", SEARCH, str(study), str(tmp_path / "kept")]

@@ -107,7 +107,7 @@ def killed_and_undisturbed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["random", "nsga2"])
+@pytest.mark.parametrize("optimizer", [pytest.param("random", marks=pytest.mark.proof), "nsga2"])
 def test_a_killed_study_ends_where_an_undisturbed_one_does(tmp_path, optimizer):
     torn, whole, struck = killed_and_undisturbed(tmp_path, optimizer, 30, kills=4)
     assert struck == 4
