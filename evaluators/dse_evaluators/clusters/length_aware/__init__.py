@@ -1,0 +1,1 @@
+"""Batches of texts whose lengths are guessed before they are written."""

@@ -1,0 +1,142 @@
+"""Texts that are admitted as memory is free, until whoever guessed too little is put out again."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from dse_evaluators.clusters.length_aware.pace import Pace
+from dse_evaluators.clusters.length_aware.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is admitted, and what becomes of a text that outgrows its reservation.
+
+    Tokens that are put out wait in the host's memory, or are computed again: ``moved_s`` is what
+    one costs.
+    """
+
+    pace: Pace
+    room: int
+    """Tokens that find room."""
+    most_running: int
+    prompt: int
+    longest: int
+    look_ahead: int
+    """Texts that wait where the largest that fits is looked for."""
+    moved_s: float
+
+
+class Batching:
+    """One run over an endless stream of texts, of which some are listed over and over.
+
+    A text that waits has ``(reservation, -number)``: the largest that fits goes first, and of
+    equal ones who came first.
+
+    Source:
+        Jin et al.: S3: Increasing GPU Utilization during Generative Inference for Higher
+        Throughput, 2023: batches by first fit decreasing, preemption and doubling;
+        Yu et al.: Orca, 2022 (texts come and go between two steps).
+    """
+
+    def __init__(self, rules: Rules, tokens: list[int], reserved: list[int]) -> None:
+        """``tokens`` and ``reserved`` tell of each text what it needs, and what it is given."""
+        self._rules = rules
+        self._tokens = tokens
+        self._given = reserved
+        self._reserved = list[int]()
+        self._done = list[int]()
+        self._begun = list[float]()
+        self._waiting = list[tuple[int, int]]()
+        self._running = list[tuple[int, int]]()  # (step at which it ends or overflows, text)
+        self._free = rules.room
+        self._base = 0  # the context is this and the step times the running texts
+        self.sums = Tally()
+        self.answers_s = list[float]()
+        """From the first token to the last one of each text that was finished."""
+        self.most = 0
+        self.slowest_s = 0.0
+
+    def run(self, texts: int) -> Tally:
+        """The sums over so many texts, and over thrice the most that run at once.
+
+        What was before as many were finished as run at once is left out.
+        """
+        before, warm = Tally(), False
+        self._admit()
+        while self.sums.finished < max(texts, 3 * self.most) + self.most:
+            if not warm and self.sums.finished >= self.most:
+                before, warm = self.sums.copy(), True
+            self._advance(self._running[0][0] - self.sums.steps)
+            while self._running and self._running[0][0] == self.sums.steps:
+                self._leave(heappop(self._running)[1])
+            self._admit()
+        return self.sums.since(before)
+
+    def _admit(self) -> None:
+        rules = self._rules
+        while len(self._running) < rules.most_running:
+            self._come()
+            place = bisect_right(self._waiting, (self._free, 1)) - 1
+            if place < 0:
+                break
+            room, text = self._waiting.pop(place)
+            self._free -= room
+            self._enter(-text)
+        self.most = max(self.most, len(self._running))
+
+    def _come(self) -> None:
+        """Texts come until enough wait."""
+        while len(self._waiting) < self._rules.look_ahead:
+            text = len(self._done)
+            self._reserved.append(self._given[text % len(self._given)])
+            self._done.append(0)
+            self._begun.append(-1.0)
+            self._wait(text)
+
+    def _wait(self, text: int) -> None:
+        insort(self._waiting, (self._reserved[text] + self._rules.prompt, -text))
+
+    def _needs(self, text: int) -> int:
+        return min(self._tokens[text % len(self._tokens)], self._reserved[text])
+
+    def _enter(self, text: int) -> None:
+        rules, tally = self._rules, self.sums
+        done = self._done[text]
+        if self._begun[text] < 0.0:
+            self._begun[text] = tally.total_s
+            tally.prompt_s += rules.prompt * rules.pace.text_s
+        else:
+            tally.moving_s += (done + rules.prompt) * rules.moved_s
+        heappush(self._running, (tally.steps + self._needs(text) - done, text))
+        self._base += rules.prompt + done - tally.steps
+
+    def _advance(self, count: int) -> None:
+        tally, texts = self.sums, len(self._running)
+        context = self._base + texts * tally.steps
+        spent = self._rules.pace.steps(texts, context, count)
+        tally.memory_s += spent.memory_s
+        tally.compute_s += spent.compute_s
+        tally.launch_s += count * self._rules.pace.launch_s
+        tally.steps += count
+        tally.written += count * texts
+        tally.reserved += count * (self._rules.room - self._free)
+        tally.used += count * context + texts * count * (count + 1) // 2
+        last_s = self._rules.pace.step_s(texts, context + texts * (count - 1))
+        self.slowest_s = max(self.slowest_s, last_s)
+
+    def _leave(self, text: int) -> None:
+        rules, tally = self._rules, self.sums
+        done = self._needs(text)
+        self._free += self._reserved[text] + rules.prompt
+        self._base -= rules.prompt + done - tally.steps
+        self._done[text] = done
+        if done == self._tokens[text % len(self._tokens)]:
+            tally.finished += 1
+            self.answers_s.append(tally.total_s - self._begun[text])
+            return
+        tally.preempted += 1
+        self._reserved[text] = min(2 * self._reserved[text], rules.longest)
+        self._wait(text)

@@ -1,0 +1,254 @@
+"""The evaluator ``clusters.length-aware-batching``: memory by how long a text will become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Ints, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.clusters.chips import ROWS
+from dse_evaluators.clusters.length_aware.batching import Batching, Rules
+from dse_evaluators.clusters.length_aware.pace import Home
+from dse_evaluators.clusters.length_aware.requests import Stream, edges, guessed, texts_of
+from dse_evaluators.clusters.length_aware.tally import PARTS, Tally
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import number, word
+from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
+
+POLICIES = ("worst-case", "guessed", "known")
+"""Room for the longest text, for the bucket that was guessed, or for what it needs."""
+
+BOUNDARIES = ("linear", "quantile")
+PREEMPTIONS = ("swap", "recompute")
+
+_METRICS = (
+    Metric(name="throughput", unit="1/s", goal="maximize"),
+    Metric(name="device_throughput", unit="1/s", goal="maximize"),
+    Metric(name="token_throughput", unit="1/s", goal="maximize"),
+    Metric(name="text_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="text_time") for part in PARTS),
+    Metric(name="slowest_step", unit="s", goal="minimize"),
+    Metric(name="answer_p50", unit="s", goal="minimize"),
+    Metric(name="answer_p99", unit="s", goal="minimize"),
+    Metric(name="running", goal="maximize"),
+    Metric(name="most_running", goal="maximize"),
+    Metric(name="reserved_share"),
+    Metric(name="used_share", goal="maximize"),
+    Metric(name="preempted_share", goal="minimize"),
+    Metric(name="room"),
+    Metric(name="bottleneck", words=PARTS),
+)
+_READINGS: Mapping[str, Reading] = {
+    "devices": Reading(1, 4096, default=1.0, whole=True),
+    "buckets": Reading(1, 1000, default=10.0, whole=True),
+    "accuracy": Reading(0.0, 1.0, default=0.98),
+    "margin": Reading(0.0, 10.0, default=0.0),
+    "batch": Reading(1, 1e6, default=1e6, whole=True),
+    "cache_bits": Reading(1, 64, default=16.0),
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class LengthAwareBatching:
+    """Texts of many lengths written by a server that reserves memory for each, played by step.
+
+    ``worst-case`` reserves the longest text for everyone, ``guessed`` what a classifier of
+    ``buckets`` tells and ``margin`` on top, ``known`` what each needs. Who outgrows a reservation
+    is put out, waits, and comes back with twice of it. ``text_time`` is the device's time for one
+    text of mean length, ``throughput`` its inverse; ``answer_p99`` is from the first token to the
+    last, being put out included. All designs see the same texts.
+
+    Reads policy and model; optional: devices (that share a model evenly), buckets, boundaries
+    (``linear`` or ``quantile``), accuracy (the other guesses are one bucket off), margin (a share),
+    preemption (``swap`` or ``recompute``), batch (the most texts at once), cache_bits (of a cached
+    number). An option may settle each number.
+
+    Args:
+        median, spread: of the lognormal tokens of a text; they are assumed.
+        longest: to which texts are cut.
+        prompt: tokens that each begins with.
+        texts: of the stream.
+        look_ahead: that wait at once; the largest that fits goes first.
+        launch: what a step takes on top.
+        kept_share: of a device's memory, what weights and cache may take.
+
+    Not modelled: what devices tell each other, arrivals (there is always somebody who waits),
+    the time to guess, and pages (Kwon et al., 2023), which reserve nothing.
+
+    Source:
+        Jin et al.: S3: Increasing GPU Utilization during Generative Inference for Higher
+        Throughput, NeurIPS 2023.
+
+    Raises:
+        SpecError: an option is out of range, or nobody measured the device.
+    """
+
+    device: str = "a100-sxm-80gb"
+    median: float = 58.0
+    spread: float = 1.0
+    longest: int = 2000
+    prompt: int = 48
+    texts: int = 2000
+    look_ahead: int = 256
+    launch: float | str = 2e-3
+    kept_share: float = 0.95
+    host_bandwidth: float | str = 25e9
+    seed: int = 0
+    model: str | None = None
+    devices: int | None = None
+    cache_bits: float | None = None
+    accuracy: float | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        device_of(self.device)
+        if (self.device, "bf16") not in ROWS:
+            measured = [name for name, form in ROWS if form == "bf16"]
+            raise SpecError(f"nobody measured {self.device}", hint=nearest(self.device, measured))
+        for name, high in (("longest", 1e6), ("texts", 1e6), ("look_ahead", 1e6)):
+            number(1, high, whole=True)(name, getattr(self, name))
+        number(0, 1e6, whole=True)("prompt", self.prompt)
+        number(0, 2**62, whole=True)("seed", self.seed)
+        number(1e-3, 1e6)("median", self.median)
+        number(0.0, 10.0)("spread", self.spread)
+        number(1e-3, 1.0)("kept_share", self.kept_share)
+        if self.model is not None:
+            word(*TRANSFORMERS)("model", self.model)
+        self._launch_s = amount("launch", self.launch, "s")
+        self._host = amount("host_bandwidth", self.host_bandwidth, "B/s")
+        self._stream = Stream(
+            count=self.texts,
+            median=self.median,
+            spread=self.spread,
+            longest=self.longest,
+            seed=self.seed,
+        )
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads | {"policy"} | (set() if self.model else {"model"})
+        self.optional = self._readings.optional | {"boundaries", "preemption"}
+        self.units = self._readings.units
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        words = {
+            "policy": word(*POLICIES),
+            "model": word(*TRANSFORMERS),
+            "boundaries": word(*BOUNDARIES),
+            "preemption": word(*PREEMPTIONS),
+        }
+        self._readings.check(values, words)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The pace and memory of n servers."""
+        told = self._readings.columns(batch)
+        words = {
+            name: batch.get(name, default).tolist()
+            for name, default in (
+                ("policy", POLICIES[0]),
+                ("model", self.model or ""),
+                ("boundaries", BOUNDARIES[0]),
+                ("preemption", PREEMPTIONS[0]),
+            )
+        }
+        rows = zip(*words.values(), *(told[name].tolist() for name in told), strict=True)
+        seen = dict[tuple[Value, ...], dict[str, float] | str]()
+        faults = dict[int, Fault]()
+        columns = {name: np.zeros(len(batch)) for name in self.provides}
+        for at, row in enumerate(rows):
+            if row not in seen:
+                seen[row] = self._one(dict(zip((*words, *told), row, strict=True)))
+            found = seen[row]
+            if isinstance(found, str):
+                faults[at] = Fault(kind="infeasible", reason=found)
+                continue
+            for name, value in found.items():
+                columns[name][at] = value
+        return Metrics(columns=columns, faults=faults)
+
+    def _one(self, told: Mapping[str, Value]) -> dict[str, float] | str:
+        """The metrics of a design, or why it cannot be."""
+        home = self._home(told)
+        if home.room < self.longest + self.prompt:
+            needs = home.weight_bytes + (self.longest + self.prompt) * home.token_bytes
+            short = needs - home.memory_bytes
+            return (
+                f"weights and the longest text take {needs:.6g} B of {home.memory_bytes:.6g} B: "
+                f"{short:.6g} B short"
+            )
+        pace = home.pace
+        rules = Rules(
+            pace=pace,
+            room=home.room,
+            most_running=int(float(told["batch"])),
+            prompt=self.prompt,
+            longest=self.longest,
+            look_ahead=self.look_ahead,
+            moved_s=home.moved_s if told["preemption"] == "swap" else pace.text_s,
+        )
+        tokens = texts_of(self._stream).tokens
+        run = Batching(rules, tokens.tolist(), self._reserved(told).tolist())
+        return _metrics(run, run.run(self.texts), home, float(tokens.mean()))
+
+    def _home(self, told: Mapping[str, Value]) -> Home:
+        return Home(
+            model=TRANSFORMERS[self.model or str(told["model"])],
+            device=self.device,
+            devices=int(float(told["devices"])),
+            cache_bits=float(told["cache_bits"]),
+            launch_s=self._launch_s,
+            kept_share=self.kept_share,
+            host_bytes_per_s=self._host,
+        )
+
+    def _reserved(self, told: Mapping[str, Value]) -> Ints:
+        """Tokens that each text is given at first."""
+        texts = texts_of(self._stream)
+        if told["policy"] == "known":
+            return texts.tokens
+        if told["policy"] == "worst-case":
+            return np.full_like(texts.tokens, self.longest)
+        most = edges(int(float(told["buckets"])), str(told["boundaries"]), self._stream)
+        told_tokens = guessed(texts, most, float(told["accuracy"]))
+        wide = np.ceil(told_tokens * (1.0 + float(told["margin"]))).astype(np.int64)
+        return np.minimum(wide, self.longest)
+
+
+def _metrics(run: Batching, tally: Tally, home: Home, mean_tokens: float) -> dict[str, float]:
+    each = mean_tokens / tally.written
+    parts = {f"{part}_time": each * float(getattr(tally, f"{part}_s")) for part in PARTS}
+    text_s = sum(parts.values())
+    held = float(home.room * tally.steps)
+    return {
+        **parts,
+        "text_time": text_s,
+        "throughput": 1.0 / text_s,
+        "device_throughput": 1.0 / text_s / home.devices,
+        "token_throughput": mean_tokens / text_s,
+        "slowest_step": run.slowest_s,
+        "answer_p50": float(np.quantile(run.answers_s, 0.5)),
+        "answer_p99": float(np.quantile(run.answers_s, 0.99)),
+        "running": tally.written / tally.steps,
+        "most_running": float(run.most),
+        "reserved_share": tally.reserved / held,
+        "used_share": tally.used / held,
+        "preempted_share": tally.preempted / tally.finished,
+        "room": float(home.room),
+        "bottleneck": float(np.argmax(list(parts.values()))),
+    }

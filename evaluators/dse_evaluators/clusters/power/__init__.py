@@ -1,0 +1,1 @@
+"""What a row of servers draws, and what becomes of them when it would draw too much."""

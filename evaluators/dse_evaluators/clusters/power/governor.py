@@ -1,0 +1,110 @@
+"""The policy that caps clocks above two thresholds, and what it makes of a load, event by event."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from dse.core.values import Ints
+from dse_evaluators.clusters.power.load import Load
+from dse_evaluators.clusters.power.server import Row
+
+LEVELS = ("free", "low", "lower", "both")
+"""Nothing is capped; low priority is; low priority more; high priority too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Thresholds are shares of the limit; steps are those of the load.
+
+    Without ``governed`` nothing but the brake is left.
+    """
+
+    governed: bool
+    first: float
+    second: float
+    hysteresis: float
+    latency_steps: int
+    brake_steps: int
+    most_brakes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What happened: levels follow each other, each until before a step; brakes are steps.
+
+    After ``most_brakes`` nobody looked on, and the last end is before that of the load.
+    """
+
+    levels: tuple[int, ...]
+    ends: tuple[int, ...]
+    brakes: tuple[int, ...]
+
+
+class Governor:
+    """One run of a policy over a load.
+
+    A command takes effect ``latency_steps`` after its cause; the brake is pulled at once and held.
+    While a command is on its way no other is given.
+
+    Source:
+        Patel et al.: Characterizing Power Management Opportunities for LLMs in the Cloud (POLCA),
+        ASPLOS 2024, by notes on it; what comes first where two thresholds are passed at once is
+        ours.
+    """
+
+    def __init__(self, policy: Policy, rows: tuple[Row, ...], load: Load) -> None:
+        """``rows`` are the row at each of :data:`LEVELS`."""
+        first, second, slack = policy.first, policy.second, policy.hysteresis
+        never = float("inf")
+        rises = (first, second, second, never) if policy.governed else (never,) * 4
+        falls = (-never, first - slack, second - slack, second - slack)
+        self._bands = [
+            (row.load_at(fall), row.load_at(rise))
+            for row, fall, rise in zip(rows, falls, rises, strict=True)
+        ]
+        self._limits = [row.load_at(1.0) for row in rows]
+        self._next = dict[int, Ints]()
+        self._over = dict[int, list[int]]()
+        self._jump = rows[0].load_at(second)
+        self._policy = policy
+        self._load = load
+
+    def course(self) -> Course:
+        """The levels and brakes of the whole load."""
+        end = len(self._load)
+        levels, ends, brakes = list[int](), list[int](), list[int]()
+        level = step = 0
+        while step < end and len(brakes) < self._policy.most_brakes:
+            cause = int(self._causes(level)[step])
+            effect = min(cause + self._policy.latency_steps, end)
+            released = self._brake(brakes, level, step, effect) if self._over[level] else 0
+            step = min(max(step + 1, released, effect), end)
+            levels.append(level)
+            ends.append(step)
+            if cause < end:
+                level = self._target(level, cause)
+        return Course(tuple(levels), tuple(ends), tuple(brakes))
+
+    def _causes(self, level: int) -> Ints:
+        """From each step on, when the level is next left; worked out where it is reached."""
+        if level not in self._next:
+            self._next[level] = self._load.next_outside(*self._bands[level])
+            self._over[level] = self._load.above(self._limits[level])
+        return self._next[level]
+
+    def _target(self, level: int, cause: int) -> int:
+        busy = float(self._load.busy[cause])
+        if busy > self._bands[level][1]:
+            return 2 if level == 0 and busy > self._jump else level + 1
+        return 1 if level > 1 else 0
+
+    def _brake(self, brakes: list[int], level: int, step: int, until: int) -> int:
+        """Brakes are pulled while a level lasts; the step at which the last one is let go."""
+        over = self._over[level]
+        at = bisect_left(over, step)
+        while at < len(over) and over[at] < until and len(brakes) < self._policy.most_brakes:
+            brakes.append(over[at])
+            step = over[at] + 1 + self._policy.brake_steps
+            at = bisect_left(over, step, at)
+        return step

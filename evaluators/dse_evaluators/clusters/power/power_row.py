@@ -1,0 +1,243 @@
+"""The evaluator ``clusters.power-row``: more servers behind one limit of power."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.power.caps import fault, ladder
+from dse_evaluators.clusters.power.governor import LEVELS, Governor, Policy
+from dse_evaluators.clusters.power.load import DAY_S, FITTED, Load, Wave, load_of
+from dse_evaluators.clusters.power.outcome import Outcome, outcome
+from dse_evaluators.clusters.power.server import BRAKE_HZ, CLOCK_HZ, Class, Row, Server
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import number, word
+
+POLICIES = ("none", "two-thresholds")
+
+_PARTS = ("idle", "low", "high")
+_METRICS = (
+    Metric(name="servers", goal="maximize"),
+    Metric(name="peak", goal="minimize"),
+    Metric(name="spike", goal="minimize"),
+    Metric(name="energy", unit="J", goal="minimize"),
+    *(Metric(name=f"{part}_energy", unit="J", part_of="energy") for part in _PARTS),
+    Metric(name="mean_power", unit="W", goal="minimize"),
+    Metric(name="brakes", goal="minimize"),
+    Metric(name="braked_share", goal="minimize"),
+    Metric(name="low_capped_share", goal="minimize"),
+    Metric(name="high_capped_share", goal="minimize"),
+    Metric(name="low_slowdown", goal="minimize"),
+    Metric(name="high_slowdown", goal="minimize"),
+    Metric(name="capped_power", goal="minimize"),
+    Metric(name="capped_slowdown", goal="minimize"),
+    Metric(name="bottleneck", words=(*LEVELS, "brake")),
+)
+_READINGS: Mapping[str, Reading] = {
+    "extra_servers": Reading(-0.99, 100.0),
+    "first_threshold": Reading(0.01, 10.0, default=0.80),
+    "second_threshold": Reading(0.01, 10.0, default=0.89),
+    "hysteresis": Reading(0.0, 1.0, default=0.05),
+    "low_clock": Reading(BRAKE_HZ, CLOCK_HZ, "Hz", default=1275e6),
+    "lower_clock": Reading(BRAKE_HZ, CLOCK_HZ, "Hz", default=1110e6),
+    "high_clock": Reading(BRAKE_HZ, CLOCK_HZ, "Hz", default=1305e6),
+    "low_share": Reading(0.0, 1.0, default=0.5),
+    "command_time": Reading(0.0, 3600.0, "s", default=40.0),
+}
+_SPIKE_S = 40.0
+_MOST_STEPS = 2e7
+
+
+@dataclass(kw_only=True, eq=False)
+class PowerRow:
+    """A row of A100 servers that may together draw more than its limit, played step by step.
+
+    The limit is what ``base_servers`` are provisioned for. Above ``first_threshold`` of it the
+    servers of low priority are capped to ``low_clock``, above ``second_threshold`` to
+    ``lower_clock``, and if that is not enough those of high priority to ``high_clock``; caps are
+    lifted ``hysteresis`` below. Commands take ``command_time``; above the limit a brake brings all
+    to 288 MHz at once. ``peak`` is the most that is drawn over the limit, ``spike`` the largest
+    rise within 40 s; ``capped_power`` and ``capped_slowdown`` are those of one busy server under
+    ``lower_clock``, over one without a cap. All designs see the same load, so they differ by
+    nothing else.
+
+    Reads policy (``none`` or ``two-thresholds``) and extra_servers (a share of the base);
+    optional: first_threshold, second_threshold, hysteresis (shares of the limit), low_clock,
+    lower_clock, high_clock [Hz], low_share (of the servers, of low priority), command_time [s]. An
+    option may settle each number.
+
+    Args:
+        base_servers: that the limit is made for.
+        server_power: what each is provisioned for; DGX A100's by default.
+        load_peak, load_trough: shares of the time that servers are busy, at noon and at midnight.
+        noise: on top, a standard deviation; it forgets over ``noise_time``.
+        idle: the share of its power that a server draws without work.
+        prompt_share: of the time that it is busy, the part in which it reads prompts.
+        days, step_time: how long, and how finely.
+        most_brakes: with that many a design cannot be.
+
+    Not modelled: queues (work waits only for its own server), how power is spread in the row, how
+    long a brake's victims take to be as before. Load, power and slowness by clock are assumed.
+
+    Source:
+        Patel et al.: Characterizing Power Management Opportunities for LLMs in the Cloud (POLCA),
+        ASPLOS 2024: the policy, its clocks, thresholds and latencies, by notes on it.
+
+    Raises:
+        SpecError: an option is out of range.
+    """
+
+    base_servers: float = 40.0
+    server_power: float | str = 6500.0
+    load_peak: float = FITTED["peak"]
+    load_trough: float = FITTED["peak"] / 2.0
+    noise: float = FITTED["noise"]
+    noise_time: float | str = 60.0
+    idle: float = 0.3
+    prompt_share: float = 0.1
+    days: float = 7.0
+    step_time: float | str = 5.0
+    brake_time: float | str = 5.0
+    most_brakes: int = 5000
+    seed: int = 0
+    low_share: float | None = None
+    command_time: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        for name in ("load_peak", "load_trough", "noise", "idle", "prompt_share"):
+            number(0.0, 1.0)(name, getattr(self, name))
+        number(0.01, 366.0)("days", self.days)
+        number(1, 1_000_000, whole=True)("most_brakes", self.most_brakes)
+        number(0, 2**62, whole=True)("seed", self.seed)
+        number(1e-3, 1e9)("base_servers", self.base_servers)
+        self._brake_s = amount("brake_time", self.brake_time, "s")
+        self._server_w = amount("server_power", self.server_power, "W")
+        self._step_s = amount("step_time", self.step_time, "s")
+        number(self.days * DAY_S / _MOST_STEPS, self.days * DAY_S / 2.0)("step_time", self._step_s)
+        noise_s = amount("noise_time", self.noise_time, "s")
+        number(1e-6, 1e12)("noise_time", noise_s)
+        self._wave = Wave(
+            days=self.days,
+            step_s=self._step_s,
+            peak=self.load_peak,
+            trough=self.load_trough,
+            noise=self.noise,
+            noise_time_s=noise_s,
+            seed=self.seed,
+        )
+        self._server = Server(idle=self.idle, prompt_share=self.prompt_share)
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads | {"policy"}
+        self.optional = self._readings.optional
+        self.units = self._readings.units
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        self._readings.check(values, {"policy": word(*POLICIES)})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """What n rows draw and suffer."""
+        told = self._readings.columns(batch)
+        places: dict[Value, float] = {name: float(at) for at, name in enumerate(POLICIES)}
+        told["governed"] = batch.lookup("policy", places)
+        load = load_of(self._wave)
+        rows = np.stack(list(told.values()), axis=1)
+        alike, place = np.unique(rows, axis=0, return_inverse=True)
+        found = [self._one(dict(zip(told, row, strict=True)), load) for row in alike.tolist()]
+        columns = {
+            name: np.array([0.0 if isinstance(one, str) else one[name] for one in found])[place]
+            for name in self.provides
+        }
+        faults = {
+            row: Fault(kind="infeasible", reason=reason)
+            for row, at in enumerate(place.tolist())
+            if isinstance(reason := found[at], str)
+        }
+        return Metrics(columns=columns, faults=faults)
+
+    def _one(self, told: Mapping[str, float], load: Load) -> dict[str, float] | str:
+        """The metrics of a design, or why it cannot be."""
+        wrong = fault(told) if told["governed"] else ""
+        if wrong:
+            return wrong
+        rows = tuple(self._row(told, *clocks) for clocks in ladder(told))
+        policy = self._policy(told)
+        course = Governor(policy, rows, load).course()
+        if len(course.brakes) >= self.most_brakes:
+            days = course.ends[-1] * self._step_s / DAY_S
+            return f"the brake was pulled {len(course.brakes)} times in {days:.3g} days"
+        braked = self._row(told, BRAKE_HZ, BRAKE_HZ)
+        got = outcome(course, rows, braked, load, policy.brake_steps)
+        return self._metrics(told, got, rows[0], load)
+
+    def _policy(self, told: Mapping[str, float]) -> Policy:
+        return Policy(
+            governed=told["governed"] > 0,
+            first=told["first_threshold"],
+            second=told["second_threshold"],
+            hysteresis=told["hysteresis"],
+            latency_steps=round(told["command_time"] / self._step_s),
+            brake_steps=max(1, round(self._brake_s / self._step_s)),
+            most_brakes=self.most_brakes,
+        )
+
+    def _row(self, told: Mapping[str, float], low_hz: float, high_hz: float) -> Row:
+        low, high = (
+            Class(
+                share=share,
+                idle=self._server.idle,
+                busy=self._server.busy_power(clock_hz),
+                slowness=self._server.slowness(clock_hz),
+            )
+            for share, clock_hz in (
+                (told["low_share"], low_hz),
+                (1.0 - told["low_share"], high_hz),
+            )
+        )
+        return Row(servers=1.0 + told["extra_servers"], low=low, high=high)
+
+    def _metrics(
+        self, told: Mapping[str, float], got: Outcome, free: Row, load: Load
+    ) -> dict[str, float]:
+        limit_j = self.base_servers * self._server_w * len(load) * self._step_s
+        energies = {
+            "idle_energy": got.idle_power * limit_j,
+            "low_energy": got.low_power * limit_j,
+            "high_energy": got.high_power * limit_j,
+        }
+        energy_j = sum(energies.values())
+        rise = free.servers * (1.0 - self.idle) * load.largest_rise(_SPIKE_S)
+        return {
+            **energies,
+            "servers": self.base_servers * free.servers,
+            "peak": got.peak,
+            "spike": rise,
+            "energy": energy_j,
+            "mean_power": energy_j / (len(load) * self._step_s),
+            "brakes": float(got.brakes),
+            "braked_share": got.braked,
+            "low_capped_share": got.low_capped,
+            "high_capped_share": got.high_capped,
+            "low_slowdown": got.low_slowdown,
+            "high_slowdown": got.high_slowdown,
+            "capped_power": self._server.busy_power(told["lower_clock"]),
+            "capped_slowdown": self._server.slowness(told["lower_clock"]) - 1.0,
+            "bottleneck": float(got.level),
+        }

@@ -1,0 +1,173 @@
+"""The evaluator ``clusters.test-time-compute``: a larger model, longer answers, or more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.reasoning.assumed_scores import solved
+from dse_evaluators.clusters.reasoning.query_cost import Query, Sparse, cost
+from dse_evaluators.clusters.reasoning.reasoners import COUNTS, REASONERS, model_of, weights
+from dse_evaluators.readings import word
+
+ATTENTIONS = ("dense", "top-k", "block-top-k")
+"""Each token looks at all before it, at the best few found for nothing, or by their blocks."""
+
+_PARTS = ("linear", "attention", "search", "cache")
+_METRICS = (
+    Metric(name="operations", goal="minimize"),
+    *(Metric(name=f"{part}_operations", part_of="operations") for part in _PARTS),
+    Metric(name="flops", goal="minimize"),
+    Metric(name="moved", unit="B", goal="minimize"),
+    Metric(name="device_time", unit="s", goal="minimize"),
+    Metric(name="attention_ratio"),
+    Metric(name="cache_memory", unit="B", goal="minimize"),
+    Metric(name="assumed_solved", goal="maximize"),
+    Metric(name="bottleneck", words=_PARTS),
+)
+_READINGS: Mapping[str, Reading] = {
+    "tokens": Reading(1, 1e9),
+    "trials": Reading(1, 1e6, default=1.0, whole=True),
+    "prompt": Reading(0, 1e9, default=1024.0),
+    "budget": Reading(1, 1e9, default=1024.0),
+    "block": Reading(1, 1e6, default=16.0),
+    "cache_bits": Reading(1, 64, default=16.0),
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Reasoning:
+    """What it costs to answer a query by thinking, in operations that bytes are turned into.
+
+    ``operations`` are those of the products and ``intensity`` = ``rate / bandwidth`` for each byte
+    of the cache that is read, as many as the device could have done in that time; ``device_time``
+    is that of all of them at the full rate, one after the other. ``flops`` leaves bytes out.
+    ``attention_ratio`` is everything else over the linear part. ``cache_memory`` is what all
+    answers hold in the end. ``assumed_solved`` is a curve that was assumed, in the length of an
+    answer, its budget and the number of answers: it shows in which direction a claim goes, and
+    says nothing of a model.
+
+    Reads model (a Qwen3 of 0.6 to 32 billion weights) and tokens (of an answer); optional: trials
+    (answers to a query), prompt (tokens), attention, budget (tokens that a sparse one looks at),
+    block (tokens; of block-top-k) and cache_bits (of a cached number). An option may settle each
+    number.
+
+    Args:
+        counted: the weights that are ``multiplied``, or all that are ``stored`` in the files, as
+            the paper counts them.
+        rate: operations of the device; B200 in fp8 by default, which is the paper's.
+        bandwidth: of its memory.
+
+    Not modelled: reading the prompt, the bytes of weights, overlap of products and reading.
+
+    Source:
+        Sadhukhan et al.: Kinetics: Rethinking Test-Time Scaling Laws, 2025.
+
+    Raises:
+        SpecError: an option is no such number or word.
+    """
+
+    counted: str = "multiplied"
+    rate: float = 4.5e15
+    bandwidth: float = 8e12
+    tokens: float | None = None
+    trials: int | None = None
+    prompt: float | None = None
+    budget: float | None = None
+    block: float | None = None
+    cache_bits: float | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        if self.counted not in COUNTS:
+            raise SpecError(
+                f"counted cannot be {self.counted!r}", hint=nearest(self.counted, COUNTS)
+            )
+        if not (self.rate > 0 and self.bandwidth > 0):
+            raise SpecError("rate and bandwidth must be positive", hint="rate: 4.5e15")
+        self.provides = {metric.name: metric for metric in _METRICS}
+        self._readings = Readings.of(_READINGS, self)
+        self.reads = self._readings.reads | {"model"}
+        self.optional = self._readings.optional | {"attention"}
+        self.units = self._readings.units
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        words = {"model": word(*REASONERS), "attention": word(*ATTENTIONS)}
+        self._readings.check(values, words)
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The costs of n ways to answer."""
+        told = self._readings.columns(batch)
+        places: dict[Value, float] = {name: float(at) for at, name in enumerate(ATTENTIONS)}
+        attention = batch.lookup("attention", places)
+        query = self._query(batch, told)
+        sparse = Sparse(
+            some=attention > 0,
+            budget=told["budget"],
+            block=np.where(attention == ATTENTIONS.index("block-top-k"), told["block"], 0.0),
+        )
+        found = cost(query, sparse)
+        moved = found.cache_bytes + found.search_bytes
+        parts = {
+            "linear_operations": found.linear_flops,
+            "attention_operations": found.attention_flops,
+            "search_operations": found.search_flops,
+            "cache_operations": moved * (self.rate / self.bandwidth),
+        }
+        whole = found.flops + parts["cache_operations"]
+        held = query.prompt + query.written * query.trials
+        return Metrics(
+            columns={
+                **parts,
+                "operations": whole,
+                "flops": found.flops,
+                "moved": moved,
+                "device_time": whole / self.rate,
+                "attention_ratio": whole / found.linear_flops - 1.0,
+                "cache_memory": 2.0 * query.cache_bytes * held * query.key_width,
+                "assumed_solved": solved(
+                    ceiling=_of_model(batch, {k: v.ceiling for k, v in REASONERS.items()}),
+                    midpoint=_of_model(batch, {k: v.midpoint for k, v in REASONERS.items()}),
+                    query=query,
+                    sparse=sparse,
+                ),
+                "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
+            }
+        )
+
+    def _query(self, batch: Batch, told: Mapping[str, Floats]) -> Query:
+        models = {name: model_of(name) for name in REASONERS}
+        return Query(
+            weights=_of_model(batch, {name: weights(name, self.counted) for name in REASONERS}),
+            query_width=_of_model(
+                batch, {k: float(m.heads * m.head * m.layers) for k, m in models.items()}
+            ),
+            key_width=_of_model(
+                batch, {k: float(m.kv_heads * m.head * m.layers) for k, m in models.items()}
+            ),
+            prompt=told["prompt"],
+            written=told["tokens"],
+            trials=told["trials"],
+            cache_bytes=told["cache_bits"] / 8.0,
+        )
+
+
+def _of_model(batch: Batch, table: Mapping[str, float]) -> Floats:
+    return batch.lookup("model", dict(table.items()))
