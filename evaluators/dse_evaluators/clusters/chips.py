@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from statistics import median
 
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.roofline import Constants
-from dse_evaluators.clusters.training.block_time import Chip
+from dse_evaluators.clusters.training.kernels import FORMATS, OPERAND_BYTES, Chip
+from dse_evaluators.fits import Fit, fits_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +61,68 @@ ROWS: Mapping[tuple[str, str], Row] = {
 }
 
 
+# Of a device that nobody measured: medians over those that were, by the bytes of its operands. Its
+# kernels may be much better or worse, and what is made of it says so.
+USUAL: Mapping[str, Row] = {
+    form: Row(
+        compute_share=median(row.compute_share for row in rows),
+        memory_share=median(row.memory_share for row in rows),
+        launch_s=median(row.launch_s for row in rows),
+        exponent=median(row.exponent for row in rows),
+        stacks=0,
+        heldout_median=float("nan"),
+    )
+    for form, rows in (
+        ("bf16", [row for (_, form), row in ROWS.items() if form == "bf16"]),
+        ("fp16", [row for (_, form), row in ROWS.items() if form == "bf16"]),
+        ("fp8", [row for (_, form), row in ROWS.items() if form == "fp8"]),
+    )
+}
+
+
+def chips_of(device: str) -> dict[str, Chip]:
+    """A device in all formats of its products that it can have.
+
+    Raises:
+        SpecError: there is no such device, or its sheet has no rate in any.
+    """
+    known = device_of(device)
+    if not known.flops_per_s.keys() & set(FORMATS):
+        raise SpecError(f"{device} has no products in {', '.join(FORMATS)}")
+    return {
+        form: Chip(
+            constants=_row(device, form).constants,
+            flops_per_s=known.flops_per_s[form],
+            bytes_per_s=known.dram_bytes_per_s,
+            operand_bytes=float(OPERAND_BYTES[FORMATS.index(form)]),
+            measured=(device, form) in ROWS,
+        )
+        for form in FORMATS
+        if form in known.flops_per_s
+    }
+
+
+def _row(device: str, form: str) -> Row:
+    """What was measured; else the usual, with what was fitted to whole steps of the device."""
+    fitted = _fits().get(f"{device} {form}")
+    share = fitted.constants["compute_share"] if fitted else USUAL[form].compute_share
+    return ROWS.get((device, form), replace(USUAL[form], compute_share=share))
+
+
+@cache
+def _fits() -> Mapping[str, Fit]:
+    return fits_in(Path(__file__).with_name("chips.fits.json"))
+
+
 def chip_of(device: str, number_format: str) -> Chip:
     """A device in a format of its products.
 
     Raises:
-        SpecError: nobody measured it in that format.
+        SpecError: its sheet has no rate in that format.
     """
-    row = ROWS.get((device, number_format))
-    if row is None:
-        formats = [form for name, form in ROWS if name == device]
+    chips = chips_of(device)
+    if number_format not in chips:
         raise SpecError(
-            f"{device} was not measured in {number_format!r}",
-            hint=nearest(number_format, formats) if formats else "no constants of this device",
+            f"{device} has no products in {number_format!r}", hint=nearest(number_format, chips)
         )
-    known = device_of(device)
-    return Chip(
-        constants=row.constants,
-        flops_per_s=known.flops_per_s[number_format],
-        bytes_per_s=known.dram_bytes_per_s,
-    )
+    return chips[number_format]

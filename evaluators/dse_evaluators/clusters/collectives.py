@@ -40,6 +40,15 @@ class Constants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantColumns:
+    """The constants of n collectives, as in :class:`Constants`; every field is (n,)."""
+
+    latency_s: Floats
+    bytes_per_s: Floats
+    pipelining: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """Constants with the sizes that they were fitted to and those that they were judged on."""
 
@@ -62,7 +71,10 @@ def carried(collective: Collective, ranks: Floats | int) -> Floats:
 
 
 def seconds(
-    collective: Collective, size_bytes: Floats, ranks: Floats | int, constants: Constants
+    collective: Collective,
+    size_bytes: Floats,
+    ranks: Floats | int,
+    constants: Constants | ConstantColumns,
 ) -> Floats:
     """The time of a collective over an array of so many bytes; none among one rank.
 

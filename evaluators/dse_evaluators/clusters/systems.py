@@ -1,82 +1,63 @@
-"""Clusters as rows: which devices, how many in a node, and what joins the nodes."""
+"""Clusters as rows: which devices, how many in a node, what joins them, and what the nodes."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 
 from dse.errors import SpecError, nearest
-from dse_evaluators.clusters.collectives import (
-    Collective,
-    Constants,
-    constants_of,
-    measured,
-)
-
-_ASSUMED_LATENCY_S = 20e-6
-"""Of a message between nodes, software included: assumed, nobody's measurement."""
-
-_HALVES = ("all_gather", "reduce_scatter")
-
-_REALISED = 0.8
-"""Of a network's rate on its sheet: assumed."""
+from dse_evaluators.clusters import fabrics
+from dse_evaluators.clusters.collectives import Collective, Constants
+from dse_evaluators.clusters.networks import Network, network_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A cluster of equal nodes.
-
-    ``fabric`` is what was measured within a node. ``network_bytes_per_s`` is one device's share of
-    its node's adapters on their sheet, in one direction.
-    """
+    """A cluster of equal nodes; a pod of a torus is one node."""
 
     name: str
     device: str
     node_devices: int
     fabric: str
-    network_bytes_per_s: float
+    network: Network
     source: str
 
-    def within(self, collective: Collective, ranks: int) -> Constants:
-        """The constants of a collective inside one node.
+    @property
+    def checked(self) -> tuple[str, str]:
+        """How far to trust what is within its nodes, and what is between them."""
+        return fabrics.checked(self.fabric), self.network.checked
 
-        Where the two halves of an all-reduce were not measured, each has half of its latency.
-        """
-        if collective in _HALVES and not measured(self.fabric, collective):
-            whole = constants_of(self.fabric, "all_reduce", ranks)
-            return replace(whole, latency_s=whole.latency_s / 2.0)
-        return constants_of(self.fabric, collective, ranks)
+    def within(self, collective: Collective, ranks: int) -> Constants:
+        """The constants of a collective inside one node."""
+        return fabrics.within(self.fabric, collective, ranks)
 
     def between(self) -> Constants:
-        """The constants of what passes between nodes."""
+        """The constants of a message between nodes while all devices of a node send one."""
         return Constants(
-            latency_s=_ASSUMED_LATENCY_S,
-            bytes_per_s=_REALISED * self.network_bytes_per_s,
+            latency_s=self.network.latency_s,
+            bytes_per_s=float(self.network.message_share(self.node_devices)),
             pipelining=0.0,
         )
 
 
-SYSTEMS: Mapping[str, System] = {
-    row.name: row
-    for row in (
-        System(
-            name="a100-dgx",
-            device="a100-sxm-80gb",
-            node_devices=8,
-            fabric="a100-dgx",
-            network_bytes_per_s=25e9,
-            source="Selene, Narayanan et al., SC 2021, section 5: 8 adapters of 200 Gb/s a node",
-        ),
-        System(
-            name="h100-dgx",
-            device="h100-sxm",
-            node_devices=8,
-            fabric="h100-dgx",
-            network_bytes_per_s=50e9,
-            source="NVIDIA DGX H100 data sheet (recalled): 8 adapters of 400 Gb/s a node",
-        ),
-    )
-}
+def _rows() -> Mapping[str, System]:
+    with Path(__file__).with_name("systems.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            row["system"]: System(
+                name=row["system"],
+                device=row["device"],
+                node_devices=int(row["node_devices"]),
+                fabric=row["fabric"],
+                network=network_of(row["network"]),
+                source=row["source"],
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+SYSTEMS: Mapping[str, System] = _rows()
 
 
 def system_of(name: str) -> System:

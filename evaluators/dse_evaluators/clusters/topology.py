@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.collectives import Collective, seconds
+from dse_evaluators.clusters.algorithms import ALGORITHMS, Group, Took
+from dse_evaluators.clusters.collectives import Collective, ConstantColumns, seconds
 from dse_evaluators.clusters.systems import System
+
+_AT_ONCE = 16_384
+"""Rows whose arrays fit into a cache."""
 
 
 def neighbours_s(
     system: System, collective: Collective, size_bytes: Floats, ranks: Floats
 ) -> Floats:
     """The time of a collective among devices of one node, (n,)."""
-    found = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
-    for count in np.unique(ranks).tolist():
-        if count > 1:
-            rows = np.broadcast_to(ranks == count, found.shape)
-            some = np.broadcast_to(size_bytes, found.shape)[rows]
-            found[rows] = seconds(collective, some, count, system.within(collective, int(count)))
-    return found
+    ranks = np.asarray(ranks, dtype=np.float64)
+    return seconds(collective, size_bytes, ranks, _within(system, collective, ranks))
 
 
 def spread_s(
@@ -27,8 +28,95 @@ def spread_s(
 ) -> Floats:
     """The time of a collective among ranks with ``apart`` devices from one to the next, (n,).
 
-    ``apart * ranks`` devices that fit into a node talk within it, all others between nodes.
+    ``apart * ranks`` devices that fit into a node talk within it, all others between nodes, by the
+    algorithm that NCCL takes. All other devices of a node are taken to do the same at that time.
     """
-    near_s = neighbours_s(system, collective, size_bytes, np.minimum(ranks, system.node_devices))
-    far_s = seconds(collective, size_bytes, ranks, system.between())
-    return np.where(apart * ranks <= system.node_devices, near_s, far_s)
+    shape = np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks), np.shape(apart))
+    columns = [
+        np.broadcast_to(np.asarray(one, dtype=np.float64), shape)
+        for one in (size_bytes, ranks, apart)
+    ]
+    found = np.empty(shape)
+    for start in range(0, len(found), _AT_ONCE):
+        size, count, stride = (one[start : start + _AT_ONCE] for one in columns)
+        inside = ranks_inside(system, count, stride)
+        near, far = np.flatnonzero(inside >= count), np.flatnonzero(inside < count)
+        if len(near):
+            found[start + near] = neighbours_s(system, collective, size[near], count[near])
+        if len(far):
+            group = group_of(system, collective, inside[far], count[far], alone=False)
+            found[start + far] = ALGORITHMS["auto"](collective, size[far], group).total_s
+    return found
+
+
+def spread(
+    system: System,
+    collective: Collective,
+    size_bytes: Floats,
+    ranks: Floats,
+    *,
+    apart: Floats,
+    algorithm: str = "auto",
+    alone: bool = False,
+) -> Took:
+    """The parts of what :func:`spread_s` gives, by an algorithm; every array is (n,).
+
+    Within a node it takes what the library was measured to, whichever algorithm that is. ``alone``
+    no other device of a node talks.
+    """
+    inside = ranks_inside(system, ranks, apart)
+    group = group_of(system, collective, inside, ranks, alone=alone)
+    near_s = neighbours_s(system, collective, size_bytes, inside)
+    went, far = ALGORITHMS[algorithm](collective, size_bytes, group), inside < ranks
+    return Took(
+        latency_s=np.where(far, went.latency_s, group.stepped_s),
+        near_s=np.where(far, went.near_s, near_s - group.stepped_s),
+        far_s=np.where(far, went.far_s, 0.0),
+    )
+
+
+def ranks_inside(system: System, ranks: Floats, apart: Floats) -> Floats:
+    """How many of the ranks one node has, (n,)."""
+    return np.minimum(ranks, np.maximum(np.floor(system.node_devices / apart), 1.0))
+
+
+def group_of(
+    system: System, collective: Collective, inside: Floats, ranks: Floats, *, alone: bool
+) -> Group:
+    """Where ranks are, of which each node has some, (n,)."""
+    near = _within(system, collective, inside)
+    network, nodes = system.network, np.ceil(ranks / inside)
+    busy = inside if alone else np.full(inside.shape, float(system.node_devices))
+    share = network.message_share if collective == "send_recv" else network.share
+    return Group(
+        inside=ranks / nodes,  # where they do not come out even, as many in each on average
+        nodes=nodes,
+        near_latency_s=near.latency_s,
+        near_bytes_per_s=near.bytes_per_s,
+        far_latency_s=np.full(inside.shape, network.latency_s),
+        far_bytes_per_s=share(busy),
+        gap_s=network.gap_s(busy),
+        far_pipelining=network.pipelining,
+    )
+
+
+def _within(system: System, collective: Collective, ranks: Floats) -> ConstantColumns:
+    """The constants among so many devices of one node, (n,); none has more than all of it."""
+    places = np.minimum(ranks, system.node_devices).astype(np.intp)
+    table = _by_ranks(system, collective)
+    return ConstantColumns(
+        latency_s=table.latency_s[places],
+        bytes_per_s=table.bytes_per_s[places],
+        pipelining=table.pipelining[places],
+    )
+
+
+@cache
+def _by_ranks(system: System, collective: Collective) -> ConstantColumns:
+    """The same for 0 and all other numbers of devices of a node; one alone has nobody to tell."""
+    known = [system.within(collective, ranks) for ranks in range(2, system.node_devices + 1)]
+    return ConstantColumns(
+        latency_s=np.array([0.0, 0.0, *(one.latency_s for one in known)]),
+        bytes_per_s=np.array([np.inf, np.inf, *(one.bytes_per_s for one in known)]),
+        pipelining=np.array([0.0, 0.0, *(one.pipelining for one in known)]),
+    )

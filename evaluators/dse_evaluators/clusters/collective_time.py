@@ -1,0 +1,189 @@
+"""The evaluator ``clusters.collective``: how long devices tell one another their shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Mask, Value
+from dse_evaluators.clusters.algorithms import ALGORITHMS
+from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, carried
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.systems import SYSTEMS, System, system_of
+from dse_evaluators.clusters.topology import ranks_inside, spread
+from dse_evaluators.readings import flag, word
+
+_PARTS = ("latency", "within", "between")
+_METRICS = (
+    Metric(name="time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="time") for part in _PARTS),
+    Metric(name="bandwidth", unit="B/s", goal="maximize"),
+    Metric(name="bus_bandwidth", unit="B/s", goal="maximize"),
+    Metric(name="nodes", goal="minimize"),
+    Metric(name="bottleneck", words=_PARTS),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+_READINGS: Mapping[str, Reading] = {
+    "size": Reading(1.0, 1e15, "B"),
+    "ranks": Reading(1, 1e6, whole=True),
+    "apart": Reading(1, 1e6, default=1.0, whole=True),
+}
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "system": tuple(SYSTEMS),
+    "collective": COLLECTIVES,
+    "algorithm": tuple(ALGORITHMS),
+}
+_DEFAULTS = {"system": "h100-dgx", "collective": "all_reduce", "algorithm": "auto"}
+
+
+@dataclass(kw_only=True, eq=False)
+class CollectiveTime:
+    """The time of one collective over an array, by system, algorithm, size and ranks.
+
+    Reads size [B] and ranks; optional: system (of ``clusters.systems``), collective, algorithm,
+    apart (devices from one rank to the next: the width of what is parallel within), alone (no other
+    device of a node talks; else all do the same at that time). An option of the same name settles
+    all but the last for all designs.
+
+    ``bandwidth`` is the array by the time, ``bus_bandwidth`` what a link carries of it as NCCL's
+    tests count it. ``auto`` is what NCCL runs. Within one node the library was measured as it is,
+    so the algorithm says how nodes are joined. ``extrapolated`` is what goes between nodes, and
+    within them other sizes or more ranks than were measured.
+
+    Not modelled: switches that reduce; what other jobs do to shared links; a node that is slow.
+
+    Source:
+        The modules ``algorithms`` and ``collectives`` tell which equation is whose, the tables
+        ``fabrics`` and ``networks`` what was measured.
+    """
+
+    system: str | None = None
+    collective: str | None = None
+    algorithm: str | None = None
+    size: float | str | None = None
+    ranks: int | None = None
+    apart: int | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        self._readings = Readings.of(_READINGS, self)
+        self._settled = {name: getattr(self, name) for name in _WORDS if getattr(self, name)}
+        for name, value in self._settled.items():
+            word(*_WORDS[name])(name, value)
+        self.reads = self._readings.reads
+        self.optional = self._readings.optional | (set(_WORDS) - set(self._settled)) | {"alone"}
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in _METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        checks = {name: word(*valid) for name, valid in _WORDS.items()}
+        self._readings.check(values, {**checks, "alone": flag})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The times of n collectives."""
+        told_of = self._readings.columns(batch)
+        size, ranks, apart = (told_of[name] for name in ("size", "ranks", "apart"))
+        alone = np.asarray(batch.get("alone", 0.0), dtype=np.float64) > 0
+        alone = np.broadcast_to(alone, size.shape)
+        kinds = [*(self._word(name, batch) for name in _WORDS), alone.astype(np.float64)]
+        shape = (*map(len, _WORDS.values()), 2)
+        key = np.ravel_multi_index([kind.astype(np.intp) for kind in kinds], shape)
+        found = np.zeros((5, len(batch)))
+        for one in np.unique(key).tolist():
+            rows = np.flatnonzero(key == one)
+            system, collective, algorithm, quiet = map(int, np.unravel_index(one, shape))
+            chosen = system_of(_WORDS["system"][system])
+            kind, count = COLLECTIVES[collective], ranks[rows]
+            took = spread(
+                chosen,
+                kind,
+                size[rows],
+                count,
+                apart=apart[rows],
+                algorithm=_WORDS["algorithm"][algorithm],
+                alone=bool(quiet),
+            )
+            inside = ranks_inside(chosen, count, apart[rows])
+            found[:, rows] = [
+                took.latency_s,
+                took.near_s,
+                took.far_s,
+                carried(kind, count),
+                np.ceil(count / inside),
+            ]
+        return self._metrics(found, kinds, size, ranks)
+
+    def _metrics(
+        self, found: Floats, kinds: Sequence[Floats], size: Floats, ranks: Floats
+    ) -> Metrics:
+        parts, (share, nodes) = found[:3], found[3:]
+        total_s = parts[0] + parts[1] + parts[2]
+        lone = COLLECTIVES.index("send_recv")
+        pairs = Rule(
+            (kinds[1] == lone) & (ranks != 2),
+            "a message has {needs:g} ranks, not {has:g}",
+            ranks,
+            np.full_like(ranks, 2.0),
+        )
+        nobody = Rule(ranks < 2, "{has:g} rank has nobody to tell", ranks, np.full_like(ranks, 2.0))
+        everyone = np.ones(len(size), dtype=bool)
+        faults: dict[int, Fault] = {**told(pairs, everyone), **told(nobody, everyone)}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(total_s > 0, size / total_s, 0.0)
+        return Metrics(
+            columns={
+                "time": total_s,
+                **{f"{part}_time": values for part, values in zip(_PARTS, parts, strict=True)},
+                "bandwidth": rate,
+                "bus_bandwidth": share * rate,
+                "nodes": nodes,
+                "bottleneck": np.argmax(parts, axis=0).astype(np.float64),
+                "extrapolated": _extrapolated(kinds, size, ranks, nodes).astype(np.float64),
+            },
+            faults=faults,
+        )
+
+    def _word(self, name: str, batch: Batch) -> Floats:
+        valid = _WORDS[name]
+        usual = float(valid.index(self._settled.get(name, _DEFAULTS[name])))
+        if name in self._settled or name not in batch:
+            return np.full(len(batch), usual)
+        places: dict[Value, float] = {value: float(at) for at, value in enumerate(valid)}
+        return batch.lookup(name, places, usual)
+
+
+def _extrapolated(kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats) -> Mask:
+    """Rows that nothing measured lies around."""
+    inside = np.zeros(len(size), dtype=bool)
+    for system in np.unique(kinds[0]).astype(int).tolist():
+        for collective in np.unique(kinds[1]).astype(int).tolist():
+            known = _measured(system_of(_WORDS["system"][system]), COLLECTIVES[collective])
+            if known:
+                most, low, high = known
+                rows = (kinds[0] == system) & (kinds[1] == collective)
+                inside |= rows & (ranks <= most) & (size >= low) & (size <= high)
+    return ~inside | (nodes > 1)
+
+
+def _measured(system: System, collective: str) -> tuple[int, int, int] | None:
+    """The most ranks, and the smallest and the largest array, that were measured in a node."""
+    keys = [key for key in calibrations() if key[:2] == (system.fabric, collective)]
+    if not keys:
+        return None
+    sizes = [size for key in keys for size in calibrations()[key].fitted_bytes]
+    return max(key[2] for key in keys), min(sizes), max(sizes)

@@ -1,0 +1,130 @@
+"""What joins the devices of one node: fabrics that were measured, and others told as a table."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import ceil, log
+from pathlib import Path
+
+from dse.errors import SpecError, nearest
+from dse_evaluators.clusters.collectives import (
+    Collective,
+    Constants,
+    calibrations,
+    constants_of,
+    measured,
+)
+
+_HALVES = ("all_gather", "reduce_scatter")
+
+_LINKS_OF_AN_AXIS = 2.0
+"""A torus goes both ways along each of its axes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """A fabric that was not measured, among up to so many ranks.
+
+    A ``like`` fabric is a measured one, so many times as fast. In a ``torus`` the rate is that of
+    one link in one direction, and ``axis_devices`` are as many as one axis has. ``checked`` is
+    assumed or hand-set.
+    """
+
+    name: str
+    kind: str
+    ranks: int
+    like: str
+    latency_s: float
+    bytes_per_s: float
+    axis_devices: int
+    checked: str
+    source: str
+
+    def constants(self, collective: Collective, ranks: int) -> Constants:
+        """What it makes of a collective."""
+        if self.kind == "like":
+            known = within(self.like, collective, ranks)
+            return replace(known, bytes_per_s=self.bytes_per_s * known.bytes_per_s)
+        if self.kind == "torus":
+            return self._torus(collective, ranks)
+        latency_s = self.latency_s / 2.0 if collective in _HALVES else self.latency_s
+        return Constants(latency_s=latency_s, bytes_per_s=self.bytes_per_s, pipelining=0.0)
+
+    def _torus(self, collective: Collective, ranks: int) -> Constants:
+        """Rings along each axis at once, over parts of the array.
+
+        Ranks fill one axis before they begin the next. What goes to everybody passes a quarter of
+        an axis on average, and so loads as many links.
+
+        Source:
+            Jouppi et al.: TPU v4, ISCA 2023, section 2.
+        """
+        if collective == "send_recv":
+            return Constants(latency_s=self.latency_s, bytes_per_s=self.bytes_per_s, pipelining=0.0)
+        axes = max(1, ceil(log(ranks, self.axis_devices) - 1e-9))
+        side = ranks ** (1.0 / axes)
+        rate = _LINKS_OF_AN_AXIS * axes * self.bytes_per_s
+        turns = 2.0 if collective == "all_reduce" else 1.0
+        crossed = max(1.0, side / 4.0) if collective == "all_to_all" else 1.0
+        return Constants(
+            latency_s=turns * axes * max(side - 1.0, 1.0) * self.latency_s,
+            bytes_per_s=rate / crossed,
+            pipelining=0.0,
+        )
+
+
+def within(fabric: str, collective: Collective, ranks: int) -> Constants:
+    """The constants of a collective inside one node.
+
+    What was not measured has the links of an all-reduce, and its halves half of its latency.
+
+    Raises:
+        SpecError: nobody knows the fabric, or not this collective on it.
+    """
+    known = _fabrics().get(fabric, ())
+    if known:
+        enough = [one for one in known if one.ranks >= ranks] or list(known[-1:])
+        return enough[0].constants(collective, ranks)
+    if measured(fabric, collective) or not measured(fabric, "all_reduce"):
+        return constants_of(fabric, collective, ranks)
+    whole = constants_of(fabric, "all_reduce", ranks)
+    return replace(whole, latency_s=whole.latency_s / 2.0) if collective in _HALVES else whole
+
+
+def checked(fabric: str) -> str:
+    """How far the constants of a fabric can be trusted.
+
+    Raises:
+        SpecError: nobody knows it.
+    """
+    if any(key[0] == fabric for key in calibrations()):
+        return "measured"
+    if fabric not in _fabrics():
+        names = {*_fabrics(), *(key[0] for key in calibrations())}
+        raise SpecError(f"fabric cannot be {fabric!r}", hint=nearest(fabric, names))
+    return _fabrics()[fabric][0].checked
+
+
+@cache
+def _fabrics() -> Mapping[str, tuple[Fabric, ...]]:
+    """Rows of one fabric from the fewest ranks on."""
+    found: dict[str, list[Fabric]] = {}
+    with Path(__file__).with_name("fabrics.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["fabric"], []).append(
+                Fabric(
+                    name=row["fabric"],
+                    kind=row["kind"],
+                    ranks=int(row["ranks"]),
+                    like=row["like"],
+                    latency_s=float(row["latency_s"] or 0.0),
+                    bytes_per_s=float(row["bytes_per_s"]),
+                    axis_devices=int(row["axis_devices"] or 1),
+                    checked=row["checked"],
+                    source=row["source"],
+                )
+            )
+    return {name: tuple(rows) for name, rows in found.items()}
