@@ -1,0 +1,1 @@
+"""A server of a language model, played iteration by iteration."""

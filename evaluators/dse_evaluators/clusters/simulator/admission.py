@@ -1,0 +1,136 @@
+"""Which prompts, and how much of them, the next iteration of a server reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats, Ints, Mask
+from dse_evaluators.clusters.simulator.cache import held
+from dse_evaluators.clusters.simulator.state import State
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """The prompts of an iteration; fields are (n,), but for those that end in it."""
+
+    prompt: Ints
+    """Tokens."""
+    square: Ints
+    """``c (2 p + c)`` of every piece of c tokens after p others, summed."""
+    repeats: Ints
+    """Iterations in a row with a piece as large, of the same prompt; 0: this is the only one."""
+    room: Ints
+    """Tokens for which the budget has room."""
+    rows: list[Ints]
+    requests: list[Ints]
+    """Those whose prompts are read to their ends, pair by pair."""
+
+
+def admit(state: State, barred: Mask) -> Reading:
+    """What the next iteration reads; rows that just took somebody's cache let nobody in.
+
+    Source:
+        Yu et al.: Orca, 2022, section 3 (first come, first served, iteration by iteration); Agrawal
+        et al.: Sarathi-Serve, 2024, algorithm 3 (texts, then a begun prompt, then new ones).
+    """
+    texts = np.where(state.plan.chunked, state.running, 0)
+    nothing = np.zeros_like(texts)
+    reading = Reading(
+        prompt=nothing,
+        square=nothing.copy(),
+        repeats=nothing.copy(),
+        room=state.plan.budget - texts,
+        rows=[],
+        requests=[],
+    )
+    _go_on(state, reading)
+    _let_in(state, reading, barred)
+    return reading
+
+
+def _go_on(state: State, reading: Reading) -> None:
+    """The prompt that is read in pieces: one more, or its last."""
+    rows = np.flatnonzero(state.head >= 0)
+    if not len(rows):
+        return
+    head, done = state.head[rows], state.done[rows]
+    rest = state.need[rows, head] - done
+    piece = np.minimum(rest, reading.room[rows])
+    reading.prompt[rows] = piece
+    reading.square[rows] = piece * (2 * done + piece)
+    reading.room[rows] -= piece
+    last = piece == rest
+    reading.repeats[rows[~last]] = (-(-rest // np.maximum(piece, 1)) - 1)[~last]
+    reading.rows.append(rows[last])
+    reading.requests.append(head[last])
+    state.head[rows[last]] = -1
+    state.done[rows] += np.where(last, -done, 0)
+
+
+def _let_in(state: State, reading: Reading, barred: Mask) -> None:
+    """Requests that wait, one of each row at a time, while all limits have room."""
+    rows = np.flatnonzero(_may(state, reading) & ~barred)
+    if not len(rows):
+        return
+    plan = state.plan
+    grown = np.ones_like(rows)
+    free = np.zeros_like(reading.room)
+    free[rows] = plan.blocks[rows] - held(state, rows, grown)
+    seats = plan.seats - state.running
+    for ended, read in zip(reading.rows, reading.requests, strict=True):
+        seats[ended] -= 1
+        free[ended] -= -(-state.need[ended, read] // plan.block[ended])
+    while len(rows):
+        who = _first(state, rows)
+        need = state.need[rows, who]
+        blocks = -(-need // plan.block[rows])
+        fits = (seats[rows] > 0) & (blocks <= free[rows])
+        fits &= plan.chunked[rows] | (need <= reading.room[rows])
+        rows, who, need, blocks = rows[fits], who[fits], need[fits], blocks[fits]
+        seats[rows] -= 1
+        free[rows] -= blocks
+        _enter(state, reading, rows, who)
+        rows = rows[_may(state, reading)[rows]]
+
+
+def _enter(state: State, reading: Reading, rows: Ints, who: Ints) -> None:
+    need = state.need[rows, who]
+    piece = np.minimum(need, reading.room[rows])
+    reading.prompt[rows] += piece
+    reading.square[rows] += piece * piece
+    reading.room[rows] -= piece
+    again = state.depth[rows] > 0
+    state.depth[rows] -= again
+    state.next[rows] += ~again
+    before = state.started[rows, who]
+    state.started[rows, who] = np.where(np.isnan(before), state.now[rows], before)
+    whole = piece == need
+    state.head[rows[~whole]] = who[~whole]
+    state.done[rows[~whole]] = piece[~whole]
+    reading.rows.append(rows[whole])
+    reading.requests.append(who[whole])
+
+
+def _may(state: State, reading: Reading) -> Mask:
+    """Where somebody waits, no prompt is in pieces, and the budget has room."""
+    here = waits(state)
+    return here & (state.head < 0) & (reading.room > 0)
+
+
+def waits(state: State) -> Mask:
+    """Where a request has come that is neither read nor written, (n,)."""
+    return (state.depth > 0) | (next_arrival(state) <= state.now)
+
+
+def next_arrival(state: State) -> Floats:
+    """When the first request comes, or came, that was never admitted; (n,), infinite if none."""
+    width = state.arrival.shape[1]
+    at = state.arrival[np.arange(len(state.next)), np.minimum(state.next, width - 1)]
+    return np.asarray(np.where(state.next < state.count, at, np.inf), dtype=np.float64)
+
+
+def _first(state: State, rows: Ints) -> Ints:
+    top = state.stack[rows, np.maximum(state.depth[rows] - 1, 0)]
+    return np.where(state.depth[rows] > 0, top, state.next[rows])

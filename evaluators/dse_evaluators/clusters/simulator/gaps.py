@@ -1,0 +1,95 @@
+"""The time between two tokens of a text, counted over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats, Ints, Mask
+from dse_evaluators.clusters.simulator.state import NEVER, State
+
+_LEAST_S, _RATIO, _BINS = 1e-5, 1.01, 2320
+"""A gap is told to half a percent; the widest is 1e5 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """Tokens by their gaps in n rows, and of each text the slowest pace; changes as time passes.
+
+    The pace of a text is the moving average of its gaps in which a new one weighs ``weight``; with
+    0 nobody asks for it. What a text waits that lost its cache is in no gap.
+    """
+
+    weight: float
+    tokens: Ints  # (n, bins)
+    wrote_at: Floats  # (n,)
+    pace: Floats  # (n, w), seconds; NaN before the second token
+    slowest: Floats  # (n, w)
+
+    @staticmethod
+    def none(shape: tuple[int, ...], weight: float) -> Gaps:
+        """Before the first token."""
+        rows, width = shape
+        kept = width if weight else 0
+        return Gaps(
+            weight=weight,
+            tokens=np.zeros((rows, _BINS), dtype=np.int64),
+            wrote_at=np.zeros(rows),
+            pace=np.full((rows, kept), np.nan),
+            slowest=np.zeros((rows, kept)),
+        )
+
+    def note(self, state: State, writes: Mask, steps: Ints, spent: Floats, first: Floats) -> None:
+        """Counts the tokens of some alike iterations, of which the first takes ``first``.
+
+        Those after the first have one gap: their mean.
+        """
+        halted = writes & state.plan.halting & (self.wrote_at[state.row] < state.now)
+        smooth, rough = np.flatnonzero(writes & ~halted), np.flatnonzero(halted)
+        running = state.running
+        self._count(state.row[smooth], spent[smooth] / steps[smooth], (running * steps)[smooth])
+        rest = rough[steps[rough] > 1]
+        gap = (spent[rest] - first[rest]) / (steps[rest] - 1)
+        self._count(state.row[rest], gap, (running * (steps - 1))[rest])
+        row, who = np.nonzero(state.ends[rough] < NEVER)
+        at = rough[row]
+        since = np.maximum(state.first[at, who], self.wrote_at[state.row[at]])
+        self._count(state.row[at], state.now[at] + first[at] - since, np.ones_like(at))
+        if self.weight:
+            self._follow(state, np.flatnonzero(writes), steps, spent, first)
+        written = np.flatnonzero(writes)
+        self.wrote_at[state.row[written]] = state.now[written] + spent[written]
+
+    def _count(self, rows: Ints, gap: Floats, tokens: Ints) -> None:
+        place = np.log(np.maximum(gap, _LEAST_S) / _LEAST_S) / np.log(_RATIO)
+        bins = np.minimum(place.astype(np.int64), _BINS - 1)
+        np.add.at(self.tokens, (rows, bins), tokens)
+
+    def _follow(self, state: State, rows: Ints, steps: Ints, spent: Floats, first: Floats) -> None:
+        """Takes the pace of every text through the iterations."""
+        own = state.row[rows]
+        on = state.ends[rows] < NEVER
+        since = np.where(
+            state.plan.halting[rows, None],
+            np.fmax(state.first[rows], self.wrote_at[own, None]),
+            state.now[rows, None],
+        )
+        gap = (state.now + first)[rows, None] - since
+        pace = self.pace[own]
+        after = np.where(np.isnan(pace), gap, pace + self.weight * (gap - pace))
+        more = np.maximum(steps[rows] - 1, 0)
+        mean = (spent - first)[rows] / np.maximum(more, 1)
+        fades = (1.0 - self.weight) ** more
+        end = mean[:, None] + fades[:, None] * (after - mean[:, None])
+        worst = np.maximum(np.fmax(self.slowest[own], after), end)
+        self.pace[own] = np.where(on, end, pace)
+        self.slowest[own] = np.where(on, worst, self.slowest[own])
+
+
+def quantile(tokens: Ints, share: float) -> Floats:
+    """The gap that this share of the tokens in each row does not exceed; 0 where there is none."""
+    below = np.cumsum(tokens, axis=1)
+    place = np.argmax(below >= share * below[:, -1:], axis=1)
+    found = _LEAST_S * _RATIO ** (place + 0.5)
+    return np.where(below[:, -1] > 0, found, 0.0)

@@ -1,0 +1,181 @@
+"""Iterations of many servers, each row's many at once while nothing changes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dse.core.values import Floats, Ints, Mask
+from dse_evaluators.clusters.simulator.admission import Reading, admit, next_arrival
+from dse_evaluators.clusters.simulator.cache import evict, steps_in_room
+from dse_evaluators.clusters.simulator.gaps import Gaps
+from dse_evaluators.clusters.simulator.plan import Work
+from dse_evaluators.clusters.simulator.state import NEVER, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What iterations take; every field is (n,)."""
+
+    seconds: Floats
+    compute_j: Floats
+    """Joules of arithmetic of all devices, above what they draw when they do nothing."""
+    memory_j: Floats
+
+
+Tariff = Callable[[Work], Cost]
+"""The cost of one iteration of each row."""
+
+Prices = Callable[[Ints], Tariff]
+"""The tariff of the rows that are named, in this order; some twice."""
+
+
+def advance(state: State, gaps: Gaps, twice: Tariff) -> None:
+    """Plays every row to its next change: an arrival, an end, a prompt read, a full cache.
+
+    ``twice`` is the tariff of all rows and then of all rows again.
+    """
+    _wake(state)
+    reading = admit(state, evict(state))
+    writes = (state.running > 0) & ~(state.plan.halting & (reading.prompt > 0))
+    most = _most(state, reading, writes)
+    first, last = (_work(state, reading, writes, ahead) for ahead in (0, np.maximum(most - 1, 0)))
+    costs = _both(twice, first, last)
+    times = _Run(start=costs[0].seconds, end=costs[1].seconds, most=most)
+    steps = np.where(most > 0, times.until(_patience(state, reading)), 0)
+    state.seen = np.maximum(state.seen, (first.sequences + first.prompt).astype(np.int64))
+    _spend(state, costs, most, steps)
+    _pass(state, reading, writes, steps, times, gaps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Iterations whose times go from one to another along a line; (n,)."""
+
+    start: Floats
+    end: Floats
+    most: Ints
+
+    def total(self, steps: Ints) -> Floats:
+        """Of the first so many."""
+        return steps * self.start + self._slope * steps * (steps - 1) / 2.0
+
+    def until(self, seconds: Floats) -> Ints:
+        """The iterations of which the last one is the first that ends so late, if one does."""
+        near = np.minimum(seconds, self.total(self.most))
+        b = self.start - self._slope / 2.0
+        root = 2.0 * near / (b + np.sqrt(b * b + 2.0 * self._slope * near))
+        steps = np.clip(np.ceil(root - 1e-9), 1, np.maximum(self.most, 1)).astype(np.int64)
+        return np.where(self.total(steps) < near, np.minimum(steps + 1, self.most), steps)
+
+    @property
+    def _slope(self) -> Floats:
+        return (self.end - self.start) / np.maximum(self.most - 1, 1)
+
+
+def _wake(state: State) -> None:
+    """Where there is nothing to do, it is the next arrival at once."""
+    coming = next_arrival(state)
+    idle = (state.running == 0) & (state.head < 0) & (state.depth == 0) & np.isfinite(coming)
+    state.now = np.where(idle, np.maximum(coming, state.now), state.now)
+
+
+def _most(state: State, reading: Reading, writes: Mask) -> Ints:
+    """Iterations that are alike: none ends, none is read to its end, all have room; 0: no work."""
+    soonest = np.where(writes, state.ends.min(axis=1) - state.step, NEVER)
+    pieces = np.where(reading.repeats > 0, reading.repeats, 1)
+    most = np.minimum(np.where(reading.prompt > 0, pieces, NEVER), soonest)
+    most = np.where(writes | (reading.prompt > 0), most, 0)
+    growing = np.where(writes & (most > 1), most, 0)
+    return np.where(growing > 0, np.maximum(steps_in_room(state, growing), 1), most)
+
+
+def _patience(state: State, reading: Reading) -> Floats:
+    """Seconds until a request comes that could be let in at once."""
+    seat = (state.running < state.plan.seats) & (reading.prompt == 0) & (state.depth == 0)
+    coming = next_arrival(state)
+    return np.where(seat & (coming > state.now), coming - state.now, np.inf)
+
+
+def _work(state: State, reading: Reading, writes: Mask, ahead: Ints | int) -> Work:
+    """An iteration, so many after the next one."""
+    later = 2 * reading.prompt * reading.prompt * ahead
+    return Work(
+        sequences=np.where(writes, state.running, 0).astype(np.float64),
+        context=np.where(writes, state.context + state.running * ahead, 0).astype(np.float64),
+        prompt=reading.prompt.astype(np.float64),
+        square=(reading.square + later).astype(np.float64),
+    )
+
+
+def _both(twice: Tariff, first: Work, last: Work) -> tuple[Cost, Cost]:
+    """The costs of two iterations, told at once."""
+    both = Work(
+        **{
+            each.name: np.concatenate([getattr(first, each.name), getattr(last, each.name)])
+            for each in fields(Work)
+        }
+    )
+    cost = twice(both)
+    half = len(first.prompt)
+    parts = [
+        Cost(**{each.name: getattr(cost, each.name)[some] for each in fields(Cost)})
+        for some in (slice(half), slice(half, None))
+    ]
+    return parts[0], parts[1]
+
+
+def _spend(state: State, costs: tuple[Cost, Cost], most: Ints, steps: Ints) -> None:
+    for name in ("compute_j", "memory_j"):
+        line = _Run(start=getattr(costs[0], name), end=getattr(costs[1], name), most=most)
+        setattr(state, name, getattr(state, name) + line.total(steps))
+
+
+def _pass(
+    state: State, reading: Reading, writes: Mask, steps: Ints, times: _Run, gaps: Gaps
+) -> None:
+    """Lets the time pass, and notes what came to an end."""
+    spent = times.total(steps)
+    gaps.note(state, writes, steps, spent, times.start)
+    state.busy = state.busy + spent
+    state.texts_s = state.texts_s + spent * state.running
+    state.now = state.now + spent
+    wrote: Ints = np.where(writes, steps, 0)
+    state.step = state.step + wrote
+    state.context = state.context + wrote * state.running
+    state.done = state.done + np.where(reading.repeats > 0, reading.prompt * steps, 0)
+    for rows, requests in zip(reading.rows, reading.requests, strict=True):
+        _begin(state, rows, requests)
+    _end(state)
+
+
+def _begin(state: State, rows: Ints, requests: Ints) -> None:
+    """A prompt that was read yields its first token."""
+    before = state.first[rows, requests]
+    state.first[rows, requests] = np.where(np.isnan(before), state.now[rows], before)
+    state.ends[rows, requests] = state.step[rows] + state.left[rows, requests] - 1
+    state.running[rows] += 1
+    state.context[rows] += state.need[rows, requests] + 1
+
+
+def _end(state: State) -> None:
+    """Texts with their last token leave, and their clients ask again."""
+    rows = np.flatnonzero(state.ends.min(axis=1) <= state.step)
+    if not len(rows):
+        return
+    over = state.ends[rows] <= state.step[rows, None]
+    now = state.now[rows]
+    state.finish[rows] = np.where(over, now[:, None], state.finish[rows])
+    state.ends[rows] = np.where(over, NEVER, state.ends[rows])
+    count = over.sum(axis=1)
+    state.running[rows] -= count
+    state.context[rows] -= (over * state.full[rows]).sum(axis=1)
+    state.ended[rows] += count
+    before = state.issued[rows]
+    after = np.minimum(before + count, state.count[rows])
+    at = np.arange(over.shape[1])
+    asks = (at >= before[:, None]) & (at < after[:, None])
+    state.arrival[rows] = np.where(asks, now[:, None], state.arrival[rows])
+    state.issued[rows] = after

@@ -1,0 +1,55 @@
+"""What a simulated server is told, row by row: a policy, its limits, and its cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from dse.core.values import Array, Floats, Ints, Mask
+
+POLICIES = ("prefill_first", "mixed", "chunked")
+"""Prompts hold up the texts; whole prompts join them; pieces of prompts fill them up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """n copies of a model, one of a design's each; every field is (n,)."""
+
+    policy: Ints
+    """A place of :data:`POLICIES`."""
+    budget: Ints
+    """Tokens in an iteration: of prompts, and of texts as well where prompts come in pieces."""
+    seats: Ints
+    """Requests that are read or written at once."""
+    blocks: Ints
+    """Of the cache."""
+    block: Ints
+    """Tokens in one."""
+    clients: Ints
+    """That ask again when they are answered; 0: requests come by themselves."""
+
+    def take(self, rows: Array) -> Plan:
+        """The plans of some rows."""
+        return Plan(**{each.name: getattr(self, each.name)[rows] for each in fields(Plan)})
+
+    @property
+    def chunked(self) -> Mask:
+        return self.policy == POLICIES.index("chunked")
+
+    @property
+    def halting(self) -> Mask:
+        """Where texts stand still while prompts are read."""
+        return self.policy == POLICIES.index("prefill_first")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one iteration of each row does; every field is (n,)."""
+
+    sequences: Floats
+    """Texts that get a token."""
+    context: Floats
+    """Tokens of all of them together."""
+    prompt: Floats
+    """Tokens of prompts."""
+    square: Floats
+    """``c (2 p + c)`` of every piece of c tokens after p others, summed."""

@@ -1,0 +1,114 @@
+"""What one copy of a model has room for, and what its iterations cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dse.core.values import Floats, Ints
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.clusters.serving.energy import Draw, draw
+from dse_evaluators.clusters.serving.engine import Engine, engine
+from dse_evaluators.clusters.serving.fabric import Fabric
+from dse_evaluators.clusters.serving.memory import text_bytes, weight_bytes, workspace_bytes
+from dse_evaluators.clusters.serving.share import Share
+from dse_evaluators.clusters.serving.step import Tokens, step
+from dse_evaluators.clusters.simulator.iteration import Cost, Tariff
+from dse_evaluators.clusters.simulator.plan import Work
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """n copies of a model, each on as many devices as its row says."""
+
+    share: Share
+    engine: Engine
+    fabric: Fabric
+    draw: Draw
+    device: Device
+
+    @staticmethod
+    def of(
+        model: Transformer,
+        device: Device,
+        fabric: Fabric,
+        *,
+        devices: Floats,
+        formats: Sequence[str],
+        place: Ints,
+        cache_bytes: Floats,
+    ) -> Server:
+        """Servers whose weights are in the formats of these places.
+
+        Raises:
+            SpecError: nobody measured the device in one of the formats.
+        """
+        return Server(
+            share=Share(model=model, devices=devices, cache_bytes=cache_bytes),
+            engine=engine(device, formats, place),
+            fabric=fabric,
+            draw=draw(device, formats, place),
+            device=device,
+        )
+
+    def take(self, rows: Ints) -> Server:
+        """The servers of some rows."""
+        return replace(
+            self,
+            share=_taken(self.share, rows),
+            engine=_taken(self.engine, rows),
+            draw=_taken(self.draw, rows),
+        )
+
+    def weights(self) -> Floats:
+        """Bytes on one device, (n,)."""
+        return weight_bytes(self.share, self.engine.weight_bytes)
+
+    def workspace(self, most_tokens: Floats, scored: Floats) -> Floats:
+        """Bytes on one device, (n,)."""
+        return workspace_bytes(self.share, most_tokens, scored)
+
+    def token_bytes(self) -> Floats:
+        """Of the cache of one token on one device, (n,)."""
+        return text_bytes(self.share, 1.0)
+
+    def tariff(self, rows: Ints) -> Tariff:
+        """What one iteration costs in some rows."""
+        return self.take(rows).cost
+
+    def cost(self, work: Work) -> Cost:
+        """The cost of one iteration of each row.
+
+        Above its base a device draws for arithmetic and traffic, up to its limit.
+        """
+        tokens = Tokens(
+            sequences=work.sequences,
+            queries=np.ones_like(work.sequences),
+            context=work.context / np.maximum(work.sequences, 1.0),
+            prompt=work.prompt,
+            length=np.where(work.prompt > 0, work.square / np.maximum(work.prompt, 1.0), 1.0),
+        )
+        told = step(self.share, tokens, self.engine, self.fabric)
+        seconds = told.total_s
+        compute_j, memory_j = self.draw.flop_j * told.flops, self.draw.byte_j * told.moved_bytes
+        most_j = (self.draw.limit_w - self.draw.base_w) * seconds
+        scale = self.share.devices * most_j / np.maximum(compute_j + memory_j, most_j)
+        return Cost(seconds=seconds, compute_j=scale * compute_j, memory_j=scale * memory_j)
+
+
+def _taken(value: _T, rows: Ints) -> _T:
+    """A record whose arrays are those of some rows; numbers and words are of all rows."""
+    found: dict[str, Any] = {}  # fields of any record
+    for each in fields(value):  # type: ignore[arg-type]  # a record
+        part = getattr(value, each.name)
+        if isinstance(part, np.ndarray):
+            found[each.name] = part[rows]
+        elif is_dataclass(part):
+            found[each.name] = _taken(part, rows)
+    return replace(value, **found)  # type: ignore[type-var]  # a record

@@ -1,0 +1,242 @@
+"""The evaluator ``clusters.serving-simulator``: waits, tails and goodput of a served model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.clusters.serving.bill import CARBON, COST
+from dse_evaluators.clusters.serving.fabric import JOINED
+from dse_evaluators.clusters.serving.memory import CACHE_BYTES
+from dse_evaluators.clusters.simulator.outcome import METRICS, Limits
+from dse_evaluators.clusters.simulator.plan import POLICIES
+from dse_evaluators.clusters.simulator.site import MEMORIES, Site
+from dse_evaluators.clusters.simulator.traffic import Lengths, Traffic, drawn, trace
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import Check, number, word
+from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
+
+Arrivals = Literal["poisson", "closed", "trace"]
+
+_METRICS = (
+    *METRICS,
+    *CARBON,
+    Metric(name="memory", unit="B", goal="minimize"),
+    *(Metric(name=f"{part}_memory", unit="B", part_of="memory") for part in MEMORIES),
+    Metric(name="devices", goal="minimize"),
+    Metric(name="cache_tokens", goal="maximize"),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+_READINGS: Mapping[str, Reading] = {
+    "tp": Reading(1, 1e6, whole=True),
+    "max_num_seqs": Reading(1, 1e6, whole=True),
+    "budget": Reading(1, 1e7, default=8192.0, whole=True),
+    "replicas": Reading(1, 1e4, default=1.0, whole=True),
+    "memory_share": Reading(0.01, 1, default=0.9),
+    "block_size": Reading(1, 4096, default=16.0, whole=True),
+}
+
+_LOADS: Mapping[str, dict[str, Reading]] = {
+    "poisson": {"rate": Reading(1e-9, 1e9, "1/s")},
+    "closed": {"concurrency": Reading(1, 1e6, whole=True)},
+    "trace": {"speedup": Reading(1e-6, 1e6, default=1.0)},
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class ServingSimulator:
+    """What requests wait for, when a scheduler deals with them iteration by iteration.
+
+    ``requests`` of them come at random (``poisson``: ``rate`` a second), from ``concurrency``
+    clients that all ask at once and again when they are answered (``closed``), or from a file
+    (``trace``, ``speedup`` times as fast). They go to ``replicas`` in turn and are served in their
+    order. ``prefill_first`` reads whole prompts alone, ``mixed`` beside the texts, ``chunked`` in
+    pieces; ``budget`` is the tokens of an iteration, ``max_num_seqs`` the requests that are dealt
+    with at once. Where the cache is full, the newest loses its own and is read again.
+
+    ``first_token``, ``tpot`` (the rest of a text by its tokens) and ``total_time`` are means over
+    requests, with quantiles; gaps are over tokens. ``goodput`` are requests a second within the
+    limits, up to the last token of all: with few requests it has the start and the end in it.
+
+    Reads rate [1/s], concurrency or speedup, as requests come; tp, max_num_seqs; optional: policy,
+    budget, replicas, memory_share (of a device's memory, what the server may take), block_size
+    (tokens of a block of the cache), weight_format, kv_format. An option of the same name settles
+    one that is a number.
+
+    Not modelled: what joins replicas, tokenizers and the network before a server (``overhead`` is
+    added to the first token of each request), shared prefixes, guesses, experts' imbalance.
+
+    Args:
+        model: a name of ``workloads.transformer_configs``.
+        device: as ``clusters.serving`` knows it; ``None`` makes it a reading.
+        arrivals: how requests come.
+        requests: how many; of a trace the first so many.
+        seed: of gaps and lengths, which are the same for all designs.
+        isl: tokens of a prompt, their mean.
+        osl: tokens of an answer, their mean.
+        isl_spread: the deviation of prompts over their mean; lengths are lognormal.
+        osl_spread: that of answers.
+        file: a CSV file with columns arrival [s], prompt and answer [tokens].
+        overhead: seconds that each request spends outside of iterations.
+        first_token_limit: that a request may wait; infinite by default, as the others.
+        first_token_limit_per_token: more of it for each token of the prompt.
+        tpot_limit: a token's mean time.
+        pace_limit: the slowest pace at any time: a moving average of gaps.
+        pace_weight: of a new gap in it; a tenth remembers about ten tokens.
+        price_per_hour: of a device in US dollars; else as ``clusters.upkeep`` knows it.
+        grid: a name of ``carbon.grids``.
+        pue: power of the whole building over that of its computers.
+
+    Raises:
+        SpecError: a name is unknown, the device or its fabric was not measured, a number is out of
+            range, or a trace cannot be read.
+
+    Source:
+        Yu et al.: Orca, 2022; Kwon et al.: PagedAttention (vLLM), 2023; Agrawal et al.:
+        Sarathi-Serve, 2024; Holmes et al.: DeepSpeed-FastGen, 2024. Iterations take what
+        ``clusters.serving`` tells of them.
+    """
+
+    model: str
+    device: str | None = "h100-sxm"
+    arrivals: Arrivals = "poisson"
+    requests: int = 256
+    seed: int = 0
+    isl: int = 1024
+    osl: int = 256
+    isl_spread: float = 0.0
+    osl_spread: float = 0.0
+    file: str | None = None
+    rate: float | str | None = None
+    concurrency: int | None = None
+    speedup: float | None = None
+    tp: int | None = None
+    replicas: int | None = None
+    max_num_seqs: int | None = None
+    budget: int | None = None
+    memory_share: float | None = None
+    block_size: int | None = None
+    overhead: float | str = 0.0
+    first_token_limit: float | str | None = None
+    first_token_limit_per_token: float | str = 0.0
+    tpot_limit: float | str | None = None
+    pace_limit: float | str | None = None
+    pace_weight: float = 0.1
+    price_per_hour: float | None = None
+    grid: str = "usa"
+    pue: float = 1.1
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        _check(self)
+        self._traffic = self._requests()
+        self._readings = Readings.of({**_READINGS, **_LOADS[self.arrivals]}, self)
+        devices = JOINED if self.device is None else (self.device,)
+        self._sites = {name: self._site(name) for name in devices}
+        free = {"device"} if self.device is None else set[str]()
+        self.reads = frozenset(self._readings.reads | free)
+        self.optional = self._readings.optional | {"policy", "weight_format", "kv_format"}
+        self.units = self._readings.units
+        priced = all(site.upkeep.priced for site in self._sites.values())
+        metrics = (*_METRICS, COST) if priced else _METRICS
+        self.provides = {metric.name: metric for metric in metrics}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        words: dict[str, Check] = {
+            "policy": word(*POLICIES),
+            "weight_format": word(*RECIPES),
+            "kv_format": word(*CACHE_BYTES),
+            "device": word(*self._sites),
+        }
+        self._readings.check(values, words)
+        devices = values.get("device", ()) if self.device is None else (self.device,)
+        for name in devices:
+            self._sites[str(name)].check_formats(map(str, values.get("weight_format", ())))
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n designs."""
+        among = batch.distinct(self.reads | self.optional)
+        some = batch.take(among.rows)
+        columns: dict[str, Floats] = {name: np.zeros(len(some)) for name in self.provides}
+        faults = dict[int, Fault]()
+        for name, site in self._sites.items():
+            rows = np.flatnonzero(some.get("device", name) == name)
+            if len(rows):
+                part = some.take(rows)
+                told = site.run(part, self._readings.columns(part), self._traffic)
+                for metric, values in told.columns.items():
+                    if metric in columns:
+                        columns[metric][rows] = values
+                faults |= {int(rows[at]): fault for at, fault in told.faults.items()}
+        return Metrics(
+            columns={name: among.spread(values) for name, values in columns.items()},
+            faults=among.spread_rows(faults),
+        )
+
+    def _requests(self) -> Traffic:
+        if self.arrivals == "trace":
+            if self.file is None:
+                raise SpecError("arrivals are a trace, but no file is told", hint="file: ...")
+            return trace(Path(self.file), self.requests)
+        prompt = Lengths(mean=self.isl, spread=self.isl_spread)
+        answer = Lengths(mean=self.osl, spread=self.osl_spread)
+        return drawn(self.requests, prompt, answer, seed=self.seed)
+
+    def _site(self, device: str) -> Site:
+        limits = Limits(
+            first_token_s=_limit("first_token_limit", self.first_token_limit),
+            first_token_s_per_token=amount(
+                "first_token_limit_per_token", self.first_token_limit_per_token, "s"
+            ),
+            tpot_s=_limit("tpot_limit", self.tpot_limit),
+            pace_s=_limit("pace_limit", self.pace_limit),
+        )
+        return Site.of(
+            TRANSFORMERS[self.model],
+            device,
+            limits=limits,
+            weight=self.pace_weight if self.pace_limit is not None else 0.0,
+            overhead_s=amount("overhead", self.overhead, "s"),
+            price_per_hour=self.price_per_hour,
+            grid=self.grid,
+            pue=self.pue,
+        )
+
+
+def _check(options: ServingSimulator) -> None:
+    """Refuses options that are out of range."""
+    if options.model not in TRANSFORMERS:
+        hint = nearest(options.model, TRANSFORMERS)
+        raise SpecError(f"model cannot be {options.model!r}", hint=hint)
+    for name, most in (("requests", 10**6), ("isl", 2**31), ("osl", 2**31)):
+        number(1, most, whole=True)(name, getattr(options, name))
+    number(0, 2**31, whole=True)("seed", options.seed)
+    for name in ("isl_spread", "osl_spread"):
+        number(0, 10)(name, getattr(options, name))
+    number(1e-6, 1)("pace_weight", options.pace_weight)
+    word(*get_args(Arrivals))("arrivals", options.arrivals)
+
+
+def _limit(name: str, told: float | str | None) -> float:
+    return float("inf") if told is None else amount(name, told, "s")

@@ -1,0 +1,221 @@
+"""One model on one kind of device under one traffic: rules, memory, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Floats, Ints, Mask, Value
+from dse_evaluators.accelerators.devices.devices import Device, device_of
+from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.serving.bill import bill
+from dse_evaluators.clusters.serving.engine import rate_of
+from dse_evaluators.clusters.serving.fabric import Fabric, fabric_of
+from dse_evaluators.clusters.serving.memory import CACHE_BYTES
+from dse_evaluators.clusters.serving.plan import plans
+from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
+from dse_evaluators.clusters.simulator.fleet import Load, run
+from dse_evaluators.clusters.simulator.outcome import Limits, Played, metrics
+from dse_evaluators.clusters.simulator.plan import POLICIES, Plan
+from dse_evaluators.clusters.simulator.server import Server
+from dse_evaluators.clusters.simulator.traffic import Traffic
+from dse_evaluators.clusters.upkeep import Upkeep
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+MEMORIES = ("weights", "cache", "workspace")
+
+_TOGETHER = 1024
+"""Designs that are played at once; what is kept of more would fill the memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where designs are played, and what their requests are held to."""
+
+    model: Transformer
+    device: Device
+    fabric: Fabric
+    limits: Limits
+    weight: float
+    """Of a gap in the pace of a text; 0: none is kept."""
+    overhead_s: float
+    upkeep: Upkeep
+
+    @staticmethod
+    def of(  # noqa: PLR0913 - the options of the evaluator
+        model: Transformer,
+        device: str,
+        *,
+        limits: Limits,
+        weight: float,
+        overhead_s: float,
+        price_per_hour: float | None,
+        grid: str,
+        pue: float,
+    ) -> Site:
+        """The site with a device of that name.
+
+        Raises:
+            SpecError: the device, its fabric or the grid is not known.
+        """
+        return Site(
+            model=model,
+            device=device_of(device),
+            fabric=fabric_of(device),
+            limits=limits,
+            weight=weight,
+            overhead_s=overhead_s,
+            upkeep=Upkeep(device=device, price_per_hour=price_per_hour, grid=grid, pue=pue),
+        )
+
+    def check_formats(self, formats: Iterable[str]) -> None:
+        """Nothing, if the device multiplies in all of these.
+
+        Raises:
+            SpecError: it does not.
+        """
+        for text in formats:
+            rate_of(self.device, text)
+
+    def run(self, batch: Batch, read: Mapping[str, Floats], traffic: Traffic) -> Metrics:
+        """The metrics of n designs whose numbers were read."""
+        server = self._server(batch, read["tp"])
+        plan, kept = self._plan(batch, read, server)
+        faults = self._faults(plan, read, traffic)
+        fine = np.ones(len(batch), dtype=bool)
+        fine[list(faults)] = False
+        longest = kept["weights"] + kept["workspace"] + self._longest(plan, server, traffic)
+        room = np.round(read["memory_share"] * self.device.dram_bytes)
+        for share in np.unique(room).tolist():
+            faults |= too_large(longest, share, fine & (room == share))
+        fine[list(faults)] = False
+        columns = {
+            "memory": sum(kept.values(), np.zeros(len(batch))),
+            **{f"{name}_memory": values for name, values in kept.items()},
+            "devices": read["tp"] * read["replicas"],
+            "cache_tokens": (plan.blocks * plan.block).astype(np.float64),
+        }
+        return Metrics(
+            columns=columns | self._played(plan, server, read, traffic, fine), faults=faults
+        )
+
+    def _server(self, batch: Batch, tp: Floats) -> Server:
+        names = tuple(dict.fromkeys(batch.get("weight_format", "bf16").tolist()))
+        places: dict[Value, float] = {name: float(place) for place, name in enumerate(names)}
+        cached: dict[Value, float] = dict(CACHE_BYTES.items())
+        return Server.of(
+            self.model,
+            self.device,
+            self.fabric,
+            devices=tp,
+            formats=names,
+            place=batch.lookup("weight_format", places, places.get("bf16", 0.0)).astype(np.intp),
+            cache_bytes=batch.lookup("kv_format", cached, cached["bf16"]),
+        )
+
+    def _plan(
+        self, batch: Batch, read: Mapping[str, Floats], server: Server
+    ) -> tuple[Plan, dict[str, Floats]]:
+        """What a copy is told, and the bytes of each device that it takes."""
+        places: dict[Value, float] = {name: float(at) for at, name in enumerate(POLICIES)}
+        policy = batch.lookup("policy", places, places["chunked"])
+        seats, budget = read["max_num_seqs"], read["budget"]
+        texts = np.where(policy == places["mixed"], seats, 0.0)
+        weights, workspace = server.weights(), server.workspace(budget + texts, seats)
+        left = read["memory_share"] * self.device.dram_bytes - weights - workspace
+        each = server.token_bytes() * read["block_size"]
+        blocks = np.floor(np.maximum(left, 0.0) / each)
+        plan = Plan(
+            policy=policy.astype(np.int64),
+            budget=budget.astype(np.int64),
+            seats=seats.astype(np.int64),
+            blocks=blocks.astype(np.int64),
+            block=read["block_size"].astype(np.int64),
+            clients=_clients(read, len(batch)),
+        )
+        return plan, {"weights": weights, "cache": blocks * each, "workspace": workspace}
+
+    def _longest(self, plan: Plan, server: Server, traffic: Traffic) -> Floats:
+        """Bytes of the cache of the longest request."""
+        blocks = -(-int(traffic.full.max()) // plan.block)
+        return blocks * plan.block * server.token_bytes()
+
+    def _faults(self, plan: Plan, read: Mapping[str, Floats], traffic: Traffic) -> dict[int, Fault]:
+        named = {"tp": "tp", "batch": "max_num_seqs", "replicas": "replicas"}
+        asked = {name: Column(read[other]) for name, other in named.items()}
+        faults = impossible(plans(Batch(asked, len(plan.block))), self.model)
+        fine = np.ones(len(plan.block), dtype=bool)
+        for rule in _rules(plan, read, traffic):
+            fine[list(faults)] = False
+            faults |= told(rule, fine)
+        return faults
+
+    def _played(
+        self, plan: Plan, server: Server, read: Mapping[str, Floats], traffic: Traffic, fine: Mask
+    ) -> dict[str, Floats]:
+        """The metrics of the rows that can be; the others have no meaning."""
+        columns = dict[str, Floats]()
+        speed = read.get("rate", read.get("speedup", np.ones(len(fine))))
+        every = np.flatnonzero(fine)
+        for start in range(0, len(every), _TOGETHER):
+            rows = every[start : start + _TOGETHER]
+            some = server.take(rows)
+            played = run(
+                plan.take(rows),
+                some,
+                Load(rate=speed[rows], clients=plan.clients[rows]),
+                traffic,
+                copies=read["replicas"][rows].astype(np.int64),
+                weight=self.weight,
+            )
+            for name, values in self._metrics(played, some, traffic).items():
+                columns.setdefault(name, np.zeros(len(fine)))[rows] = values
+        return columns
+
+    def _metrics(self, played: Played, server: Server, traffic: Traffic) -> dict[str, Floats]:
+        late = replace(played, first=played.first + self.overhead_s)
+        late = replace(late, finish=played.finish + self.overhead_s)
+        found = metrics(late, traffic.prompt, traffic.answer, self.limits)
+        energy_j = found["energy_per_token"]
+        grid_kg = np.full_like(energy_j, float(self.upkeep.operational_kg(np.ones(1))[0]))
+        seen = server.engine
+        strange = ~seen.own | (played.largest > seen.seen_rows)
+        strange |= self.fabric.borrowed & (server.share.devices > 1)
+        return {
+            **found,
+            **bill(self.upkeep, 1.0 / found["device_throughput"], energy_j, grid_kg),
+            "extrapolated": strange.astype(np.float64),
+        }
+
+
+def _clients(read: Mapping[str, Floats], size: int) -> Ints:
+    return read.get("concurrency", np.zeros(size)).astype(np.int64)
+
+
+def _rules(plan: Plan, read: Mapping[str, Floats], traffic: Traffic) -> Iterator[Rule]:
+    """What a scheduler refuses before memory is looked at."""
+    budget, seats, copies = plan.budget.astype(float), plan.seats.astype(float), read["replicas"]
+    longest = np.full_like(budget, float(traffic.full.max()))
+    yield Rule(
+        plan.chunked & (seats > budget),
+        "{has:g} texts at once, but an iteration has a budget of {needs:g} tokens",
+        seats,
+        budget,
+    )
+    yield Rule(
+        ~plan.chunked & (longest > budget),
+        "a text of {has:g} tokens is read whole, but the budget is {needs:g}: {short:g} short",
+        longest,
+        budget,
+    )
+    asking = np.where(plan.clients > 0, plan.clients, len(traffic.prompt)).astype(float)
+    yield Rule(
+        copies > asking,
+        "{has:g} replicas, but {needs:g} ask: {short:g} would stand idle",
+        copies,
+        asking,
+    )
