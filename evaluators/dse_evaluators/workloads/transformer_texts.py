@@ -22,9 +22,11 @@ def families() -> Mapping[str, Family]:
 
     ``prefill=t`` reads t tokens, ``decode=t`` writes the last of t, each in ``batch`` texts; the
     name alone is ``prefill=2048``, or the longest that positions allow. A model that tells no next
-    token reads ``tokens``, 128 by default.
+    token reads ``tokens``, 128 by default. Those with experts are no table of layers: which weights
+    a token meets depends on it.
     """
-    return {name: _family(model) for name, model in TRANSFORMERS.items()}
+    dense = (model for model in TRANSFORMERS.values() if model.experts == 1)
+    return {model.name: _family(model) for model in dense}
 
 
 def _family(model: Transformer) -> Family:

@@ -1,19 +1,33 @@
-"""How a training step is laid out over devices, and which layouts there cannot be."""
+"""How a training step is laid out over devices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from dse.core.metric import Fault
-from dse.core.values import Array, Floats, Mask
-from dse_evaluators.clusters.rules import Rule, told
+from dse.core.batch import Distinct
+from dse.core.values import Floats, Mask
+from dse_evaluators.clusters.training.kernels import OPERAND_BYTES
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 RECOMPUTED = ("none", "selective", "full")
 """What of a layer is computed again in the backward pass: nothing, attention's core, all of it."""
+
+SCHEDULES = ("1f1b", "zero_bubble", "zero_bubble_2x")
+"""One forward, one backward; ZB-H1, which holds as much; ZB-H2, which holds twice as much."""
+
+OFFLOADED = ("none", "optimizer", "optimizer+weights")
+"""What of a device's state is in the memory of its host."""
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # Any: a field of whatever type
+
+
+_Record = TypeVar("_Record", bound=_Dataclass)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,15 +35,16 @@ class Job:
     """What is trained: a model on sequences of so many tokens.
 
     With ``fused`` attention its scores are never written, and passes over none that a mask leaves
-    out.
+    out. The busiest expert has ``imbalance`` times the mean of tokens.
     """
 
     model: Transformer
     sequence: int
     fused: bool
+    imbalance: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The layout of n steps; every field is (n,), shares of a whole step's devices and samples."""
 
@@ -46,67 +61,57 @@ class Plan:
     zero: Floats
     """The stage of ZeRO: 0 shares nothing among replicas, 3 all."""
     global_batch: Floats
+    context: Floats
+    """Devices among which each sequence is cut."""
+    expert: Floats
+    """Of the replicas, those among which the experts are dealt out."""
+    schedule: Floats
+    """The place among SCHEDULES."""
+    number_format: Floats
+    """The place among FORMATS."""
+    offload: Floats
+    """The place among OFFLOADED."""
+    overlap: Mask
+    """True where replicas tell one another while they compute."""
 
-    def take(self, rows: Array) -> Plan:
-        """The plans of these rows."""
-        return Plan(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+    def take(self, among: Distinct) -> Plan:
+        """One plan of each that are alike."""
+        if among.place is None:
+            return self
+        return Plan(**{one.name: getattr(self, one.name)[among.rows] for one in fields(self)})
 
-    @property
+    @cached_property
+    def replicas(self) -> Floats:
+        """Devices that hold the same weights."""
+        return self.data * self.context
+
+    @cached_property
+    def expert_replicas(self) -> Floats:
+        """Devices that hold the same experts."""
+        return np.maximum(self.replicas / self.expert, 1.0)
+
+    @cached_property
     def devices(self) -> Floats:
-        return self.tensor * self.pipeline * self.data
+        return self.tensor * self.pipeline * self.replicas
 
-    @property
+    @cached_property
     def microbatches(self) -> Floats:
         """Of each replica and step."""
         return self.global_batch / (self.data * self.microbatch)
 
+    @cached_property
+    def operand_bytes(self) -> Floats:
+        """Of a number that enters a product."""
+        return OPERAND_BYTES[self.number_format.astype(np.intp)]
 
-def infeasible(plan: Plan, model: Transformer, *, node_devices: int) -> dict[int, Fault]:
-    """The first rule that each row breaks, if it breaks one.
-
-    Source:
-        Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
-        Megatron-LM, 2021, sections 2.2-2.3 and 3.3.
-    """
-    faults: dict[int, Fault] = {}
-    fine = np.ones(plan.tensor.shape, dtype=bool)
-    for rule in _rules(plan, model, node_devices):
-        faults.update(told(rule, fine))
-        fine &= ~rule.broken
-    return faults
+    def tokens(self, sequence: int) -> Floats:
+        """Of a microbatch on one device."""
+        return self.microbatch * sequence / self.context
 
 
-def _rules(plan: Plan, model: Transformer, node_devices: int) -> Iterator[Rule]:
-    def divides(of: Floats | float, by: Floats, what: str) -> Rule:
-        whole = np.broadcast_to(np.asarray(of, dtype=np.float64), by.shape)
-        return Rule(whole % by != 0, f"{what}: {{has:g}} in {{needs:g}} leaves a rest", whole, by)
-
-    yield Rule(
-        plan.tensor > node_devices,
-        "tensor parallel over {has:g} devices, but a node has {needs:g}",
-        plan.tensor,
-        np.full_like(plan.tensor, node_devices),
-    )
-    yield divides(model.heads, plan.tensor, "heads over tensor parallel devices")
-    yield divides(model.kv_heads, np.minimum(plan.tensor, model.kv_heads), "key and value heads")
-    yield divides(model.layers, plan.pipeline * plan.interleave, "layers over pipeline stages")
-    yield Rule(
-        (plan.zero > 0) & (plan.data < 2),
-        "ZeRO {has:g} shares among replicas, and there is {needs:g}",
-        plan.zero,
-        plan.data,
-    )
-    yield divides(plan.global_batch, plan.data * plan.microbatch, "sequences over microbatches")
-    interleaved = plan.interleave > 1
-    yield Rule(
-        interleaved & (plan.pipeline < 2),
-        "{has:g} stages on each device, but a pipeline of {needs:g}",
-        plan.interleave,
-        plan.pipeline,
-    )
-    yield Rule(
-        interleaved & (plan.microbatches % plan.pipeline != 0),
-        "interleaved, {has:g} microbatches are no multiple of {needs:g} stages",
-        plan.microbatches,
-        plan.pipeline,
-    )
+def spread(one: _Record, among: Distinct) -> _Record:
+    """A record of what was found for plans that differ, for all that are like them."""
+    if among.place is None:
+        return one
+    found = {each.name: among.spread(getattr(one, each.name)) for each in fields(one)}
+    return type(one)(**found)

@@ -7,106 +7,145 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.collectives import seconds
-from dse_evaluators.clusters.systems import System
-from dse_evaluators.clusters.topology import neighbours_s, spread_s
-from dse_evaluators.clusters.training.block_time import WORD_BYTES, Block, Chip
-from dse_evaluators.clusters.training.memory import GRADIENT_BYTES, weights
-from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
-from dse_evaluators.workloads.transformer_configs import Transformer
+from dse_evaluators.clusters.training.kernels import Chip
+from dse_evaluators.clusters.training.layer import Layer
+from dse_evaluators.clusters.training.plan import OFFLOADED, Plan
+from dse_evaluators.clusters.training.replicas import Told
+from dse_evaluators.clusters.training.state import State
 
-_OPTIMIZER_BYTES = 30.0
+PARTS = (
+    "compute",
+    "recompute",
+    "tensor",
+    "context",
+    "expert",
+    "bubble",
+    "pipeline",
+    "data",
+    "offload",
+    "optimizer",
+)
+EXPOSED = ("tensor", "context", "expert", "pipeline", "data", "offload")
+"""The parts in which devices wait for what is told."""
+
+_UPDATE_BYTES = 30.0
 """A step of Adam, a weight: moments and copy read and written, gradient read, weight written."""
+
+_SPARED = np.array([0.0, 2.0, 3.0])
+"""Of the gradients of weights, how often each schedule has them fill the bubble of a stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What of a machine is stated and not measured here.
+
+    ``host_bytes_per_s`` passes between a device and its host, each way; ``overlap_tax`` is the
+    share of its rate that a device loses while it tells what it computes beside.
+    """
+
+    host_bytes_per_s: float
+    overlap_tax: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What is not of a layer: state, replicas, and seconds of one message to the next stage."""
+
+    state: State
+    told: Told
+    passed_s: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Seconds of a step that sum to it; every field is (n,)."""
+    """Seconds of a step that sum to it, one for each of PARTS; every field is (n,)."""
 
     compute_s: Floats
     recompute_s: Floats
     tensor_s: Floats
+    context_s: Floats
+    expert_s: Floats
     bubble_s: Floats
     pipeline_s: Floats
     data_s: Floats
+    offload_s: Floats
     optimizer_s: Floats
 
-    @property
-    def total_s(self) -> Floats:
-        busy = self.compute_s + self.recompute_s + self.tensor_s + self.bubble_s
-        return busy + self.pipeline_s + self.data_s + self.optimizer_s
 
+def step(plan: Plan, one: Layer, rest: Rest, *, chip: Chip, habits: Habits) -> Step:
+    """The parts of a step, made of what one layer and microbatch takes.
 
-def step(job: Job, plan: Plan, one: Block, chip: Chip, system: System) -> Step:
-    """The parts of a step, made of what the kernels of one layer and microbatch take.
-
-    Every device runs its layers for each microbatch, and waits once for the rest of the pipeline
-    to fill and to drain; interleaving shortens that wait and sends more messages. Gradients are
-    summed over replicas after the last backward pass, as far as that of all but the last microbatch
-    does not hide them.
+    The last stage, which has the head, is the slowest, unless it has a layer less: all microbatches
+    pass at its pace. Every device waits once for the rest of the pipeline to fill and to drain.
+    Interleaving shortens that wait and sends more messages; schedules without bubbles compute
+    gradients of weights meanwhile.
 
     Source:
         Narayanan et al.: Efficient Large-Scale Language Model Training on GPU Clusters Using
-        Megatron-LM, 2021, section 2.2 (bubble, messages) and 3.2; Korthikanti et al., 2022, section
-        4 (sequence parallelism, selective recomputation).
+        Megatron-LM, 2021, section 2.2 (bubble, messages) and 3.2; Qi et al.: Zero Bubble Pipeline
+        Parallelism, 2023, table 2 (ZB-H1, ZB-H2).
     """
-    model = job.model
-    layers = model.layers / plan.pipeline
-    compute_s = layers * (one.forward_s + one.backward_s)
-    recompute_s = layers * _again_s(one, plan)
-    tensor_s = layers * _tensor_s(job, plan, system)
-    pass_s = compute_s + recompute_s + tensor_s
-    count = plan.microbatches
+    count, layers = plan.microbatches, rest.state.layers
+    pass_s = one.compute_s + one.recompute_s + one.tensor_s + one.context_s + one.expert_s
+    spared_s = _SPARED[plan.schedule.astype(np.intp)] * one.weights_s
+    idle_s = layers * np.maximum(pass_s - spared_s, 0.0)
+    every = count * layers
+    optimizer_s = chip.passes_s(_UPDATE_BYTES * rest.state.updated)
+    late_s = np.where(rest.state.spared > 0, np.maximum(one.head_s - pass_s, 0.0), one.head_s)
+    data_s = _data_s(plan, rest, habits, layers=layers, pass_s=layers * pass_s, one=one)
+    # The host's link is another one than that of replicas: both may be busy at once.
+    busy_s = every * pass_s + np.where(plan.overlap, data_s, 0.0)
+    stages = np.where(plan.pipeline > 1, 2.0 * plan.interleave, 0.0)
     return Step(
-        compute_s=count * (compute_s + one.head_s),
-        recompute_s=count * recompute_s,
-        tensor_s=count * tensor_s,
-        bubble_s=(plan.pipeline - 1.0) / plan.interleave * pass_s,
-        pipeline_s=count * _pipeline_s(job, plan, system),
-        data_s=_data_s(model, plan, system),
-        optimizer_s=chip.passes_s(
-            _OPTIMIZER_BYTES * weights(model, plan) / np.where(plan.zero >= 1, plan.data, 1.0)
-        ),
+        compute_s=every * one.compute_s + count * late_s,
+        recompute_s=every * one.recompute_s,
+        tensor_s=every * one.tensor_s,
+        context_s=every * one.context_s,
+        expert_s=every * one.expert_s,
+        bubble_s=(plan.pipeline - 1.0) / plan.interleave * idle_s,
+        pipeline_s=count * stages * rest.passed_s,
+        data_s=data_s,
+        offload_s=_offload_s(plan, rest.state, optimizer_s, busy_s, habits),
+        optimizer_s=optimizer_s,
     )
 
 
-def _again_s(one: Block, plan: Plan) -> Floats:
-    """What of a layer is computed twice."""
-    kinds = {"none": np.zeros_like(one.core_s), "selective": one.core_s + one.softmax_s}
-    choices = [kinds.get(word, one.forward_s) for word in RECOMPUTED]
-    return np.choose(plan.recompute.astype(np.intp), choices)
+def _data_s(
+    plan: Plan, rest: Rest, habits: Habits, *, layers: Floats, pass_s: Floats, one: Layer
+) -> Floats:
+    """What replicas tell one another, as far as no computing hides it, and what hiding it costs.
 
+    Where gradients are summed once, they can hide behind the last backward pass, and with ZeRO 1
+    weights behind the next forward pass; from stage 2 on behind all passes. While both go on,
+    computing loses the tax; a layer's share can never be hidden.
 
-def _tensor_s(job: Job, plan: Plan, system: System) -> Floats:
-    """What the shares of a layer tell one another for a microbatch.
-
-    Two all-reduces forward and two backward, and two more where all is computed again; with
-    sequence parallelism each is an all-gather and a reduce-scatter, and two all-gathers bring the
-    inputs back that the backward pass needs whole.
+    Source:
+        Isaev et al.: Calculon, SC 2023, section 3 (processor usage of communication).
     """
-    size = WORD_BYTES * plan.microbatch * job.sequence * job.model.hidden
-    again = plan.recompute == RECOMPUTED.index("full")
-    sums = 4.0 + np.where(again, 2.0, 0.0)
-    whole_s = neighbours_s(system, "all_reduce", size, plan.tensor)
-    # One half of a ring's all-reduce: nobody measured the two halves on this fabric.
-    half_s = whole_s / 2.0
-    return np.where(plan.sequence_parallel, (2.0 * sums + 2.0) * half_s, sums * whole_s)
+    all_s = rest.told.step_s(plan)
+    often = np.where(plan.zero >= 2, plan.microbatches, 1.0)
+    behind_s = np.where(plan.zero >= 1, often * pass_s, layers * one.backward_s)
+    least_s = np.maximum(habits.overlap_tax, 1.0 / (layers * often)) * all_s
+    return np.where(plan.overlap, np.maximum(least_s, all_s - behind_s), all_s)
 
 
-def _pipeline_s(job: Job, plan: Plan, system: System) -> Floats:
-    """The messages of one microbatch to the next stage and back."""
-    size = WORD_BYTES * plan.microbatch * job.sequence * job.model.hidden / plan.tensor
-    # A pipeline within one node is rare: all messages are charged as between nodes.
-    once_s = seconds("send_recv", size, 2, system.between())
-    return np.where(plan.pipeline > 1, 2.0 * plan.interleave * once_s, 0.0)
+def _offload_s(
+    plan: Plan, state: State, optimizer_s: Floats, busy_s: Floats, habits: Habits
+) -> Floats:
+    """What comes from the host and goes back, as far as nothing hides it.
 
+    The state of the optimizer comes and goes while weights are updated. Weights come for both
+    passes of each microbatch, while all else goes on, and go once.
 
-def _data_s(model: Transformer, plan: Plan, system: System) -> Floats:
-    """What replicas tell one another: gradients, and with ZeRO 3 the weights twice."""
-    count = weights(model, plan)
-    gradients = GRADIENT_BYTES * count
-    summed_s = spread_s(system, "all_reduce", gradients, plan.data, apart=plan.tensor)
-    gathered_s = spread_s(system, "all_gather", WORD_BYTES * count, plan.data, apart=plan.tensor)
-    scattered_s = spread_s(system, "reduce_scatter", gradients, plan.data, apart=plan.tensor)
-    shared_s = scattered_s + gathered_s * np.where(plan.zero >= 3, 2.0 * plan.microbatches, 1.0)
-    return np.where(plan.zero >= 1, shared_s, summed_s)
+    Source:
+        Rajbhandari et al.: ZeRO-Infinity, SC 2021, section 5; Ren et al.: ZeRO-Offload, 2021,
+        section 4; here devices update what they stream, and no processor of the host computes.
+    """
+    if not plan.offload.any():
+        return np.zeros_like(busy_s)
+    away = plan.offload >= OFFLOADED.index("optimizer+weights")
+    gone = state.optimizer_bytes + np.where(away, state.weights_bytes, 0.0)
+    updating_s = np.maximum(gone / habits.host_bytes_per_s - optimizer_s, 0.0)
+    fetched_s = 2.0 * plan.microbatches * state.weights_bytes / habits.host_bytes_per_s
+    late_s = np.where(away, np.maximum(fetched_s - busy_s, 0.0), 0.0)
+    return np.where(plan.offload > 0, updating_s + late_s, 0.0)

@@ -1,160 +1,40 @@
-"""Training plans against published and measured steps, another tool's verdicts, and their limits."""
+"""What a training plan may not be, what each of its knobs moves, and what is told of it."""
 
 from __future__ import annotations
-
-import csv
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse_evaluators.clusters.chips import chip_of
-from dse_evaluators.clusters.systems import system_of
-from dse_evaluators.clusters.training.block_time import block
-from dse_evaluators.clusters.training.memory import memory
-from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan, infeasible
-from dse_evaluators.clusters.training.step import step
+from dse_evaluators.clusters.chips import chips_of
 from dse_evaluators.clusters.training.training import Training
-from dse_evaluators.workloads.transformer_configs import Transformer
 
-DATA = Path(__file__).parents[5] / "shared" / "data"
-GIB = 2.0**30
-
-SIZES = {"22B": (6144, 48, 64), "175B": (12288, 96, 96), "530B": (20480, 105, 128)} | {
-    "1T": (25600, 128, 160)
-}
-LAYOUTS = {"22B": (8, 1, 1, 4, 4), "175B": (8, 8, 3, 1, 64), "530B": (8, 35, 3, 1, 280)} | {
-    "1T": (8, 64, 1, 1, 512)
-}
-CALCULON = {"megatron-22B": "22B", "gpt3-175B": "175B", "turing-530B": "530B", "megatron-1T": "1T"}
-
-# Korthikanti et al., 2022, table 5 (seconds of an iteration on A100, full recomputation, and
-# selective with sequence parallelism) and figure 1 (GiB of weights, gradients and optimizer; of
-# activations with sequence parallelism and selective recomputation).
-FULL_S = {"22B": 1.42, "175B": 18.13, "530B": 49.05, "1T": 94.42}
-SELECTIVE_S = {"22B": 1.10, "175B": 13.75, "530B": 37.83, "1T": 71.49}
-STATE_GIB = {"22B": 45.5625, "175B": 45.5625, "530B": 31.640625, "1T": 32.958984375}
-ACTIVATIONS_GIB = {"22B": 9.5625, "175B": 12.3515625, "530B": 23.076171875, "1T": 26.5625}
+DENSE = {"tp": 8, "pp": 8, "dp": 32, "microbatch": 1, "zero": 1, "recompute": "none"}
+EXPERTS = {"tp": 4, "pp": 2, "dp": 64, "ep": 8, "microbatch": 1, "zero": 1, "recompute": "none"}
+EXPERTS |= {"sequence_parallel": True}
 
 
-def job(size):
-    hidden, layers, heads = SIZES[size]
-    model = Transformer(
-        name=size,
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        ffn=4 * hidden,
-        vocabulary=51_200,
-        gated=False,
-        source="Korthikanti et al., 2022, table 3",
-    )
-    return Job(model=model, sequence=2048, fused=False)
-
-
-def plan(size, recompute="selective", **changes):
-    tensor, pipeline, interleave, microbatch, batch = LAYOUTS[size]
-    one = Plan(
-        tensor=np.array([float(tensor)]),
-        pipeline=np.array([float(pipeline)]),
-        data=np.ones(1),
-        microbatch=np.array([float(microbatch)]),
-        interleave=np.array([float(interleave)]),
-        sequence_parallel=np.array([recompute == "selective"]),
-        recompute=np.array([float(RECOMPUTED.index(recompute))]),
-        zero=np.zeros(1),
-        global_batch=np.array([float(batch)]),
-    )
-    return replace(one, **{name: np.array([value]) for name, value in changes.items()})
-
-
-def step_s(size, recompute):
-    system = system_of("a100-dgx")
-    chip = chip_of(system.device, "bf16")
-    laid = plan(size, recompute)
-    return float(step(job(size), laid, block(job(size), laid, chip), chip, system).total_s[0])
-
-
-def off(recompute, published):
-    return [step_s(size, recompute) / seconds - 1 for size, seconds in published.items()]
-
-
-def test_megatrons_iterations_are_met_within_five_percent_on_average_and_ten_at_most():
-    errors = np.abs(off("full", FULL_S) + off("selective", SELECTIVE_S))
-    assert errors.mean() <= 0.05
-    assert errors.max() <= 0.10
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_megatrons_memory_is_met_within_eleven_percent(size):
-    kept = memory(job(size), plan(size))
-    state = (kept.weights + kept.gradients + kept.optimizer)[0]
-    assert state / GIB == pytest.approx(STATE_GIB[size], rel=0.11)
-    assert kept.activations[0] / GIB == pytest.approx(ACTIVATIONS_GIB[size], rel=0.11)
-
-
-def calculon():
-    path = DATA / "calculon_reference.csv"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/calculon_reference.csv")
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def verdicts(size, rows):
-    """Ours of each row: does the plan exist, and fit into 80 GiB? Its optimizer is as ZeRO 2."""
-
-    def column(name):
-        return np.array([float(row[name]) for row in rows])
-
-    words = ["none", "attn_only", "full"]
-    many = Plan(
-        tensor=column("tensor_par"),
-        pipeline=column("pipeline_par"),
-        data=column("data_par"),
-        microbatch=column("microbatch_size"),
-        interleave=column("pipeline_interleaving"),
-        sequence_parallel=np.array([row["tensor_par_comm_type"] == "rs_ag" for row in rows]),
-        recompute=np.array([float(words.index(row["activation_recompute"])) for row in rows]),
-        zero=np.array([2.0 * (row["optimizer_sharding"] == "True") for row in rows]),
-        global_batch=column("batch_size"),
-    )
-    broken = infeasible(many, job(size).model, node_devices=8)
-    # To overlap what one replica tells nobody is a mistake there; here it cannot be said.
-    idle = (many.data == 1) & np.array([row["data_par_overlap"] == "True" for row in rows])
-    fits = memory(job(size), many).total <= 80 * GIB
-    return [
-        bool(fit) and not wait and at not in broken
-        for at, (fit, wait) in enumerate(zip(fits, idle, strict=True))
-    ]
-
-
-@pytest.mark.slow
-def test_calculon_says_the_same_of_what_is_feasible_in_95_of_100_plans():
-    rows = calculon()
-    agree = []
-    for name, size in CALCULON.items():
-        some = [row for row in rows if row["model"] == name]
-        theirs = [row["status"] == "ok" for row in some]
-        agree += [a == b for a, b in zip(verdicts(size, some), theirs, strict=True)]
-    assert len(agree) == 1064
-    assert np.mean(agree) >= 0.95
-
-
-def told(**design):
-    base = {"tp": 8, "pp": 8, "dp": 32, "microbatch": 1, "zero": 1, "recompute": "none"}
-    got = Training(model="llama2-70b", global_batch=2048).evaluate(Batch.of([base | design]))
+def told(options=None, **design):
+    usual = {"model": "llama2-70b", "global_batch": 2048, "tokens": 2e12}
+    got = Training(**usual | (options or {})).evaluate(Batch.of([DENSE | design]))
     return got.faults.get(0), {name: float(values[0]) for name, values in got.columns.items()}
+
+
+def mixed(options=None, **design):
+    """As :func:`told`, of experts."""
+    return told({"model": "mixtral-8x7b"} | (options or {}), **EXPERTS | design)
 
 
 def test_a_plan_that_does_not_fit_says_by_how_much():
     fault, _ = told(tp=1, pp=1, dp=2048, zero=0)
     assert fault.kind == "infeasible"
     assert "GiB short" in fault.reason
+
+
+def test_what_a_host_cannot_hold_says_by_how_much():
+    fault, _ = told({"host_memory": "16 GB"}, offload="optimizer", zero=0)
+    assert "of its host" in fault.reason
 
 
 @pytest.mark.parametrize(
@@ -164,11 +44,30 @@ def test_a_plan_that_does_not_fit_says_by_how_much():
         ({"pp": 7}, "layers over pipeline stages: 80 in 7"),
         ({"microbatch": 3}, "sequences over microbatches"),
         ({"interleave": 2, "pp": 1, "dp": 256}, "a pipeline of 1"),
+        ({"interleave": 5, "pp": 16, "dp": 256}, "no multiple of 16"),
         ({"dp": 1}, "shares among replicas"),
+        ({"dp": 1, "zero": 0, "overlap": True}, "to overlap"),
+        ({"cp": 3}, "both ends of a context: 4096 in 6"),
+        ({"ep": 8}, "experts over expert parallel devices: 1 in 8"),
+        ({"schedule": "zero_bubble", "pp": 1, "dp": 256}, "a pipeline of 1"),
+        ({"schedule": "zero_bubble", "interleave": 2}, "one stage on each device, not 2"),
     ],
 )
 def test_a_layout_that_cannot_be_says_why(design, word):
     fault, _ = told(**design)
+    assert word in fault.reason
+
+
+@pytest.mark.parametrize(
+    ("design", "word"),
+    [
+        ({"ep": 3}, "8 in 3"),
+        ({"ep": 8, "dp": 4}, "replicas over expert parallel devices: 4 in 8"),
+        ({"sequence_parallel": False}, "want sequence parallelism"),
+    ],
+)
+def test_experts_that_cannot_be_dealt_out_say_why(design, word):
+    fault, _ = mixed(**design)
     assert word in fault.reason
 
 
@@ -182,8 +81,15 @@ def test_a_layout_that_cannot_be_says_why(design, word):
         {"sequence_parallel": True},
         {"recompute": "full"},
         {"zero": 0},
+        {"cp": 2, "dp": 16},
+        {"schedule": "zero_bubble"},
+        {"schedule": "zero_bubble_2x"},
+        {"number_format": "fp8"},
+        {"offload": "optimizer"},
+        {"offload": "optimizer+weights"},
+        {"overlap": True},
     ],
-    ids=lambda change: next(iter(change)),
+    ids=lambda change: "-".join(map(str, change.values())),
 )
 def test_every_knob_moves_time_or_memory(change):
     _, before = told()
@@ -191,20 +97,143 @@ def test_every_knob_moves_time_or_memory(change):
     assert (before["step_time"], before["memory"]) != (after["step_time"], after["memory"])
 
 
-def test_zero_3_says_no_fewer_bytes_than_zero_1():
-    _, some = told(zero=1, pp=1, dp=256)
-    _, more = told(zero=3, pp=1, dp=256)
-    assert more["data_time"] >= some["data_time"]
-    assert more["memory"] < some["memory"]
+@pytest.mark.parametrize(
+    ("options", "design", "metric"),
+    [
+        ({"imbalance": 1.5}, {}, "expert_time"),
+        ({"overlap_tax": 0.5}, {"overlap": True}, "data_time"),
+        ({"host_bandwidth": "1 GB/s"}, {"offload": "optimizer"}, "offload_time"),
+        ({"price_per_hour": 2.0}, {}, "cost_per_token"),
+        ({"grid": "iceland"}, {}, "carbon_per_token"),
+        ({"pue": 2.0}, {}, "carbon_per_token"),
+        ({"tokens": 1e12}, {}, "time_to_train"),
+        ({"sequence": 8192}, {}, "step_time"),
+        ({"global_batch": 1024}, {}, "step_time"),
+        ({"fused": False}, {}, "compute_time"),
+        ({"system": "a100-dgx"}, {}, "compute_time"),
+    ],
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
+)
+def test_every_option_moves_what_it_is_about(options, design, metric):
+    assert mixed(options, **design)[1][metric] != mixed(**design)[1][metric]
 
 
-def test_one_device_waits_for_nobody():
-    got = Training(model="gpt2", sequence=1024, global_batch=8).evaluate(
-        Batch.of([{"tp": 1, "pp": 1, "dp": 1, "microbatch": 8}])
+def test_dealt_out_experts_take_less_memory_and_more_messages():
+    _, together = mixed(ep=1)
+    _, apart = mixed(ep=8)
+    assert together["expert_time"] == 0
+    assert apart["expert_time"] > 0
+    assert apart["weights_memory"] < together["weights_memory"] / 4
+    assert apart["data_traffic"] < together["data_traffic"] / 4
+
+
+def test_the_state_of_experts_is_shared_by_their_own_replicas():
+    _, together = mixed(ep=1)
+    _, apart = mixed(ep=8)
+    assert apart["optimizer_memory"] == pytest.approx(together["optimizer_memory"], rel=1e-12)
+
+
+def test_a_cut_context_hides_its_ring_behind_long_attention():
+    _, short = told({"sequence": 2048}, cp=8, dp=4, microbatch=1)
+    _, long = told({"sequence": 262_144, "global_batch": 256}, cp=8, dp=4, recompute="full")
+    assert short["context_time"] > 0
+    assert long["context_time"] == 0
+
+
+def test_a_cut_context_halves_activations_and_keeps_state():
+    _, whole = told(dp=32)
+    _, cut = told(dp=16, cp=2)
+    assert cut["activations_memory"] == pytest.approx(whole["activations_memory"] / 2, rel=1e-3)
+    assert cut["optimizer_memory"] == whole["optimizer_memory"]
+
+
+def test_schedules_without_bubbles_wait_less_for_as_much_or_twice_the_memory():
+    _, plain = told()
+    _, first = told(schedule="zero_bubble")
+    _, second = told(schedule="zero_bubble_2x")
+    assert second["bubble_time"] < first["bubble_time"] < plain["bubble_time"]
+    assert first["memory"] == plain["memory"]
+    # Qi et al., 2023, table 2: 2 p - 1 microbatches for p.
+    layers = 2048 * 2**20
+    assert second["activations_memory"] == pytest.approx(
+        plain["activations_memory"] * 15 / 8, abs=layers
     )
-    silent = ("tensor_time", "bubble_time", "pipeline_time", "data_time")
-    assert [got.columns[name][0] for name in silent] == [0.0] * 4
-    assert not got.faults
+
+
+def test_messages_that_compute_hides_cost_its_tax_and_no_more():
+    options = {"sequence": 65_536, "overlap_tax": 0.15}
+    _, plain = told(options)
+    _, hidden = told(options, overlap=True)
+    assert hidden["data_time"] == pytest.approx(0.15 * plain["data_time"], rel=1e-9)
+    assert hidden["exposed"] < plain["exposed"]
+    assert hidden["data_traffic"] == plain["data_traffic"]
+
+
+def test_the_messages_of_the_last_layer_cannot_be_hidden():
+    options = {"sequence": 65_536, "overlap_tax": 0.0}
+    _, plain = told(options)
+    _, hidden = told(options, overlap=True)
+    assert hidden["data_time"] == pytest.approx(plain["data_time"] / 10, rel=1e-9)
+
+
+def test_eight_bits_halve_the_weights_of_layers_and_take_longer_than_half_the_time():
+    _, wide = told()
+    _, narrow = told(number_format="fp8")
+    assert 0.5 < narrow["weights_memory"] / wide["weights_memory"] < 0.55
+    assert 0.5 < narrow["compute_time"] / wide["compute_time"] < 1.0
+    assert narrow["optimizer_memory"] == wide["optimizer_memory"]
+    assert narrow["tensor_time"] == wide["tensor_time"]
+
+
+def test_the_options_format_is_the_one_of_designs_that_do_not_tell():
+    assert told({"number_format": "fp8"}) == told(number_format="fp8")
+
+
+def test_what_is_offloaded_is_in_the_host():
+    _, here = told()
+    _, there = told(offload="optimizer+weights")
+    moved = here["optimizer_memory"] + here["weights_memory"]
+    assert there["host_memory"] == pytest.approx(moved, rel=1e-12)
+    assert there["memory"] < here["memory"]
+    assert there["step_time"] > here["step_time"]
+
+
+def test_the_fuller_end_of_a_pipeline_counts():
+    options = {"model": "llama3-8b", "sequence": 8192, "global_batch": 64}
+    layout = {"tp": 1, "pp": 2, "dp": 4, "microbatch": 16, "recompute": "full"}
+    _, got = told(options, **layout)
+    logits = 4.0 * 16 * 8192 * 128_256
+    assert got["activations_memory"] > logits
+
+
+def test_both_ends_may_have_a_layer_less_than_those_between_them():
+    options = {"model": "llama3-405b", "system": "h200-hgx"}
+    layout = {"dp": 128, "recompute": "full", "sequence_parallel": True}
+    fault, uneven = told(options, pp=16, **layout)
+    _, even = told(options, pp=14, **layout)
+    assert fault is None
+    # 126 layers in 14 stages of nine; in 16 of eight, of which the first and the last have seven.
+    assert 0.8 < uneven["compute_time"] / even["compute_time"] < 8 / 9  # and the head is hidden
+    assert "126 in 12" in told(options, pp=12, **layout)[0].reason
+
+
+def test_a_device_that_nobody_measured_is_told_as_such():
+    assert told()[1]["extrapolated"] == 0
+    assert told({"system": "frontier"})[1]["extrapolated"] == 1
+
+
+def test_money_carbon_and_time_follow_from_the_rate():
+    _, got = told({"price_per_hour": 3.6})
+    each_s = got["devices"] / got["throughput"]
+    assert got["cost_per_token"] == pytest.approx(each_s * 1e-3, rel=1e-12)
+    assert got["time_to_train"] == pytest.approx(2e12 / got["throughput"], rel=1e-12)
+
+
+def test_what_nobody_knows_of_a_device_is_not_told():
+    provided = Training(model="llama2-70b", system="h200-hgx").provides
+    assert "cost_per_token" not in provided
+    assert "time_to_train" not in provided
+    assert "cost_per_token" in Training(model="gpt2", system="h200-hgx", price_per_hour=1).provides
 
 
 @pytest.mark.parametrize(
@@ -213,9 +242,31 @@ def test_one_device_waits_for_nobody():
         ({"model": "llama2-70"}, "llama2-70b"),
         ({"model": "llama2-70b", "system": "h100-dxg"}, "h100-dgx"),
         ({"model": "llama2-70b", "number_format": "fp9"}, "fp8"),
+        ({"model": "llama2-70b", "system": "a100-dgx", "number_format": "fp8"}, "fp16"),
+        ({"model": "llama2-70b", "sequence": 0}, "a whole number"),
+        ({"model": "llama2-70b", "imbalance": 0.5}, "from 1"),
+        ({"model": "llama2-70b", "host_bandwidth": "3 GB"}, ""),
     ],
 )
 def test_what_is_unknown_is_told_with_the_nearest(options, hint):
     with pytest.raises(SpecError) as error:
         Training(**options)
     assert hint in str(error.value.hint)
+
+
+def test_a_device_without_products_in_any_format_is_refused():
+    with pytest.raises(SpecError):
+        chips_of("cerebras-cs3")
+
+
+def test_a_format_that_a_device_lacks_is_refused_before_a_study_runs():
+    with pytest.raises(SpecError):
+        Training(model="gpt2", system="a100-dgx").check_values({"number_format": ["bf16", "fp8"]})
+
+
+def test_plans_in_words_and_in_codes_are_the_same():
+    designs = [DENSE | {"zero": zero, "overlap": True} for zero in (0, 1, 3) * 8]
+    trained = Training(model="llama2-70b", global_batch=2048)
+    together = trained.evaluate(Batch.of(designs)).columns["step_time"]
+    alone = [trained.evaluate(Batch.of([one])).columns["step_time"][0] for one in designs]
+    assert np.array_equal(together, alone)

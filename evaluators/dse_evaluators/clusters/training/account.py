@@ -1,0 +1,153 @@
+"""What a training step comes to: rates, energy, money and carbon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.metric import Metric
+from dse.core.values import Floats
+from dse_evaluators.accelerators.devices.devices import Device
+from dse_evaluators.clusters.training.kernels import FORMATS, Chip, plain
+from dse_evaluators.clusters.training.memory import Memory
+from dse_evaluators.clusters.training.plan import Job, Plan
+from dse_evaluators.clusters.training.state import common_weights, expert_weights
+from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Step
+from dse_evaluators.clusters.upkeep import Upkeep
+
+_MEMORY_PARTS = ("weights", "gradients", "optimizer", "activations")
+
+_METRICS = (
+    Metric(name="step_time", unit="s", goal="minimize"),
+    *(Metric(name=f"{part}_time", unit="s", part_of="step_time") for part in PARTS),
+    Metric(name="exposed", unit="s", goal="minimize"),
+    Metric(name="throughput", unit="1/s", goal="maximize"),
+    Metric(name="device_throughput", unit="1/s", goal="maximize"),
+    Metric(name="utilization", goal="maximize"),
+    Metric(name="devices", goal="minimize"),
+    Metric(name="data_traffic", unit="B", goal="minimize"),
+    Metric(name="memory", unit="B", goal="minimize"),
+    *(Metric(name=f"{part}_memory", unit="B", part_of="memory") for part in _MEMORY_PARTS),
+    Metric(name="headroom", unit="B", goal="maximize"),
+    Metric(name="host_memory", unit="B", goal="minimize"),
+    Metric(name="energy_per_token", unit="J", goal="minimize"),
+    Metric(name="cost_per_token", unit="USD", goal="minimize"),
+    Metric(name="carbon_per_token", unit="kg", goal="minimize"),
+    Metric(name="time_to_train", unit="s", goal="minimize"),
+    Metric(name="bottleneck", words=PARTS),
+    Metric(name="extrapolated", words=("no", "yes")),
+)
+
+_IDLE_SHARE = 0.3
+"""Of the power limit, what a device draws that waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a step is accounted with; ``tokens`` are of the whole training."""
+
+    job: Job
+    device: Device
+    chips: Mapping[str, Chip]
+    upkeep: Upkeep
+    tokens: float | None
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What can be told: no energy of a device whose power nobody knows, and so on."""
+        powerless = self.device.power_limit_w is None
+        unknown = {
+            "energy_per_token": powerless,
+            "carbon_per_token": powerless,
+            "cost_per_token": not self.upkeep.priced,
+            "time_to_train": self.tokens is None,
+        }
+        return tuple(metric for metric in _METRICS if not unknown.get(metric.name, False))
+
+
+def metrics(
+    account: Account, plan: Plan, took: Step, kept: Memory, traffic: Floats
+) -> dict[str, Floats]:
+    """The metrics of n plans, (n,) each."""
+    parts = {part: getattr(took, f"{part}_s") for part in PARTS}
+    total_s = _sum(list(parts.values()))
+    job, chips = account.job, account.chips
+    tokens = plan.global_batch * job.sequence
+    flops = model_flops(job) * plan.global_batch
+    usual = plain(chips)
+    rates = np.array([float(np.max(chips.get(name, usual).flops_per_s)) for name in FORMATS])
+    # What Megatron Bridge tells of experts is far from what is told here: docs/training.md.
+    guessed = np.array([not chips.get(name, usual).measured for name in FORMATS])
+    guessed |= job.model.experts > 1
+    form = plan.number_format.astype(np.intp)
+    rate = total_s / tokens
+    return {
+        "step_time": total_s,
+        **{f"{part}_time": seconds for part, seconds in parts.items()},
+        "exposed": _sum([parts[part] for part in EXPOSED]),
+        "throughput": 1.0 / rate,
+        "device_throughput": 1.0 / (rate * plan.devices),
+        "utilization": flops / (total_s * plan.devices * rates[form]),
+        "devices": plan.devices,
+        "data_traffic": traffic,
+        "memory": kept.total,
+        **{f"{part}_memory": getattr(kept, part) for part in _MEMORY_PARTS},
+        "headroom": account.device.dram_bytes - kept.total,
+        "host_memory": kept.host,
+        "bottleneck": _largest(list(parts.values())),
+        "extrapolated": guessed[form].astype(np.float64),
+        **_upkeep(account, plan, took, total_s),
+    }
+
+
+def model_flops(job: Job) -> float:
+    """The operations that one sequence asks of the model, forward and backward.
+
+    Source:
+        Narayanan et al., SC 2021, equation 3 without recomputation, for any widths; of experts
+        those that a token meets.
+    """
+    model, sequence = job.model, job.sequence
+    met = common_weights(model) + model.active_experts * expert_weights(model)
+    products = met * model.layers + model.vocabulary * model.hidden
+    scores = 2.0 * sequence * model.heads * model.head * model.layers
+    return 6.0 * sequence * (products + scores)
+
+
+def _upkeep(account: Account, plan: Plan, took: Step, total_s: Floats) -> dict[str, Floats]:
+    """Energy, money, carbon and the time of the whole training, as far as they are known."""
+    upkeep, power_w = account.upkeep, account.device.power_limit_w
+    tokens = plan.global_batch * account.job.sequence
+    held_s = plan.devices * total_s / tokens
+    found = dict[str, Floats]()
+    if power_w is not None:
+        busy_s = took.compute_s + took.recompute_s
+        drawn_w = plan.devices * power_w
+        drawn_j = drawn_w * (_IDLE_SHARE * total_s + (1.0 - _IDLE_SHARE) * busy_s) / tokens
+        found["energy_per_token"] = drawn_j
+        made_kg = upkeep.embodied_share_kg(held_s)
+        found["carbon_per_token"] = upkeep.operational_kg(drawn_j) + made_kg
+    if upkeep.priced:
+        found["cost_per_token"] = upkeep.dollars(held_s)
+    if account.tokens is not None:
+        found["time_to_train"] = account.tokens * total_s / tokens
+    return found
+
+
+def _sum(columns: list[Floats]) -> Floats:
+    total = columns[0].copy()
+    for column in columns[1:]:
+        total += column
+    return total
+
+
+def _largest(columns: list[Floats]) -> Floats:
+    """The place of the first column that no other exceeds; none is negative."""
+    most, place = columns[0].copy(), np.zeros(columns[0].shape)
+    for at, column in enumerate(columns[1:], start=1):
+        if column.any():
+            np.copyto(place, float(at), where=column > most)
+            np.maximum(most, column, out=most)
+    return place

@@ -1,0 +1,89 @@
+"""The activations that a training step keeps until its backward pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.training.block_time import expert_tokens
+from dse_evaluators.clusters.training.kernels import WORD_BYTES
+from dse_evaluators.clusters.training.plan import RECOMPUTED, SCHEDULES, Job, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Bytes of activations of one microbatch; every field is (n,)."""
+
+    layer: Floats
+    mask: Floats
+    """Of the embedding."""
+    logits: Floats
+    """Of the head, with what it reads, in 32 bits."""
+
+
+def kept(job: Job, plan: Plan) -> Kept:
+    """What waits for the backward pass."""
+    model, tokens = job.model, plan.tokens(job.sequence)
+    everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)
+    return Kept(
+        layer=_layer_bytes(job, plan),
+        mask=tokens * model.hidden / everyone,
+        logits=4.0 * tokens * (model.hidden / everyone + model.vocabulary / plan.tensor),
+    )
+
+
+def activations(plan: Plan, kept: Kept, *, layers: Floats, spared: Floats) -> Floats:
+    """The activations of the fuller one of the two ends of the pipeline, (n,).
+
+    The first stage holds most microbatches, and the mask of the embedding for each; the last holds
+    one, and its logits in 32 bits.
+
+    Args:
+        plan: the layout.
+        kept: by one microbatch.
+        layers: of the fullest stage, (n,).
+        spared: that each end has less, (n,).
+
+    Source:
+        Korthikanti et al., 2022, equation 5 and appendix B (interleaving); Qi et al.: Zero Bubble
+        Pipeline Parallelism, 2023, table 2 (ZB-H1 as 1F1B, ZB-H2 ``2 p - 1`` microbatches).
+    """
+    twice = plan.schedule == SCHEDULES.index("zero_bubble_2x")
+    most = np.where(twice, 2.0 * plan.pipeline - 1.0, plan.pipeline)
+    waiting = 1.0 + (plan.pipeline - 1.0) / (plan.pipeline * plan.interleave)
+    inflight = np.minimum(plan.microbatches, most) * np.where(plan.interleave > 1, waiting, 1.0)
+    # An end with a layer less has all microbatches, the next stage all layers.
+    held = layers * inflight - spared * np.minimum(inflight, layers)
+    first, last = kept.layer * held + kept.mask * plan.pipeline, kept.layer * layers + kept.logits
+    return np.where(plan.pipeline == 1, first + kept.logits, np.maximum(first, last))
+
+
+def _layer_bytes(job: Job, plan: Plan) -> Floats:
+    """The activations of one layer and microbatch that wait for the backward pass, (n,).
+
+    The paper's layer has four times the hidden width within and as many key as query heads; the
+    terms of those two are those of the model. Inputs of products are kept in their format.
+
+    Source:
+        Korthikanti et al.: Reducing Activation Recomputation in Large Transformer Models, 2022,
+        equations 1-4 and 6; the kept inputs of experts are ours.
+    """
+    model = job.model
+    tokens, operand = plan.tokens(job.sequence), plan.operand_bytes
+    everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)
+    # Before the layer's two wide products their inputs, before its norms the stream, two masks.
+    stream = (2.0 * operand + 2.0 * WORD_BYTES + 2.0) / everyone
+    heads = model.heads * model.head / model.hidden
+    keys = WORD_BYTES * heads * (1.0 + 2.0 * model.kv_heads / model.heads) + operand * heads
+    gates = 2.0 if model.gated else 1.0
+    each = (gates * WORD_BYTES + operand) * model.ffn / model.hidden / plan.tensor
+    # What goes to experts, and what they tell before it is weighed.
+    each += (operand + WORD_BYTES) / everyone if model.experts > 1 else 0.0
+    scores = 5.0 * model.heads * (job.sequence / model.hidden) / plan.tensor
+    keeps_scores = (plan.recompute == RECOMPUTED.index("none")) & (not job.fused)
+    held = tokens * (stream + keys / plan.tensor + np.where(keeps_scores, scores, 0.0))
+    held += expert_tokens(job, plan) * each
+    whole = plan.recompute == RECOMPUTED.index("full")
+    return model.hidden * np.where(whole, tokens * WORD_BYTES / everyone, held)

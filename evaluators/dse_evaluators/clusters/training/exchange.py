@@ -1,0 +1,92 @@
+"""What the devices of a pipeline tell one another for one microbatch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.systems import System
+from dse_evaluators.clusters.topology import neighbours_s, spread_s
+from dse_evaluators.clusters.training.block_time import expert_tokens
+from dse_evaluators.clusters.training.kernels import WORD_BYTES
+from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
+
+
+def tensor_s(job: Job, plan: Plan, system: System) -> Floats:
+    """What the shares of a layer tell one another.
+
+    Two all-reduces forward and two backward, and two more where all is computed again; with
+    sequence parallelism each is an all-gather and a reduce-scatter, and two all-gathers bring the
+    inputs back that the backward pass needs whole. All of it waits, in 16 bits.
+
+    Source:
+        Shoeybi et al., 2019, figure 4; Korthikanti et al., 2022, section 4.2.
+    """
+    size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden
+    again = plan.recompute == RECOMPUTED.index("full")
+    sums = 4.0 + np.where(again, 2.0, 0.0)
+    whole_s = neighbours_s(system, "all_reduce", size, plan.tensor)
+    # One half of a ring's all-reduce: nobody measured the two halves on this fabric.
+    half_s = whole_s / 2.0
+    return np.where(plan.sequence_parallel, (2.0 * sums + 2.0) * half_s, sums * whole_s)
+
+
+def context_s(job: Job, plan: Plan, system: System, core_s: Floats) -> tuple[Floats, Floats]:
+    """What of a ring of keys and values attention does not hide, forward and backward.
+
+    Forward a device sends the keys and values that it has to its neighbour, once for each other
+    device, while it works on them; backward it sends them again, with their gradients, beside twice
+    the work. What is computed again is sent again.
+
+    Args:
+        job: what is trained.
+        plan: the layout.
+        system: what joins the devices.
+        core_s: attention's core forward, of all steps of the ring, (n,).
+
+    Source:
+        Liu et al.: Ring Attention with Blockwise Transformers for Near-Infinite Context, 2023,
+        section 3 (the exchange hides behind a block of the core).
+    """
+    model = job.model
+    held = np.maximum(model.kv_heads / plan.tensor, 1.0) * model.head
+    size = 2.0 * WORD_BYTES * plan.tokens(job.sequence) * held
+    turn_s = core_s / plan.context
+
+    def ring_s(times: float, work: float) -> Floats:
+        sent_s = spread_s(system, "send_recv", times * size, np.full_like(size, 2.0), apart=apart)
+        return (plan.context - 1.0) * np.maximum(sent_s - work * turn_s, 0.0)
+
+    # Most neighbours of a ring over several nodes are in one; it waits for those who are not.
+    apart = plan.tensor * plan.context / 2.0
+    forward_s = ring_s(1.0, 1.0)
+    again = plan.recompute != RECOMPUTED.index("none")
+    return forward_s, ring_s(2.0, 2.0) + np.where(again, forward_s, 0.0)
+
+
+SEEN_BY_STAGES = frozenset({"tp", "dp", "cp", "microbatch"})
+"""The knobs of a plan that decide how long a message between stages takes."""
+
+
+def passed_s(job: Job, plan: Plan, system: System) -> Floats:
+    """The message of a microbatch from one stage to the next, which is a stage of devices away."""
+    size = WORD_BYTES * plan.tokens(job.sequence) * job.model.hidden / plan.tensor
+    apart = plan.tensor * plan.replicas
+    return spread_s(system, "send_recv", size, np.full_like(size, 2.0), apart=apart)
+
+
+def expert_s(job: Job, plan: Plan, system: System) -> Floats:
+    """Four all-to-alls: tokens to their experts and back, forward and backward; nothing hides them.
+
+    Each has a word for every number of every token that the device's experts get. Where a layer is
+    computed again, two more.
+
+    Source:
+        Lepikhin et al.: GShard, 2020, section 3.2; Fedus et al.: Switch Transformers, 2021, section
+        5 (what goes forward comes back).
+    """
+    if job.model.experts <= 1:
+        return np.zeros_like(plan.tensor)
+    size = WORD_BYTES * expert_tokens(job, plan) * job.model.hidden / plan.tensor
+    once_s = spread_s(system, "all_to_all", size, plan.expert, apart=plan.tensor * plan.context)
+    return np.where(plan.recompute == RECOMPUTED.index("full"), 6.0, 4.0) * once_s

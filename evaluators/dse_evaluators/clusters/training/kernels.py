@@ -1,0 +1,73 @@
+"""What a device makes of the kernels of training, by the format of its products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.devices import roofline
+from dse_evaluators.accelerators.devices.roofline import Constants, Work
+
+Size = Floats | float
+
+WORD_BYTES = 2.0
+"""What is no operand of a product: bf16 or fp16."""
+
+FORMATS = ("bf16", "fp16", "fp8")
+OPERAND_BYTES = np.array([2.0, 2.0, 1.0])
+"""Of a number in each of FORMATS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """What a device makes of kernels; numbers, or arrays that go with the work."""
+
+    constants: Constants
+    flops_per_s: Size
+    bytes_per_s: float
+    operand_bytes: Size = WORD_BYTES
+    measured: bool = True
+
+    def product_s(self, m: Size, k: Size, n: Size, copies: Size = 1.0) -> Floats:
+        """The time of ``copies`` products of m x k by k x n in one kernel; results have a word."""
+        m = np.asarray(m, dtype=np.float64)
+        operands = self.operand_bytes * (m * k + k * n)
+        work = Work(
+            flops=2.0 * m * k * n * copies,
+            moved_bytes=copies * (operands + WORD_BYTES * m * n),
+            chain=np.asarray(k, dtype=np.float64),
+            converted=m * k * copies,
+        )
+        return roofline.times(
+            work, self.constants, flops_per_s=self.flops_per_s, bytes_per_s=self.bytes_per_s
+        ).total_s
+
+    def passes_s(self, moved_bytes: Floats) -> Floats:
+        """The time of a kernel that only moves, elementwise."""
+        return self.constants.launch_s + moved_bytes / (
+            self.constants.memory_share * self.bytes_per_s
+        )
+
+
+def plain(chips: Mapping[str, Chip]) -> Chip:
+    """The device in 16 bits, where there are several the first of FORMATS."""
+    return next(chips[name] for name in FORMATS if name in chips)
+
+
+def chosen(chips: Mapping[str, Chip], place: Floats) -> Chip:
+    """The device in the format of each row, a place among FORMATS, (n,)."""
+    usual, at = plain(chips), place.astype(np.intp)
+    each = [chips.get(name, usual) for name in FORMATS]
+    constants = {
+        one.name: np.array([getattr(chip.constants, one.name) for chip in each])[at]
+        for one in fields(Constants)
+    }
+    return Chip(
+        constants=Constants(**constants),
+        flops_per_s=np.array([chip.flops_per_s for chip in each])[at],
+        bytes_per_s=usual.bytes_per_s,
+        operand_bytes=OPERAND_BYTES[at],
+    )

@@ -1,0 +1,62 @@
+"""What one layer asks of its devices for one microbatch: to compute, and to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.systems import System
+from dse_evaluators.clusters.training.block_time import Block, block
+from dse_evaluators.clusters.training.exchange import context_s, expert_s, tensor_s
+from dse_evaluators.clusters.training.kernels import Chip
+from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
+
+SEEN_BY_LAYERS = frozenset(
+    {"tp", "cp", "ep", "microbatch", "sequence_parallel", "recompute", "number_format"}
+)
+"""The knobs of a plan that decide what one layer does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Seconds of one layer and microbatch; every field is (n,)."""
+
+    compute_s: Floats
+    recompute_s: Floats
+    tensor_s: Floats
+    context_s: Floats
+    expert_s: Floats
+    weights_s: Floats
+    """Of the computing, the gradients of weights."""
+    backward_s: Floats
+    """The backward pass, with what it computes again and waits for."""
+    head_s: Floats
+    """Not of a layer: the model's head."""
+
+
+def layer(job: Job, plan: Plan, chips: Mapping[str, Chip], system: System) -> Layer:
+    """One layer of each plan."""
+    one = block(job, plan, chips)
+    again_s = _again_s(one, plan)
+    told_s, back_s = context_s(job, plan, system, one.core_s)
+    shared_s, sent_s = tensor_s(job, plan, system), expert_s(job, plan, system)
+    return Layer(
+        compute_s=one.forward_s + one.backward_s,
+        recompute_s=again_s,
+        tensor_s=shared_s,
+        context_s=told_s + back_s,
+        expert_s=sent_s,
+        weights_s=one.weights_s,
+        backward_s=one.backward_s + again_s + back_s + (shared_s + sent_s) / 2.0,
+        head_s=one.head_s,
+    )
+
+
+def _again_s(one: Block, plan: Plan) -> Floats:
+    """What of a layer is computed twice."""
+    kinds = {"none": np.zeros_like(one.core_s), "selective": one.core_s + one.softmax_s}
+    choices = [kinds.get(word, one.forward_s) for word in RECOMPUTED]
+    return np.choose(plan.recompute.astype(np.intp), choices)

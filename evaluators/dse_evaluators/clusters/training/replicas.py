@@ -1,0 +1,91 @@
+"""What devices that hold the same weights tell one another in a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.collectives import carried
+from dse_evaluators.clusters.systems import System
+from dse_evaluators.clusters.topology import spread_s
+from dse_evaluators.clusters.training.kernels import WORD_BYTES
+from dse_evaluators.clusters.training.plan import Job, Plan
+from dse_evaluators.clusters.training.state import GRADIENT_BYTES, held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Seconds and bytes of saying each thing once; every field is (n,)."""
+
+    summed_s: Floats
+    """All gradients, to all."""
+    scattered_s: Floats
+    """All gradients, to those who have the share."""
+    gathered_s: Floats
+    """All weights, from those who have the share."""
+    scattered_bytes: Floats
+    gathered_bytes: Floats
+
+    def step_s(self, plan: Plan) -> Floats:
+        """The seconds of a step, (n,)."""
+        scatters, gathers = _times(plan)
+        shared_s = scatters * self.scattered_s + gathers * self.gathered_s
+        return np.where(plan.zero >= 1, shared_s, self.summed_s)
+
+    def step_bytes(self, plan: Plan) -> Floats:
+        """What one device sends in a step, (n,)."""
+        scatters, gathers = _times(plan)
+        shared = scatters * self.scattered_bytes + gathers * self.gathered_bytes
+        return np.where(plan.zero >= 1, shared, 2.0 * self.scattered_bytes)
+
+
+def told(job: Job, plan: Plan, system: System) -> Told:
+    """What replicas have to say: gradients in 32 bits, and weights as they are stored.
+
+    Experts are summed over fewer replicas, since those among which they are dealt out hold others.
+    """
+    count = held(job.model, plan)
+    common = count.layers + count.edge
+    stored = plan.operand_bytes * count.layers + WORD_BYTES * count.edge
+    found = _said(system, common, stored, plan.replicas, plan.tensor)
+    if job.model.experts > 1:
+        few, apart = plan.expert_replicas, plan.tensor * plan.expert
+        more = _said(system, count.experts, plan.operand_bytes * count.experts, few, apart)
+        found = [one + other for one, other in zip(found, more, strict=True)]
+    return Told(
+        summed_s=found[0],
+        scattered_s=found[1],
+        gathered_s=found[2],
+        scattered_bytes=found[3],
+        gathered_bytes=found[4],
+    )
+
+
+def _said(
+    system: System, count: Floats, stored: Floats, ranks: Floats, apart: Floats
+) -> list[Floats]:
+    gradients = GRADIENT_BYTES * count
+    share = carried("all_gather", ranks)
+    return [
+        spread_s(system, "all_reduce", gradients, ranks, apart=apart),
+        spread_s(system, "reduce_scatter", gradients, ranks, apart=apart),
+        spread_s(system, "all_gather", stored, ranks, apart=apart),
+        gradients * share,
+        stored * share,
+    ]
+
+
+def _times(plan: Plan) -> tuple[Floats, Floats]:
+    """How often gradients are scattered and weights gathered in a step.
+
+    Up to stage 1 a device sums its microbatches itself; from stage 2 it has no room to. Stage 3
+    gathers for the forward and for the backward pass of each, the others once for all.
+
+    Source:
+        Rajbhandari et al.: ZeRO, 2020, section 7 (volumes of one microbatch: 2, 2 and 3 times the
+        number of weights).
+    """
+    count = plan.microbatches
+    return np.where(plan.zero >= 2, count, 1.0), np.where(plan.zero >= 3, 2.0 * count, 1.0)

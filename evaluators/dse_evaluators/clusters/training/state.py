@@ -1,0 +1,124 @@
+"""The weights that a device holds, and among how many devices each is shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.training.kernels import WORD_BYTES
+from dse_evaluators.clusters.training.plan import Plan
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+GRADIENT_BYTES, OPTIMIZER_BYTES = 4.0, 12.0
+"""The gradient of a weight in 32 bits, and a copy of it with two moments in 32."""
+
+
+def block_weights(model: Transformer) -> float:
+    """The weights of one layer with all of its experts, without biases and norms."""
+    return common_weights(model) + model.experts * expert_weights(model)
+
+
+def common_weights(model: Transformer) -> float:
+    """What of a layer every token meets: attention, and who chooses experts."""
+    chooser = model.hidden * model.experts if model.experts > 1 else 0
+    return float(model.hidden * (model.together + model.heads * model.head) + chooser)
+
+
+def expert_weights(model: Transformer) -> float:
+    """The feed-forward part of a layer; where there are experts, that of one."""
+    return float((3 if model.gated else 2) * model.hidden * model.ffn)
+
+
+SEEN_BY_STATE = frozenset({"tp", "pp", "dp", "cp", "ep", "zero", "number_format"})
+"""The knobs of a plan that decide what of the weights a device holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Weights on one device of an end of the pipeline, if nobody shares them; each (n,).
+
+    Those of ``experts`` have fewer replicas than those of ``layers``, and none where the model has
+    no experts; those at the ``edge``, the embedding and the head, are in 16 bits always.
+    """
+
+    layers: Floats
+    experts: Floats
+    edge: Floats
+
+    @property
+    def total(self) -> Floats:
+        return self.layers + self.experts + self.edge
+
+    def stored_bytes(self, plan: Plan) -> Floats:
+        """Of layers in the format of their products, at the edge in 16 bits, (n,)."""
+        return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
+
+    def shares(self, plan: Plan, stage: int) -> Held:
+        """What is left on each device where ZeRO has reached a stage, (n,)."""
+        shared = plan.zero >= stage
+        among = np.where(shared, plan.replicas, 1.0)
+        few = np.where(shared, plan.expert_replicas, 1.0)
+        return Held(layers=self.layers / among, experts=self.experts / few, edge=self.edge / among)
+
+
+def held(model: Transformer, plan: Plan) -> Held:
+    """The weights of an end: its layers, and the embedding or the head; a single stage has both."""
+    most, spared = stage_layers(model, plan)
+    layers = (most - spared) / plan.tensor
+    whole = expert_weights(model)
+    one, many = (0.0, model.experts * whole) if model.experts > 1 else (whole, 0.0)
+    both = 1.0 if model.tied or not model.causal else 2.0
+    edge = model.vocabulary * model.hidden * np.where(plan.pipeline == 1, both, 1.0)
+    # Where the ends have a layer less, the others have it in place of the edge.
+    layer = common_weights(model) + one + many / plan.expert
+    return Held(
+        layers=layers * (common_weights(model) + one),
+        experts=layers * many / plan.expert,
+        edge=np.where(spared > 0, np.maximum(edge, layer), edge) / plan.tensor,
+    )
+
+
+def stage_layers(model: Transformer, plan: Plan) -> tuple[Floats, Floats]:
+    """The layers of the fullest stage, and how many less each end of the pipeline has: 0 or 1."""
+    most = np.ceil(model.layers / plan.pipeline)
+    return most, np.minimum((most * plan.pipeline - model.layers) / 2.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a device holds between steps, wherever it is; every field is (n,)."""
+
+    layers: Floats
+    """Of the fullest stage."""
+    spared: Floats
+    """Layers that each end of the pipeline has less."""
+    whole_bytes: Floats
+    """Of its weights, if nobody shared them."""
+    weights_bytes: Floats
+    gradients_bytes: Floats
+    optimizer_bytes: Floats
+    updated: Floats
+    """The weights whose optimizer it is."""
+
+
+def state(model: Transformer, plan: Plan) -> State:
+    """The state of each plan.
+
+    Source:
+        Rajbhandari et al.: ZeRO, 2020, section 5 (what each stage shares); Korthikanti et al.:
+        Reducing Activation Recomputation in Large Transformer Models, 2022, table 2.
+    """
+    count = held(model, plan)
+    updated = count.shares(plan, 1).total
+    layers, spared = stage_layers(model, plan)
+    return State(
+        layers=layers,
+        spared=spared,
+        whole_bytes=count.stored_bytes(plan),
+        weights_bytes=count.shares(plan, 3).stored_bytes(plan),
+        gradients_bytes=GRADIENT_BYTES * count.shares(plan, 2).total,
+        optimizer_bytes=OPTIMIZER_BYTES * updated,
+        updated=updated,
+    )
