@@ -1,0 +1,1 @@
+"""Parallel execution plans of a served model, played through a trace of requests."""

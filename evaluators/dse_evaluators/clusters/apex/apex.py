@@ -1,0 +1,225 @@
+"""The evaluator ``clusters.apex``: parallel plans of a served model, played through a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse_evaluators.clusters.apex.constants import JUDGED_TEXTS, fitted
+from dse_evaluators.clusters.apex.fabric import Fabric
+from dse_evaluators.clusters.apex.machine import Machine
+from dse_evaluators.clusters.apex.outcome import METRICS, Promise, outcome
+from dse_evaluators.clusters.apex.plan import CACHE_BYTES, WEIGHT_BYTES, Cluster, Plan, unmet
+from dse_evaluators.clusters.apex.run import run
+from dse_evaluators.clusters.apex.stage import Stage
+from dse_evaluators.clusters.apex.traces import at_rate, trace
+from dse_evaluators.clusters.collectives import Constants
+from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import Check, flag, number, word
+from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
+
+_FFN_MODES = ("tp", "ep")
+
+_WORDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "ffn_mode": ("tp", _FFN_MODES),
+    "weight_format": ("fp16", tuple(WEIGHT_BYTES)),
+    "kv_format": ("fp16", tuple(CACHE_BYTES)),
+}
+"""Readings that are words: what they are where a space lacks them, and what they can be."""
+
+_NUMBERS: Mapping[str, Reading] = {
+    "devices": Reading(1, 1e6, whole=True),
+    "dp": Reading(1, 1e6, whole=True),
+    "pp": Reading(1, 1e6, whole=True),
+    "attn_replicas": Reading(1, 1e6, default=1.0, whole=True),
+    "ffn_replicas": Reading(1, 1e6, default=1.0, whole=True),
+    "max_batch": Reading(1, 1e6, default=1e6, whole=True),
+    "clock": Reading(0, 1e11, "Hz", default=0.0),
+    "rate": Reading(1e-6, 1e9, "1/s", default=0.5),
+    "link_bandwidth": Reading(0, 1e15, "B/s", default=0.0),
+    "link_latency": Reading(0, 1.0, "s", default=25e-6),
+}
+
+_BETWEEN = Constants(latency_s=30e-6, bytes_per_s=45e9, pipelining=0.0)
+"""Between nodes, for each device: assumed, an adapter of 400 Gb/s."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Apex:
+    """Makespan, waiting times and energy of a plan that serves a trace of requests.
+
+    ``makespan`` is until the last request is answered; its parts are those of the copy that ends
+    last. ``tpot`` is the mean over all tokens after a request's first, ``tpot_counted`` as vLLM's
+    counters have it, over all tokens, ``tpot_p95`` over requests' own means; ``ttft`` runs from a
+    request's arrival in the server. ``attainment`` is the share of requests that keep both limits.
+    ``parameters`` are of one device, ``capacity`` the tokens that a micro-batch of one replica of
+    the attention may cache.
+
+    Reads devices (every plan uses all), dp, pp; optional: attn_replicas, ffn_replicas, ffn_mode
+    (of a model with experts: ``ep`` are whole experts on each device), weight_format, kv_format,
+    max_batch (texts of a micro-batch), clock [Hz] (0: the highest), rate [1/s] of requests,
+    link_bandwidth [B/s] (0: the measured links; else all within a node, with link_latency [s]). An
+    option may settle each number.
+
+    Not modelled: embedding and head, unbalanced experts, the way of a request to its first step
+    and of stopped texts to the host and back, pieces of prompts, bubbles of a pipeline whose
+    micro-batches differ within a step.
+
+    Args:
+        model: a name of ``workloads.transformer_configs``.
+        workload: a name of the traces.
+        requests: so many of its first ones; 0: all.
+        device: a name of ``devices.csv`` whose clock and fabric are known.
+        memory: of a device; without it what the sheet tells.
+        host: the host's time for a step and for every text in it is as fitted; else there is none.
+        ttft_limit: for ``attainment``; ``tpot_limit`` likewise.
+
+    Raises:
+        SpecError: a name is unknown, or a number is out of range.
+
+    Source:
+        Lin et al.: APEX, 2024; the modules behind it tell which equation is whose.
+        ``apex.fits.json`` tells what was fitted.
+    """
+
+    model: str = "llama3-70b"
+    workload: str = "lmsys"
+    requests: int = 0
+    device: str = "h100-sxm"
+    node_devices: int = 8
+    memory: float | str | None = None
+    host: bool = True
+    ttft_limit: float | str = 1.0
+    tpot_limit: float | str = 0.05
+    devices: float | None = None
+    attn_replicas: float | None = None
+    ffn_replicas: float | None = None
+    max_batch: float | None = None
+    clock: float | str | None = None
+    rate: float | str | None = None
+    link_bandwidth: float | str | None = None
+    link_latency: float | str | None = None
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
+    provides: Mapping[str, Metric] = field(init=False)
+    kind: Kind = field(init=False, default="modelled")
+    version: str = field(init=False, default="1")
+
+    def __post_init__(self) -> None:
+        number(1, 1e6, whole=True)("node_devices", self.node_devices)
+        number(0, 1e9, whole=True)("requests", self.requests)
+        self._model = _model(self.model)
+        self._machine = Machine.of(self.device)
+        self._requests = trace(self.workload, self.requests)
+        self._longest = max(one.prompt + one.answer for one in self._requests)
+        told = self._machine.device.dram_bytes if self.memory is None else self.memory
+        self._memory_bytes = amount("memory", told, "B")
+        self._promise = Promise(
+            amount("ttft_limit", self.ttft_limit, "s"), amount("tpot_limit", self.tpot_limit, "s")
+        )
+        flag("host", self.host)
+        own = fitted()
+        self._efficiency = own if self.host else replace(own, step_s=0.0, sequence_s=0.0)
+        self._readings = Readings.of(_NUMBERS, self)
+        self.reads = self._readings.reads
+        self.optional = self._readings.optional | frozenset(_WORDS)
+        if self._model.experts == 1:
+            self.optional -= {"ffn_mode"}
+        self.units = self._readings.units
+        self.provides = {metric.name: metric for metric in METRICS}
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if it can be run on all of these values of its readings.
+
+        Raises:
+            SpecError: it cannot.
+        """
+        words: dict[str, Check] = {name: word(*valid) for name, (_, valid) in _WORDS.items()}
+        clock = number(0, self._machine.highest_hz)
+        self._readings.check(values, {**words, "clock": clock})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        """The metrics of n plans, each played alone."""
+        among = batch.distinct(self.reads | self.optional)
+        some = batch.take(among.rows)
+        told = self._readings.columns(some)
+        words = {name: some.get(name, usual) for name, (usual, _) in _WORDS.items()}
+        rows = [
+            self._row(
+                {name: float(column[row]) for name, column in told.items()},
+                {name: str(column[row]) for name, column in words.items()},
+            )
+            for row in range(len(some))
+        ]
+        faults = {row: one for row, one in enumerate(rows) if isinstance(one, Fault)}
+        nothing = dict.fromkeys(self.provides, 0.0)
+        found = [nothing if isinstance(one, Fault) else one for one in rows]
+        return Metrics(
+            columns={
+                name: among.spread(np.array([one[name] for one in found], dtype=np.float64))
+                for name in self.provides
+            },
+            faults=among.spread_rows(faults),
+        )
+
+    def _row(self, told: Mapping[str, float], words: Mapping[str, str]) -> dict[str, float] | Fault:
+        """The metrics of one plan, or why it cannot be."""
+        plan = Plan(
+            model=self._model,
+            cluster=Cluster(int(told["devices"]), self.node_devices, self._memory_bytes),
+            **{name: int(told[name]) for name in ("dp", "pp", "attn_replicas", "ffn_replicas")},
+            by_experts=self._model.experts > 1 and words["ffn_mode"] == "ep",
+            weight_bytes=WEIGHT_BYTES[words["weight_format"]],
+            cache_bytes=CACHE_BYTES[words["kv_format"]],
+        )
+        broken = unmet(plan, self._longest)
+        if broken is not None:
+            return Fault(kind="infeasible", reason=broken.told)
+        clock_hz = told["clock"] or self._machine.highest_hz
+        stage = Stage(
+            plan=plan,
+            rates=self._machine.rates(clock_hz),
+            efficiency=self._efficiency,
+            fabric=self._fabric(told),
+        )
+        ran = run(stage, at_rate(self._requests, told["rate"]), int(told["max_batch"]))
+        judged = self._judged(plan, told, clock_hz) and ran.most_texts <= JUDGED_TEXTS
+        return {
+            **outcome(plan, ran, self._machine, clock_hz, self._promise),
+            "extrapolated": 0.0 if judged else 1.0,
+        }
+
+    def _fabric(self, told: Mapping[str, float]) -> Fabric:
+        own = Constants(
+            latency_s=told["link_latency"],
+            bytes_per_s=max(told["link_bandwidth"], 1.0),
+            pipelining=0.0,
+        )
+        return Fabric(
+            within=self._machine.fabric,
+            between=_BETWEEN,
+            told=own if told["link_bandwidth"] > 0.0 else None,
+            node_devices=self.node_devices,
+        )
+
+    def _judged(self, plan: Plan, told: Mapping[str, float], clock_hz: float) -> bool:
+        """True for plans like those that were held against measured services."""
+        shaped = plan.pp == plan.attn_replicas == plan.ffn_replicas == 1
+        formats = plan.weight_bytes == plan.cache_bytes == 2.0
+        alike = self.model == "llama3-70b" and self.device == "h100-sxm"
+        own = self.host and told["link_bandwidth"] == 0.0 and clock_hz == self._machine.highest_hz
+        return shaped and formats and alike and own and plan.cluster.devices <= 8
+
+
+def _model(name: str) -> Transformer:
+    if name not in TRANSFORMERS:
+        raise SpecError(f"model cannot be {name!r}", hint=nearest(name, TRANSFORMERS))
+    return TRANSFORMERS[name]

@@ -1,0 +1,57 @@
+"""How long the devices of a plan take to tell one another what they found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+from dse_evaluators.clusters.collectives import (
+    Collective,
+    Constants,
+    carried,
+    constants_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """Links within a node as they were measured, or of a told latency and rate, and beyond it.
+
+    ``within`` names a fabric of ``collectives.csv``; ``told`` stands in its place where it is not
+    None.
+    """
+
+    within: str
+    between: Constants
+    told: Constants | None
+    node_devices: int
+
+    def of(self, collective: Collective, ranks: int, span: int) -> Constants:
+        """The constants among ranks that are spread over ``span`` neighbouring devices."""
+        if span > self.node_devices:
+            return self.between
+        if self.told is not None:
+            return self.told
+        return constants_of(self.within, collective, ranks)
+
+    def seconds(self, collective: Collective, size_bytes: float, ranks: int, span: int) -> float:
+        """The time of one collective; none among one rank.
+
+        The law of :func:`dse_evaluators.clusters.collectives.seconds`, for one number.
+        """
+        if ranks <= 1:
+            return 0.0
+        latency_s, byte_s, pipelining = _law(self, collective, ranks, span)
+        moved_s = byte_s * size_bytes
+        return latency_s + moved_s + 2.0 * pipelining * math.sqrt(latency_s * moved_s)
+
+
+@cache
+def _law(
+    fabric: Fabric, collective: Collective, ranks: int, span: int
+) -> tuple[float, float, float]:
+    """Seconds at once, seconds for a byte of the array, and how much is pipelined."""
+    found = fabric.of(collective, ranks, span)
+    byte_s = float(carried(collective, ranks)) / found.bytes_per_s
+    return found.latency_s, byte_s, found.pipelining

@@ -1,0 +1,164 @@
+"""What one replica of the attention has of one micro-batch: texts that run, stop and wait."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dse_evaluators.clusters.apex.traces import Request
+
+MOST_NEW_TOKENS = 65_536
+"""In one step: APEX's figure."""
+
+
+class Limits(NamedTuple):
+    """What a lane can hold."""
+
+    capacity: int
+    """Tokens that are cached."""
+    texts: int
+    new_tokens: int
+
+
+class Begun(NamedTuple):
+    """Who is in a step: texts that go on, and prompts that join them."""
+
+    writing: int
+    prompts: int
+    """Tokens."""
+    squares: int
+    """Of the lengths of these prompts, summed."""
+
+
+class Lane:
+    """The texts of one lane. Each that runs grows by a token a step, and all end as they should.
+
+    Source:
+        Yu et al.: Orca, 2022, section 4 (a batch is made anew for every step); Kwon et al.:
+        PagedAttention, 2023, section 4.5 (the newest text gives way); microsoft/apex_plus@8769096,
+        simulator.py (the order: those that run, those that were stopped, those that wait).
+    """
+
+    __slots__ = (
+        "_ends",
+        "_heap",
+        "_left",
+        "_limits",
+        "_next",
+        "_requests",
+        "_step",
+        "_stopped",
+        "cached",
+        "evictions",
+        "first_s",
+        "fresh",
+        "last_s",
+        "most_texts",
+        "next_s",
+    )
+
+    def __init__(self, requests: Sequence[Request], limits: Limits) -> None:
+        self.first_s = [0.0] * len(requests)
+        self.last_s = [0.0] * len(requests)
+        self.cached = 0
+        """Tokens, those that the step at hand adds among them."""
+        self.evictions = self.most_texts = 0
+        self.next_s = requests[0].arrival_s if requests else math.inf
+        """When the next request comes."""
+        self.fresh: list[int] = []
+        """Texts whose prompt is in the step at hand."""
+        self._requests, self._limits = requests, limits
+        self._next = self._step = 0
+        self._ends: dict[int, int] = {}  # by text that runs, the oldest first: its last step
+        self._heap: list[tuple[int, int]] = []  # the same, by step; some no longer hold
+        self._stopped: list[int] = []
+        self._left: dict[int, int] = {}  # tokens that a stopped text still lacks
+
+    @property
+    def texts(self) -> int:
+        """How many run."""
+        return len(self._ends)
+
+    def begin(self, clock_s: float) -> Begun:
+        """Who is in the next step, as it begins."""
+        self.fresh = []
+        limits, running = self._limits, len(self._ends)
+        calm = not self._stopped and self.next_s > clock_s
+        if calm and self.cached + running <= limits.capacity:
+            self.cached += running
+            return Begun(running, 0, 0)
+        while self.cached + len(self._ends) > limits.capacity:
+            self._stop()
+        self.cached += len(self._ends)
+        while self._stopped and self._resumed(self._stopped[0]):
+            del self._stopped[0]
+        writing = len(self._ends)
+        prompts = squares = 0
+        while not self._stopped and self.next_s <= clock_s and len(self._ends) < limits.texts:
+            prompt = self._requests[self._next].prompt
+            if self.cached + prompt > limits.capacity:
+                break
+            if writing + prompts + prompt > limits.new_tokens and self._ends:
+                break
+            self._admit()
+            prompts += prompt
+            squares += prompt * prompt
+        self.most_texts = max(self.most_texts, len(self._ends))
+        return Begun(writing, prompts, squares)
+
+    def steps(self) -> int:
+        """How many steps can follow one another, this one first, before a text ends or stops."""
+        while self._ends.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        room = 1 + (self._limits.capacity - self.cached) // len(self._ends)
+        return min(self._heap[0][0] - self._step, room)
+
+    def advance(self, steps: int, clock_s: float) -> None:
+        """So many steps are done, the last of them at ``clock_s``."""
+        self.cached += (steps - 1) * len(self._ends)
+        self._step += steps
+        for text in self.fresh:
+            self.first_s[text] = clock_s
+        while self._heap and self._heap[0][0] <= self._step:
+            end, text = heapq.heappop(self._heap)
+            if self._ends.get(text) == end:
+                del self._ends[text]
+                self.last_s[text] = clock_s
+                self.cached -= self._requests[text].prompt + self._requests[text].answer - 1
+
+    def _admit(self) -> None:
+        text = self._next
+        self.cached += self._requests[text].prompt
+        self._run(text, self._requests[text].answer)
+        self.fresh.append(text)
+        self._next += 1
+        more = self._next < len(self._requests)
+        self.next_s = self._requests[self._next].arrival_s if more else math.inf
+
+    def _run(self, text: int, tokens: int) -> None:
+        self._ends[text] = self._step + tokens
+        heapq.heappush(self._heap, (self._step + tokens, text))
+
+    def _stop(self) -> None:
+        text, end = self._ends.popitem()
+        self._left[text] = end - self._step
+        self._stopped = sorted([*self._stopped, text])
+        self.cached -= self._length(text)
+        self.evictions += 1
+
+    def _resumed(self, text: int) -> bool:
+        """True if a stopped text runs again; what it had cached comes back for nothing."""
+        if self.cached + self._length(text) + 1 > self._limits.capacity:
+            return False
+        if len(self._ends) >= self._limits.texts:
+            return False
+        self.cached += self._length(text) + 1
+        self._run(text, self._left[text])
+        return True
+
+    def _length(self, text: int) -> int:
+        """Tokens that are cached of a text before its next step."""
+        one = self._requests[text]
+        return one.prompt + one.answer - self._left[text] - 1

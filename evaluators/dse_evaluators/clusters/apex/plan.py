@@ -1,0 +1,195 @@
+"""One parallel plan: copies, stages, and replicas of attention and of the other half of a layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dse_evaluators.workloads.transformer_configs import Transformer
+
+GIB = 2.0**30
+
+WEIGHT_BYTES = {"fp16": 2.0, "fp8": 1.0, "int4": 0.53125}
+"""A weight; four bits with 16 for the scale of each 64. Products are of 16 bits all the same."""
+
+CACHE_BYTES = {"fp16": 2.0, "fp8": 1.0}
+
+_RESERVED = GIB
+"""Of a device's memory, what neither weights nor cache may take: APEX's figure."""
+
+
+class Cluster(NamedTuple):
+    """Equal devices in equal nodes."""
+
+    devices: int
+    node_devices: int
+    memory_bytes: float
+    """Of one device."""
+
+    @property
+    def nodes(self) -> int:
+        """A part of one counts as one."""
+        return max(1, self.devices // self.node_devices)
+
+    def divisible(self, shares: int) -> bool:
+        """True if so many equal shares are whole nodes, or cut all nodes alike."""
+        if shares <= self.nodes:
+            return self.nodes % shares == 0
+        within = self.devices // self.nodes
+        return shares % self.nodes == 0 and within % (shares // self.nodes) == 0
+
+
+class Unmet(NamedTuple):
+    """A rule that a plan breaks; ``reason`` is filled in with both numbers and their difference."""
+
+    reason: str
+    first: float
+    second: float
+
+    @property
+    def told(self) -> str:
+        over = self.first - self.second
+        return self.reason.format(first=self.first, second=self.second, over=over)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a model is laid out on a cluster, and in which formats.
+
+    ``dp`` copies have ``pp`` stages each; in a stage there are ``attn_replicas`` of the attention,
+    which share its devices evenly, and ``ffn_replicas`` of the feed-forward part. ``by_experts``:
+    its devices share whole experts, and not the columns of each.
+
+    Source:
+        Lin et al.: APEX: An Extensible and Dynamism-Aware Simulator for Automated Parallel
+        Execution in LLM Serving, 2024, section 3; microsoft/apex_plus@8769096, search/engine.py.
+    """
+
+    model: Transformer
+    cluster: Cluster
+    dp: int
+    pp: int
+    attn_replicas: int
+    ffn_replicas: int
+    by_experts: bool
+    weight_bytes: float
+    cache_bytes: float
+
+    @property
+    def stage_devices(self) -> int:
+        return self.cluster.devices // (self.dp * self.pp)
+
+    @property
+    def attn_devices(self) -> int:
+        """Devices that share the heads of one replica."""
+        return self.stage_devices // self.attn_replicas
+
+    @property
+    def ffn_devices(self) -> int:
+        """Devices that share one feed-forward part."""
+        return self.stage_devices // self.ffn_replicas
+
+    @property
+    def layers(self) -> int:
+        """Of one stage."""
+        return self.model.layers // self.pp
+
+    @property
+    def kv_heads(self) -> int:
+        """Of the device that has most; with more devices than such heads some hold the same."""
+        return math.ceil(self.model.kv_heads / self.attn_devices)
+
+    @property
+    def heads(self) -> int:
+        """Of the device that has most: with a head of keys and values all that look at it."""
+        model = self.model
+        if model.kv_heads >= self.attn_devices:
+            return self.kv_heads * (model.heads // model.kv_heads)
+        return math.ceil(model.heads / self.attn_devices)
+
+    @property
+    def attn_weights(self) -> float:
+        """Of one layer, on one device."""
+        return 2.0 * self.model.hidden * (self.heads + self.kv_heads) * self.model.head
+
+    @property
+    def ffn_weights(self) -> float:
+        """Of one layer, on one device: of all its experts, or of its columns of each."""
+        model = self.model
+        whole = self.whole_experts * model.ffn
+        shared = model.experts * math.ceil(model.ffn / self.ffn_devices)
+        matrices = 3.0 if model.gated else 2.0
+        return matrices * model.hidden * (whole if self.by_experts else shared)
+
+    @property
+    def whole_experts(self) -> int:
+        """Of the device that has most, where they are not split."""
+        return math.ceil(self.model.experts / self.ffn_devices)
+
+    @property
+    def parameter_bytes(self) -> float:
+        """Weights of one device; embedding and head are left out, as APEX does."""
+        return self.layers * (self.attn_weights + self.ffn_weights) * self.weight_bytes
+
+    @property
+    def token_bytes(self) -> float:
+        """Keys and values of a token in one layer, on one device."""
+        return 2.0 * self.kv_heads * self.model.head * self.cache_bytes
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that a micro-batch of one replica of the attention may cache."""
+        left = self.cluster.memory_bytes - _RESERVED - self.parameter_bytes
+        return math.floor(max(left, 0.0) / (self.layers * self.token_bytes)) // self.pp
+
+
+def unmet(plan: Plan, longest: int) -> Unmet | None:
+    """The first rule that a plan breaks: layout, heads and experts, then memory."""
+    for rules in (_layout, _sharing, _memory):
+        for rule in rules(plan):
+            return rule
+    room = plan.capacity
+    if room < longest:
+        reason = "a request of {first:.0f} tokens, room for {second:.0f}: {over:.0f} too many"
+        return Unmet(reason, longest, room)
+    return None
+
+
+def _layout(plan: Plan) -> Iterator[Unmet]:
+    cluster, copies = plan.cluster, plan.dp * plan.pp
+    two = (plan.attn_replicas, plan.ffn_replicas)
+    most = copies * max(two)
+    if cluster.devices % min(cluster.devices, cluster.node_devices):
+        reason = "{first:.0f} devices are no whole nodes of {second:.0f}"
+        yield Unmet(reason, cluster.devices, cluster.node_devices)
+    if min(two) > 1:
+        reason = "{first:.0f} replicas of the attention and {second:.0f} of the rest: one must be 1"
+        yield Unmet(reason, *two)
+    if cluster.devices % most:
+        reason = "{first:.0f} devices in {second:.0f} shares leave a rest"
+        yield Unmet(reason, cluster.devices, most)
+    if plan.model.layers % plan.pp:
+        reason = "{first:.0f} layers in {second:.0f} stages leave a rest"
+        yield Unmet(reason, plan.model.layers, plan.pp)
+    for shares in (plan.dp, copies, most):
+        if not cluster.divisible(shares):
+            reason = "{first:.0f} nodes are not alike in {second:.0f} shares"
+            yield Unmet(reason, cluster.nodes, shares)
+
+
+def _sharing(plan: Plan) -> Iterator[Unmet]:
+    model = plan.model
+    if plan.attn_devices > model.heads:
+        reason = "{first:.0f} devices share {second:.0f} heads: {over:.0f} too many"
+        yield Unmet(reason, plan.attn_devices, model.heads)
+    if plan.by_experts and plan.ffn_devices > model.experts:
+        reason = "{first:.0f} devices share {second:.0f} experts: {over:.0f} too many"
+        yield Unmet(reason, plan.ffn_devices, model.experts)
+
+
+def _memory(plan: Plan) -> Iterator[Unmet]:
+    if plan.parameter_bytes > plan.cluster.memory_bytes:
+        reason = "weights of {first:.1f} GiB, memory of {second:.1f} GiB: {over:.1f} GiB short"
+        yield Unmet(reason, plan.parameter_bytes / GIB, plan.cluster.memory_bytes / GIB)

@@ -1,0 +1,83 @@
+"""A plan at work on a trace of requests: what it takes, and how long everyone waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.clusters.apex.batching import Costs, Spent, play
+from dse_evaluators.clusters.apex.lane import MOST_NEW_TOKENS, Lane, Limits
+from dse_evaluators.clusters.apex.stage import Stage
+from dse_evaluators.clusters.apex.traces import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What became of r requests; times of the copy that ends last are in parts."""
+
+    makespan_s: float
+    slowest: Spent
+    """Of that copy: its parts sum to the makespan."""
+    busy_s: float
+    """Of all copies."""
+    first_s: Floats
+    """(r,), from a request's arrival to its first token."""
+    writing_s: Floats
+    """(r,), from its first token to its last."""
+    answers: Floats
+    """(r,), tokens."""
+    evictions: int
+    most_texts: int
+    """In one step of one lane."""
+
+    @property
+    def tpot_s(self) -> float:
+        """The mean time of a token after the first."""
+        later = float(np.sum(self.answers - 1.0))
+        return float(np.sum(self.writing_s)) / later if later else 0.0
+
+    @property
+    def gaps_s(self) -> Floats:
+        """The mean time of a token after the first, (r,); 0 where there is but one."""
+        return self.writing_s / np.maximum(self.answers - 1.0, 1.0)
+
+
+def run(stage: Stage, requests: Sequence[Request], most_texts: int) -> Run:
+    """Requests go in turn to the copies, there to the micro-batches, there to the replicas.
+
+    Source:
+        microsoft/apex_plus@8769096, simulator.py (round robin at each level).
+    """
+    plan = stage.plan
+    limits = Limits(plan.capacity, most_texts, MOST_NEW_TOKENS // plan.attn_replicas)
+    costs = Costs(stage)
+    ends, lanes, told = [], [], []
+    for copy in range(plan.dp):
+        mine = requests[copy :: plan.dp]
+        batches = [
+            [
+                mine[batch :: plan.pp][replica :: plan.attn_replicas]
+                for replica in range(plan.attn_replicas)
+            ]
+            for batch in range(plan.pp)
+        ]
+        there = [[Lane(some, limits) for some in batch] for batch in batches]
+        ends.append(play(costs, there))
+        lanes += [lane for batch in there for lane in batch]
+        told += [one for batch in batches for some in batch for one in some]
+    makespan_s, slowest = max(ends, key=lambda end: end[0])
+    first = np.array([at for lane in lanes for at in lane.first_s])
+    last = np.array([at for lane in lanes for at in lane.last_s])
+    return Run(
+        makespan_s=makespan_s,
+        slowest=slowest,
+        busy_s=sum(spent.busy_s for _, spent in ends),
+        first_s=first - np.array([one.arrival_s for one in told]),
+        writing_s=last - first,
+        answers=np.array([float(one.answer) for one in told]),
+        evictions=sum(lane.evictions for lane in lanes),
+        most_texts=max(lane.most_texts for lane in lanes),
+    )

@@ -1,0 +1,124 @@
+"""How long one stage of a plan works on a micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dse_evaluators.clusters.apex.constants import Efficiency
+from dse_evaluators.clusters.apex.fabric import Fabric
+from dse_evaluators.clusters.apex.plan import Plan
+from dse_evaluators.clusters.collectives import Collective
+
+_WORD = 2.0
+"""Bytes of a number of the stream."""
+
+
+class Rates(NamedTuple):
+    """What a device reaches at its clock."""
+
+    flops_per_s: float
+    bytes_per_s: float
+
+
+class Fixed(NamedTuple):
+    """The seconds of a stage that do not depend on what is cached."""
+
+    products_s: float
+    collectives_s: float
+    host_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.products_s + self.collectives_s + self.host_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stage of a plan on its devices: a roofline, measured links, and the host's share.
+
+    Source:
+        Williams, Waterman, Patterson: Roofline, 2009; Shoeybi et al.: Megatron-LM, 2019, section 3
+        (two all-reduces a layer); Lin et al.: APEX, 2024, section 3 (what replicas of one half of a
+        layer exchange with the other half).
+    """
+
+    plan: Plan
+    rates: Rates
+    efficiency: Efficiency
+    fabric: Fabric
+
+    @property
+    def cached_s(self) -> float:
+        """The time to read what is cached of one token."""
+        return self.plan.layers * self.plan.token_bytes / self._bytes_per_s
+
+    @property
+    def squared_s(self) -> float:
+        """The attention of a prompt, over the square of its length: each looks at half of it."""
+        model = self.plan.model
+        flops = 2.0 * self.plan.heads * model.head * self.plan.layers
+        return flops / (self.efficiency.attention * self.rates.flops_per_s)
+
+    def fixed(self, most: int, total: int) -> Fixed:
+        """What new tokens cost: of the fullest replica of the attention, and of all of them."""
+        plan = self.plan
+        per_ffn = -(-total // plan.ffn_replicas)
+        layer_s = self._product_s(plan.attn_weights, plan.attn_weights, most)
+        layer_s += self._ffn_s(per_ffn)
+        sent_s = self._layer_exchange_s(most, per_ffn) * plan.layers
+        if plan.pp > 1:
+            span = plan.cluster.devices // plan.dp
+            size = _WORD * total * plan.model.hidden
+            sent_s += self.fabric.seconds("send_recv", size, 2, span)
+        return Fixed(
+            products_s=layer_s * plan.layers,
+            collectives_s=sent_s,
+            host_s=self.efficiency.step_s / plan.pp,
+        )
+
+    @property
+    def _bytes_per_s(self) -> float:
+        return self.efficiency.memory * self.rates.bytes_per_s
+
+    def _product_s(self, read: float, used: float, tokens: int) -> float:
+        """``read`` weights are moved, and every token meets ``used`` of them."""
+        computed_s = 2.0 * used * tokens / (self.efficiency.products * self.rates.flops_per_s)
+        return max(computed_s, read * self.plan.weight_bytes / self._bytes_per_s)
+
+    def _ffn_s(self, tokens: int) -> float:
+        """The feed-forward part; tokens choose experts at random, and only those are read.
+
+        With whole experts all wait for a device that has most of them, and one chosen at least.
+        """
+        plan, model = self.plan, self.plan.model
+        chosen = model.active_experts / model.experts
+        touched = 1.0 - (1.0 - chosen) ** tokens if chosen < 1.0 else 1.0
+        if plan.by_experts:
+            touched = max(touched, 1.0 / plan.whole_experts)
+        return self._product_s(plan.ffn_weights * touched, plan.ffn_weights * chosen, tokens)
+
+    def _layer_exchange_s(self, lane: int, per_ffn: int) -> float:
+        """What devices tell one another in a layer, after each of its halves."""
+        plan = self.plan
+        if plan.by_experts:
+            return self._by_experts_s(lane, per_ffn)
+        if plan.attn_devices == plan.ffn_devices:
+            return 2.0 * self._spread_s("all_reduce", lane, plan.attn_devices)
+        there = self._spread_s("reduce_scatter", lane, plan.attn_devices)
+        there += self._spread_s("all_gather", per_ffn, plan.ffn_devices)
+        back = self._spread_s("reduce_scatter", per_ffn, plan.ffn_devices)
+        return there + back + self._spread_s("all_gather", lane, plan.attn_devices)
+
+    def _by_experts_s(self, lane: int, per_ffn: int) -> float:
+        """Tokens go to their experts' devices, at most one copy to each, and come back."""
+        plan = self.plan
+        ranks = plan.ffn_devices
+        copies = per_ffn / ranks * min(plan.model.active_experts, ranks)
+        sent_s = 2.0 * self._spread_s("all_to_all", copies, ranks)
+        halves_s = self._spread_s("reduce_scatter", lane, plan.attn_devices)
+        return halves_s + sent_s + self._spread_s("all_gather", lane, plan.attn_devices)
+
+    def _spread_s(self, collective: Collective, tokens: float, ranks: int) -> float:
+        size = _WORD * tokens * self.plan.model.hidden
+        return self.fabric.seconds(collective, size, ranks, ranks)
