@@ -409,12 +409,30 @@ CASES = {
             {"attention": False, "ffn": True, "colour": "blue"},
         ),
     ),
+    "clusters.apex": Case(
+        options={"requests": 48, "memory": "80 GiB"},
+        designs=(
+            {"devices": 8, "dp": 1, "pp": 2, "attn_replicas": 2, "clock": 1.2e9, "colour": "red"},
+            {"devices": 8, "dp": 2, "pp": 1, "attn_replicas": 1, "kv_format": "fp8"},
+            {"devices": 2, "dp": 2, "pp": 1, "colour": "red"},
+        ),
+    ),
     "clusters.serving": Case(
         options={"model": "llama3-70b", "device": "h200-sxm"},
         designs=(
             {"tp": 8, "batch": 64, "weight_format": "fp8", "chunk": 512, "colour": "red"},
             {"tp": 4, "batch": 32, "weight_format": "bf16", "replicas": 2, "colour": "blue"},
             {"tp": 1, "batch": 32, "weight_format": "bf16", "replicas": 2, "colour": "red"},
+            {"tp": 2, "pp": 4, "batch": 8, "weight_bits": 4.5, "kv_bits": 4.5, "colour": "red"},
+            {"tp": 2, "attention_dp": 2, "ep": 2, "batch": 8, "colour": "blue"},
+        ),
+    ),
+    "clusters.serving-simulator": Case(
+        options={"model": "llama3-8b", "requests": 12, "isl": 300, "osl": 20, "osl_spread": 0.5},
+        designs=(
+            {"tp": 1, "max_num_seqs": 4, "rate": 50.0, "policy": "chunked", "colour": "red"},
+            {"tp": 2, "max_num_seqs": 4, "rate": 5.0, "policy": "mixed", "replicas": 2},
+            {"tp": 4, "max_num_seqs": 64, "rate": 50.0, "budget": 512, "colour": "blue"},
         ),
     ),
     "clusters.slow-devices": Case(
@@ -446,6 +464,29 @@ CASES = {
             {"tp": 1, "pp": 1, "dp": 1, "microbatches": 1, "compute_time": 9.0, "colour": "blue"},
         ),
     ),
+    "clusters.collective": Case(
+        options={},
+        designs=tuple(
+            {
+                "system": system,
+                "collective": collective,
+                "algorithm": algorithm,
+                "size": 1e7,
+                "ranks": ranks,
+                "apart": 2,
+                "alone": alone,
+                "colour": "red",
+            }
+            for system, collective, algorithm, ranks, alone in (
+                ("h100-dgx", "all_reduce", "auto", 4, False),
+                ("a100-dgx", "all_reduce", "hierarchical", 64, True),
+                ("frontier", "all_to_all", "ring", 48, False),
+                ("tpu-v4", "all_gather", "tree", 8192, True),
+                ("v100-pcie", "send_recv", "auto", 2, False),
+                ("h100-dgx", "send_recv", "auto", 3, False),
+            )
+        ),
+    ),
     "clusters.checkpointing": Case(
         options={},
         designs=tuple(
@@ -468,6 +509,45 @@ CASES = {
             )
         ),
     ),
+    "clusters.offload": Case(
+        options={"host_memory": "256 GB"},
+        designs=tuple(
+            {
+                "layers": 40,
+                "hidden": 5120,
+                "batch": 8,
+                "weights_at": at,
+                "optimizer_at": "nvme",
+                "ssds": 4,
+                "overlap": overlap,
+                "colour": "red",
+            }
+            for at, overlap in (("nvme", "all"), ("cpu", "transfers"), ("gpu", "none"))
+        ),
+    ),
+    "clusters.offload-bandwidth": Case(
+        options={"sequence": 1024},
+        designs=(
+            {"layers": 80, "hidden": 10240, "batch": 1, "colour": "red"},
+            {"layers": 128, "hidden": 25600, "batch": 4, "colour": "blue"},
+        ),
+    ),
+    "clusters.layer-streaming": Case(
+        options={"layers": 32},
+        designs=(
+            {"resident": 8, "moved": 2, "layer_size": 4e8, "layer_time": 0.01, "colour": "red"},
+            {"resident": 32, "layer_size": 4e8, "layer_time": 0.02, "colour": "blue"},
+            {"resident": 40, "layer_size": 4e8, "layer_time": 0.02, "colour": "red"},
+        ),
+    ),
+    "clusters.zeroth-order": Case(
+        options={"device": "a100-sxm-80gb"},
+        designs=(
+            {"layers": 40, "hidden": 5120, "weights_at": "cpu", "wire_format": "fp8"},
+            {"layers": 48, "hidden": 7168, "weights_at": "gpu", "colour": "red"},
+            {"layers": 64, "hidden": 9216, "weights_at": "gpu", "colour": "red"},
+        ),
+    ),
     "clusters.gradient-coding": Case(
         options={},
         designs=(
@@ -480,6 +560,43 @@ CASES = {
             },
             {"scheme": "replicated", "workers": 12, "stragglers": 4, "work_time": 60.0},
             {"scheme": "m-sgc", "workers": 256, "stragglers": 27, "work_time": 60.0},
+        ),
+    ),
+    "clusters.two-streams": Case(
+        options={"model": "dlrm-a-moe"},
+        designs=(
+            {"dense": "fsdp-tp", "system": "zionex", "nodes": 16, "colour": "red"},
+            {"dense": "ddp", "system": "aws-p4d", "nodes": 16, "embedding": "ddp"},
+            {"dense": "tp", "system": "aws-p5", "nodes": 1, "inner_degree": 4, "peak": 1e15},
+        ),
+    ),
+    "clusters.test-time-compute": Case(
+        options={},
+        designs=(
+            {"model": "qwen3-0.6b", "tokens": 8192, "attention": "dense", "colour": "red"},
+            {"model": "qwen3-8b", "tokens": 8192, "attention": "top-k", "budget": 512},
+            {"model": "qwen3-32b", "tokens": 900, "attention": "block-top-k", "trials": 4},
+        ),
+    ),
+    "clusters.power-row": Case(
+        options={"days": 0.5, "most_brakes": 3, "step_time": 10},
+        designs=tuple(
+            {"policy": policy, "extra_servers": extra, "colour": "red"}
+            for policy, extra in (
+                ("none", 0.0),
+                ("two-thresholds", 0.3),
+                ("two-thresholds", 0.2),
+                ("none", 0.9),
+            )
+        ),
+    ),
+    "clusters.length-aware-batching": Case(
+        options={"model": "opt-30b", "texts": 50},
+        designs=(
+            {"policy": "guessed", "devices": 2, "buckets": 4, "accuracy": 0.5, "batch": 16},
+            {"policy": "worst-case", "devices": 1, "batch": 16, "colour": "red"},
+            {"policy": "known", "devices": 1, "batch": 16, "cache_bits": 8, "colour": "blue"},
+            {"policy": "known", "devices": 1, "cache_bits": 64},
         ),
     ),
     "clusters.training": Case(

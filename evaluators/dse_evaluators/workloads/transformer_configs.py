@@ -69,7 +69,6 @@ _GPTS = (
     ("megatron-530b", 105, 20_480, 128, 51_200, _KORTHIKANTI),
     ("megatron-1t", 128, 25_600, 160, 51_200, _KORTHIKANTI),
     ("opt-175b", 96, 12_288, 96, 50_272, "Zhang et al.: OPT, 2022, table 1"),
-    ("gopher-280b", 80, 16_384, 128, 32_000, "Rae et al.: Gopher, 2021, table 1"),
 )
 
 TRANSFORMERS: Mapping[str, Transformer] = {
