@@ -22,6 +22,7 @@ from dse.cli import (
     portability,
     report,
     run,
+    serve,
     space,
     space_describe,
     space_designs,
@@ -58,6 +59,7 @@ app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.command("effects")(effects.effects)
 app.command("report")(report.report)
+app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)

@@ -1,0 +1,47 @@
+"""The application: its routes behind its door."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from dse import __version__
+from dse.protocols import Storage
+from dse.serve import api, assets_routes, downloads, views
+from dse.serve.door import Door
+from dse.serve.gate import Gate
+from dse.serve.house import House
+from dse.serve.refusals import add_refusals
+
+
+def application(storage: str | Storage, gate: Gate) -> FastAPI:
+    """The web application over a storage.
+
+    Args:
+        storage: a storage or its URL.
+        gate: who may look and who may change.
+    """
+    house = House.of(storage, gate)
+
+    @asynccontextmanager
+    async def lived_in(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        house.close()
+
+    app = FastAPI(
+        title="dse",
+        version=__version__,
+        description="The studies of a storage: looked at, run, paused and added to.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # that page takes its scripts from elsewhere
+        redoc_url=None,
+        lifespan=lived_in,
+    )
+    app.state.house = house
+    add_refusals(app)
+    for router in (api.router, api.changing, views.router, downloads.router, assets_routes.router):
+        app.include_router(router)
+    app.add_middleware(Door, gate=gate)
+    return app

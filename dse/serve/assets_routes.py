@@ -1,0 +1,53 @@
+"""Scripts and styles: a table of files, so that no path from outside is ever opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from dse.serve.refusals import UnknownError
+
+router = APIRouter(include_in_schema=False)
+
+_SCRIPT, _STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+def _own(name: str) -> Callable[[], str]:
+    return lambda: files("dse.serve").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+_ASSETS: dict[str, tuple[str, Callable[[], str]]] = {
+    "shared.js": (_SCRIPT, _own("shared.js")),
+    "studies.js": (_SCRIPT, _own("studies.js")),
+    "study.js": (_SCRIPT, _own("study.js")),
+    "design.js": (_SCRIPT, _own("design.js")),
+    "tables.js": (_SCRIPT, _own("tables.js")),
+    "login.js": (_SCRIPT, _own("login.js")),
+    "live.css": (_STYLE, _own("live.css")),
+    "page.css": (_STYLE, lambda: files("dse.report").joinpath("page.css").read_text("utf-8")),
+    "plotly.js": (_SCRIPT, _plotly),
+}
+
+
+@cache
+def _content(name: str) -> bytes:
+    return _ASSETS[name][1]().encode()
+
+
+@router.get("/assets/{name}")
+def asset(name: str) -> Response:
+    """One of the files that pages are made of."""
+    if name not in _ASSETS:
+        raise UnknownError(f"there is no {name[:80]!r}")
+    lasting = {"cache-control": "max-age=86400" if name == "plotly.js" else "no-cache"}
+    return Response(_content(name), media_type=_ASSETS[name][0], headers=lasting)

@@ -1,0 +1,169 @@
+"""What every request passes before it reaches a route: host, size, patience, pass and token."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dse.serve.gate import COOKIE, Gate, same_origin
+from dse.serve.refusals import refusal
+
+BODY_BYTES = 64 * 1024
+"""What is longer is refused, however it is sent."""
+
+BODY_S = 10.0
+"""How long a request may take to arrive."""
+
+SEND_S = 30.0
+"""How long a reader may let a piece of an answer wait."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+    " blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Scripts are files of this server alone; plotly writes styles as it draws."""
+
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+    "content-security-policy": POLICY,
+}
+_log = logging.getLogger("uvicorn.error")  # which the server shows
+_READING = ("GET", "HEAD")
+_STRANGE = ("cross-site", "same-site")
+_FREE = ("/login", "/assets/")
+
+
+class Door:
+    """Lets requests in, or says why not; nothing that a route forgets can leave it open."""
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request.
+
+        Args:
+            scope: what is asked.
+            receive: the body, in pieces.
+            send: where the answer goes.
+        """
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        answer = _Armed(send)
+        reason = self._refused(scope)
+        body = b""
+        if reason is None:
+            try:
+                body = await _body(receive, Headers(scope=scope))
+            except _Refused as refused:
+                reason = refused.reason
+        if reason is not None:
+            await refusal(scope["path"], *reason)(scope, receive, answer)
+            return
+        try:
+            await self._app(scope, _again(body, receive), answer)
+        except Exception:
+            _log.exception("a request could not be answered")
+            if answer.begun:
+                raise
+            words = ("this went wrong here", "the server's terminal says what")
+            await refusal(scope["path"], 500, *words)(scope, receive, answer)
+
+    def _refused(self, scope: Scope) -> tuple[int, str, str] | None:
+        """Status, reason and hint; ``None`` where the request is let in."""
+        headers, path = Headers(scope=scope), scope["path"]
+        host, token = headers.get("host", ""), headers.get("authorization", "")
+        if not self._gate.knows_host(host):
+            return 421, "this server is not called so", "name it: dse serve --allow-host NAME"
+        site = headers.get("sec-fetch-site")
+        if scope["method"] not in _READING:
+            origin = headers.get("origin")
+            if not same_origin(host, origin, site):
+                return 403, "a page of elsewhere cannot change anything here", ""
+            if not self._gate.may_change(token):
+                return 401, "a change needs the token", "`dse serve` printed it when it started"
+        elif site in _STRANGE and headers.get("sec-fetch-mode") != "navigate":
+            return 403, "a page of elsewhere cannot take anything from here", ""
+        elif not path.startswith(_FREE) and not self._gate.may_look(token, _cookie(headers)):
+            return 401, "looking needs the token", "`dse serve` printed it when it started"
+        return None
+
+
+class _Refused(Exception):  # noqa: N818 - it is an answer
+    def __init__(self, status: int, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.reason = status, problem, hint
+
+
+async def _body(receive: Receive, headers: Headers) -> bytes:
+    """The whole body: it is short, or it is refused."""
+    told = headers.get("content-length", "0")
+    if told.isdigit() and int(told) > BODY_BYTES:
+        raise _too_long()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                body += message.get("body", b"")
+                if len(body) > BODY_BYTES:
+                    raise _too_long()
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        raise _Refused(408, f"the request took longer than {BODY_S:g} s to arrive") from None
+
+
+def _too_long() -> _Refused:
+    return _Refused(413, f"the request is longer than {BODY_BYTES} bytes")
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body once more, and then what else the client says."""
+    told = False
+
+    async def replayed() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+class _Armed:
+    """The answer with the headers that every answer has; a reader who lets it wait is dropped."""
+
+    def __init__(self, send: Send) -> None:
+        self.begun = False
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        async with asyncio.timeout(SEND_S):
+            await self._send(message)
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""

@@ -1,0 +1,26 @@
+"""A study's drawings as plotly's scripts take them."""
+
+from __future__ import annotations
+
+import json
+
+from dse.report.figures.style import Drawing
+from dse.serve import models
+from dse.serve.watching import Snapshot
+
+
+def figures(snapshot: Snapshot) -> models.Figures:
+    """The drawings of the study as it stands."""
+    return models.Figures(mark=snapshot.mark, figures=[_figure(one) for one in snapshot.drawings])
+
+
+def _figure(drawing: Drawing) -> models.Figure:
+    plain = json.loads(drawing.figure.to_json())
+    return models.Figure(
+        key=drawing.key,
+        title=drawing.title,
+        caption=drawing.caption,
+        height_px=int(drawing.figure.layout.height),
+        data=plain["data"],
+        layout=plain["layout"],
+    )

@@ -1,0 +1,111 @@
+"""Who may look and who may change: hosts, the token, and pages of the same origin."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+COOKIE = "dse-pass"
+"""What lets a browser look where looking needs the token; it lets nobody change anything."""
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_BEARER = "bearer "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The rules of one server.
+
+    Args:
+        token: what every change needs, and looking too where the server is not ``open``.
+        hosts: the names that a request may call the server by.
+        open: whether everyone who reaches the server may look.
+        addresses: whether a request may call it by any address of numbers. A page of somebody
+            else whose name is made to mean this machine still says that name, never numbers.
+    """
+
+    token: str
+    hosts: frozenset[str] = _LOOPBACK
+    open: bool = True
+    addresses: bool = False
+
+    @staticmethod
+    def at(host: str, *, token: str | None = None, allowed: tuple[str, ...] = ()) -> Gate:
+        """The gate of a server that listens on this address, with a new token if none is given."""
+        own = _plain(host)
+        loopback = _is_loopback(own)
+        names = {own, socket.gethostname().lower(), socket.getfqdn().lower()}
+        return Gate(
+            token=token or secrets.token_urlsafe(24),
+            hosts=_LOOPBACK | {name.lower() for name in allowed} | (set() if loopback else names),
+            open=loopback,
+            addresses=not loopback,
+        )
+
+    @property
+    def reading_pass(self) -> str:
+        """What the cookie holds: it shows that somebody knew the token, and does not tell it."""
+        return hmac.new(self.token.encode(), b"dse may look", hashlib.sha256).hexdigest()
+
+    def knows_host(self, header: str) -> bool:
+        """True if a request may call the server so."""
+        name = _plain(urlsplit(f"//{header}").hostname or "") if _is_host(header) else ""
+        return name in self.hosts or (self.addresses and _is_address(name))
+
+    def may_look(self, authorization: str, cookie: str) -> bool:
+        """True if a request with these may read."""
+        return self.open or _same(cookie, self.reading_pass) or self.may_change(authorization)
+
+    def may_change(self, authorization: str) -> bool:
+        """True if the header holds the token."""
+        told = authorization[len(_BEARER) :] if authorization.lower().startswith(_BEARER) else ""
+        return _same(told.strip(), self.token)
+
+
+def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
+    """True unless a browser says that a page of elsewhere asks.
+
+    Args:
+        host: the header of that name.
+        origin: likewise; ``None`` where there is none, as programs that are no browser do.
+        fetch_site: the header ``Sec-Fetch-Site``.
+    """
+    if fetch_site not in (None, "same-origin"):
+        return False
+    if origin is None:
+        return True
+    scheme, _, place = origin.partition("://")
+    return scheme in ("http", "https") and place.lower() == host.lower()
+
+
+def _same(told: str, known: str) -> bool:
+    """Whether two secrets are one, in a time that does not tell how much of them is."""
+    return hmac.compare_digest(told.encode(), known.encode())
+
+
+def _plain(host: str) -> str:
+    return host.strip().strip("[]").lower()
+
+
+def _is_host(header: str) -> bool:
+    try:
+        return not set(header) & set("/@?#\\") and urlsplit(f"//{header}").port != 0
+    except ValueError:
+        return False
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(name: str) -> bool:
+    return name == "localhost" or (_is_address(name) and ip_address(name).is_loopback)

@@ -1,0 +1,247 @@
+"""What the live view says to programs, and hears from them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Scalar = bool | int | float | str
+Condition = Literal["running", "stopping", "paused", "complete", "unreadable"]
+Text = Annotated[str, Field(max_length=1_000)]
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(_Told):
+    """Why something was not done, and how to mend it."""
+
+    error: str
+    hint: str
+
+
+class StudyRow(_Told):
+    """A line of the list. ``quiet_s``: since when nothing new was seen; null: never since then."""
+
+    name: str
+    question: str
+    state: Condition
+    trials: int
+    finished: int
+    front: int
+    hypervolume: float | None
+    quiet_s: float | None
+    problem: str
+
+
+class Studies(_Told):
+    """All studies of the storage, in the order in which they were begun."""
+
+    storage: str
+    studies: list[StudyRow]
+
+
+class DriverRow(_Told):
+    """A process that runs the study; ``own`` if this server started it."""
+
+    id: int
+    host: str
+    pid: int
+    own: bool
+
+
+class EventRow(_Told):
+    """Something that the study remembers beside its trials."""
+
+    kind: str
+    text: str
+    told: int
+
+
+class FailureRow(_Told):
+    """A reason why designs are not on the front, with some of their trials."""
+
+    kind: str
+    reason: str
+    count: int
+    trials: list[int]
+
+
+class StudyState(StudyRow):
+    """A study as it stands. ``mark`` is another one whenever something has changed.
+
+    Of a budget ``of`` trials or measurements ``done`` are used; null: it has no such bound.
+    """
+
+    mark: str
+    exact: bool
+    measurements: int
+    seconds: float
+    done: int
+    of: int | None
+    counted: Literal["trials", "measurements"]
+    reason: str
+    counts: dict[str, int]
+    drivers: list[DriverRow]
+    events: list[EventRow]
+    failures: list[FailureRow]
+    last_words: str
+
+
+class ObjectiveRow(_Told):
+    """What is wanted."""
+
+    name: str
+    expression: str
+    goal: str
+    unit: str
+
+
+class Numbers(_Told):
+    """What a design comes to, in the units of ``metrics`` and ``objectives``."""
+
+    metrics: dict[str, float | None]
+    spread: dict[str, float | None]
+    objectives: list[float | None]
+    feasible: bool
+    broken: dict[str, float]
+
+
+class FrontRow(Numbers):
+    """A design of the front."""
+
+    trial: int
+    design: dict[str, Scalar]
+
+
+class Front(_Told):
+    """The front, or the nearest misses where no design is feasible."""
+
+    study: str
+    reference_point: list[float | None] | None
+    hypervolume: float | None
+    exact: bool
+    feasible: bool
+    objectives: list[ObjectiveRow]
+    limits: list[str]
+    metrics: dict[str, str]
+    parameters: dict[str, str]
+    knee: int | None
+    front: list[FrontRow]
+
+
+class FaultRow(_Told):
+    """Why a trial has no metrics."""
+
+    kind: str
+    reason: str
+
+
+class OutcomeRow(Numbers):
+    """What became of a design."""
+
+    state: str
+    fault: FaultRow | None
+    cost_s: float | None
+    measured: int
+
+
+class TrialRow(OutcomeRow):
+    """A trial; ``told`` counts the finished ones that were known when it was asked."""
+
+    trial: int
+    design: dict[str, Scalar]
+    told: int
+
+
+class Some(_Told):
+    """Which trials: so many from a number on."""
+
+    first: int = Field(default=0, ge=0, le=2**53)
+    count: int = Field(default=100, ge=1, le=1_000)
+
+
+class Trials(_Told):
+    """Some trials of a study by number; ``total`` is how many there are."""
+
+    study: str
+    total: int
+    objectives: list[ObjectiveRow]
+    limits: list[str]
+    metrics: dict[str, str]
+    parameters: dict[str, str]
+    trials: list[TrialRow]
+
+
+class AttemptRow(_Told):
+    """A time that the trial was given up and issued again."""
+
+    attempt: int
+    fault: FaultRow | None
+    cost_s: float | None
+
+
+class ReportRow(_Told):
+    """What an evaluator told on its way."""
+
+    attempt: int
+    step: int
+    metrics: dict[str, float | None]
+
+
+class TrialTold(_Told):
+    """All that the record has of one trial."""
+
+    trial: TrialRow
+    asked_by: str
+    worker: str
+    attempts: list[AttemptRow]
+    reports: list[ReportRow]
+
+
+class Figure(_Told):
+    """A drawing for plotly."""
+
+    key: str
+    title: str
+    caption: str
+    height_px: int
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+
+
+class Figures(_Told):
+    """The drawings of a study at a mark."""
+
+    mark: str
+    figures: list[Figure]
+
+
+class Start(_Told):
+    """How far to go; without anything as far as the study says."""
+
+    trials: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    measurements: int | None = Field(default=None, ge=1, le=1_000_000_000)
+
+
+class Proposal(_Told):
+    """A design: a value for each active parameter, quantities with a unit as text."""
+
+    values: dict[Text, bool | int | float | Text] = Field(max_length=5_000)
+    action: Literal["judge", "evaluate", "add"] = "judge"
+
+
+class Judgement(_Told):
+    """What became of a proposal: whether it is legal, and as far as asked for its outcome.
+
+    ``same_as`` is the trial that has this design already; ``added`` the number of the new one.
+    """
+
+    legal: bool
+    reason: str
+    design: dict[str, Scalar]
+    same_as: int | None = None
+    added: int | None = None
+    outcome: OutcomeRow | None = None

@@ -1,0 +1,66 @@
+"""Why a request is not answered: as JSON for programs, as a page for people."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from dse.errors import DesignError, DseError, PluginError, SpecError, SpecErrors, StorageError
+from dse.serve.frame import framed
+
+_STATUS: tuple[tuple[type[DseError], int], ...] = (
+    (StorageError, 503),
+    (DesignError, 422),
+    (SpecError, 422),
+    (SpecErrors, 422),
+    (PluginError, 409),
+)
+_OTHER = 409
+_LONGEST = 2_000
+
+
+class UnknownError(DseError):
+    """What is asked for is not there."""
+
+
+def refusal(
+    path: str, status: int, problem: str, hint: str = "", headers: dict[str, str] | None = None
+) -> Response:
+    """The answer that says what is wrong and how to mend it."""
+    problem, hint = problem[:_LONGEST], hint[:_LONGEST]
+    if path.startswith("/api"):
+        told = {"error": problem, "hint": hint}
+        return JSONResponse(told, status_code=status, headers=headers)
+    ask = '<p><a href="/login">Tell it the token.</a></p>' if status == 401 else ""
+    body = f'<h1>{escape(problem)}</h1><p class="soft">{escape(hint)}</p>{ask}'
+    return HTMLResponse(framed(problem[:80], body), status_code=status, headers=headers)
+
+
+def add_refusals(app: FastAPI) -> None:
+    """Answer what goes wrong in a route."""
+
+    def ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, DseError)
+        kinds = ((UnknownError, 404), *_STATUS)
+        status = next((code for kind, code in kinds if isinstance(error, kind)), _OTHER)
+        place = f" ({error.where})" if error.where else ""
+        return refusal(request.url.path, status, f"{error.problem}{place}", error.hint)
+
+    def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = dict(error.headers or {})
+        return refusal(request.url.path, error.status_code, str(error.detail), headers=headers)
+
+    def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return refusal(request.url.path, 422, f"{place}: {first['msg']}")
+
+    app.add_exception_handler(DseError, ours)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, invalid)

@@ -1,0 +1,141 @@
+"""Drivers that this server started: each a process of its own that runs one study."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from dse.core.trial import Driver
+from dse.drivers.liveness import here
+from dse.errors import StudyError
+
+MOST = 8
+"""How many studies are run at once at most."""
+
+_GRACE_S = 10.0
+_TAIL_BYTES = 4_000
+
+
+@dataclass(kw_only=True)
+class Runner:
+    """One process, and the file into which it speaks."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    stopping: bool = False
+
+    @property
+    def runs(self) -> bool:
+        """True until the process has ended."""
+        return self.process.poll() is None
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it said; of one that ended well or was paused, nothing."""
+        if self.runs or self.process.returncode in (0, 3):
+            return ""
+        try:
+            return self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
+        except OSError:
+            return ""
+
+
+@dataclass(kw_only=True)
+class Runners:
+    """Starts and pauses drivers.
+
+    Args:
+        url: where the studies are; a storage that lives in one process cannot be shared.
+    """
+
+    url: str
+    _runners: dict[str, Runner] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+    _folder: tempfile.TemporaryDirectory[str] = field(
+        default_factory=lambda: tempfile.TemporaryDirectory(prefix="dse-serve-")
+    )
+
+    def of(self, study: str) -> Runner | None:
+        """The latest process of this server for the study."""
+        return self._runners.get(study)
+
+    def start(self, study: str, options: Sequence[str] = ()) -> None:
+        """Begin to run a study, or go on with it.
+
+        Args:
+            study: a name that the storage has.
+            options: of ``dse resume``.
+
+        Raises:
+            StudyError: this server runs it already, or runs too many, or no other process can.
+        """
+        if self.url.startswith("memory:"):
+            problem = "a storage in memory is no other process's"
+            raise StudyError(problem, hint="dse serve --storage sqlite:///dse.db")
+        with self._lock:
+            runner = self._runners.get(study)
+            if runner is not None and runner.runs:
+                raise StudyError(f"{study!r} is run already, by process {runner.process.pid}")
+            if sum(one.runs for one in self._runners.values()) >= MOST:
+                raise StudyError(f"{MOST} studies are run already", hint="pause one of them first")
+            self._runners[study] = self._begun(study, options)
+
+    def pause(self, study: str, there: Sequence[Driver] = ()) -> None:
+        """Ask the process to stop: it gives its trials back, and can be gone on with.
+
+        Args:
+            study: its name.
+            there: all drivers that are at work on it.
+
+        Raises:
+            StudyError: this server does not run it.
+        """
+        runner = self._runners.get(study)
+        if runner is not None and runner.runs:
+            runner.stopping = True
+            runner.process.send_signal(signal.SIGINT)
+            return
+        if there:
+            where = ", ".join(f"process {one.pid} of {one.host.split()[0]}" for one in there[:5])
+            problem = f"{study!r} is run elsewhere: {where}"
+            raise StudyError(problem, hint="pause it there, with Ctrl-C")
+        raise StudyError(f"nobody runs {study!r}")
+
+    def own(self, study: str, driver: Driver) -> bool:
+        """True if the driver is a process of this server."""
+        runner = self._runners.get(study)
+        return runner is not None and driver.pid == runner.process.pid and driver.host == here()
+
+    def close(self) -> None:
+        """Pause all, and wait a while; who does not listen is ended."""
+        running = [runner for runner in self._runners.values() if runner.runs]
+        for runner in running:
+            runner.process.send_signal(signal.SIGINT)
+        for runner in running:
+            try:
+                runner.process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                runner.process.kill()
+                runner.process.wait()
+        self._folder.cleanup()
+
+    def _begun(self, study: str, options: Sequence[str]) -> Runner:
+        descriptor, name = tempfile.mkstemp(dir=self._folder.name, suffix=".log")
+        words = [sys.executable, "-m", "dse", "resume", "--quiet", *options, "--", study]
+        with open(descriptor, "wb") as log:  # noqa: PTH123 - it is a descriptor
+            process = subprocess.Popen(  # noqa: S603 - the study's name is one word after "--"
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "DSE_STORAGE": self.url},  # a URL may hold a password
+                start_new_session=True,
+            )
+        return Runner(process=process, log=Path(name))

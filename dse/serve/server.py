@@ -1,0 +1,71 @@
+"""Runs the application: the addresses, the patience, and the words at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import uvicorn
+
+from dse.protocols import Storage
+from dse.serve.app import application
+from dse.serve.gate import Gate
+from dse.serve.house import House
+from dse.serve.patience import Impatient
+
+_MOST_CONNECTIONS = 256
+_HEAD_BYTES = 32 * 1024
+
+
+def server(
+    storage: str | Storage, gate: Gate, host: str, port: int, say: Callable[[str], None]
+) -> uvicorn.Server:
+    """A server that is ready to ``run``; drivers that it started are paused when it ends.
+
+    Args:
+        storage: a storage or its URL.
+        gate: who may look and who may change.
+        host: the address to listen on.
+        port: the port there; 0 is any that is free.
+        say: told where to look, with the token in the part of the address that is never sent.
+    """
+    app = application(storage, gate)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Impatient,
+        ws="none",
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=2,
+        limit_concurrency=_MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=_HEAD_BYTES,
+    )
+    return _Telling(config, app.state.house, host, say)
+
+
+class _Telling(uvicorn.Server):
+    """A server that says where it listens once it does, and ends its streams when it ends."""
+
+    def __init__(
+        self, config: uvicorn.Config, house: House, host: str, say: Callable[[str], None]
+    ) -> None:
+        super().__init__(config)
+        self._house = house
+        self._host = f"[{host}]" if ":" in host else host
+        self._say = say
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started and self.servers:
+            port = self.servers[0].sockets[0].getsockname()[1]
+            gate = self._house.gate
+            page = "" if gate.open else "login"
+            self._say(f"look at http://{self._host}:{port}/{page}#token={gate.token}")
+            self._say("end it with Ctrl-C: studies that were started here are paused")
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        self._house.listeners.over = True
+        await super().shutdown(sockets)  # type: ignore[arg-type]

@@ -1,0 +1,68 @@
+"""The pages for people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import HTMLResponse
+
+from dse.serve import pages, telling
+from dse.serve.design_form import design_page
+from dse.serve.house import Here
+from dse.serve.study_page import parts, study_page
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+_PER_PAGE = 100
+
+
+@router.get("/")
+def studies(house: Here) -> str:
+    """The list of studies."""
+    return pages.list_page(house.storage, list(telling.rows(house.watch, house.runners)))
+
+
+@router.get("/studies/{name}")
+def study(house: Here, name: str) -> str:
+    """One study, live."""
+    snapshot = house.watch.snapshot(name)
+    return study_page(snapshot, telling.state(snapshot, house.runners))
+
+
+@router.get("/studies/{name}/parts")
+def study_parts(house: Here, name: str) -> str:
+    """What changes on the study's page beside its figures."""
+    snapshot = house.watch.snapshot(name)
+    return parts(snapshot, telling.state(snapshot, house.runners))
+
+
+@router.get("/studies/{name}/trials")
+def trials(house: Here, name: str, first: Annotated[int, Query(ge=0, le=2**53)] = 0) -> str:
+    """Trials by number."""
+    return pages.trials_page(telling.trials(house.watch.snapshot(name), first, _PER_PAGE), first)
+
+
+@router.get("/studies/{name}/trials/{number}")
+def trial(house: Here, name: str, number: int) -> str:
+    """One trial."""
+    snapshot = house.watch.snapshot(name)
+    return pages.trial_page(snapshot.study, telling.trial(snapshot, number))
+
+
+@router.get("/studies/{name}/design")
+def design(house: Here, name: str, like: Annotated[int | None, Query(ge=0)] = None) -> str:
+    """A form for a design by hand; filled with that of the trial ``like``."""
+    return design_page(house.watch.snapshot(name), like)
+
+
+@router.get("/compare")
+def compare(house: Here) -> str:
+    """Which studies to compare."""
+    return pages.compare_page(house.watch.names())
+
+
+@router.get("/login")
+def login() -> str:
+    """Where the token is told."""
+    return pages.login_page()

@@ -1,0 +1,142 @@
+"""What the tests of the live view look at: two small studies, hostile names, and a program."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from dse.core.metric import Fault
+from dse.core.trial import Outcome, State
+from dse.protocols import Storage
+from dse.serve.app import application
+from dse.serve.gate import Gate
+from dse.serve.server import server
+from dse.storage.memory import MemoryStorage
+from dse.study import Study
+
+TOKEN = "a-token-that-nobody-guesses"
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"' onmouseover='alert(2)",
+    "x" * 10_000,
+    "a/../../b",
+    "line\nbreak",
+)
+REASON = "<img src=x onerror=alert(3)>"
+
+SPACE = """
+space: toy
+parameters:
+  a: {integer: [1, 64]}
+  b: {integer: [1, 64]}
+  mode: {choice: [slow, fast]}
+  bits: {choice: [4, 8], when: "mode == 'fast'"}
+constraints: ["a * b <= 1024"]
+"""
+
+STUDY = """
+study: toy
+question: Which <b>toy</b> is best?
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {time: {formula: 1000 / (a * b) * 1 s, unit: s}, area: {formula: a * b + 3}}}
+objectives: [{minimize: chip.time}, {minimize: chip.area}]
+constraints: [chip.area <= 700]
+optimizer: random
+budget: {trials: 60}
+seed: 5
+"""
+
+PROGRAM = """
+sleep 0.08
+awk -F'[:,}]' '{
+  printf "{\\"step\\": 1, \\"loss\\": %g}\\n", 200 / ($2 * $4)
+  if ($2 * $4 > 1000) print "{\\"infeasible\\": \\"a times b is too much\\"}"
+  else printf "{\\"loss\\": %g, \\"power\\": %g}\\n", 100 / ($2 * $4), $2 + 2 * $4
+}'
+"""
+
+MEASURED = """
+study: measured
+space: space.yaml
+evaluators:
+  lab: {use: command, run: [sh, SCRIPT], metrics: {loss: "", power: W}, reads: [a, b]}
+objectives: [{minimize: lab.loss}, {minimize: lab.power}]
+optimizer: random
+executor: {use: processes, workers: 1}
+budget: {measurements: 400}
+seed: 3
+"""
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("studies")
+    (made / "space.yaml").write_text(SPACE)
+    (made / "toy.yaml").write_text(STUDY)
+    (made / "measure.sh").write_text(PROGRAM)
+    (made / "measured.yaml").write_text(MEASURED.replace("SCRIPT", str(made / "measure.sh")))
+    return made
+
+
+@pytest.fixture(scope="session")
+def storage(folder: Path) -> Storage:
+    """Two studies that ran, one that is damaged, and one of each hostile name."""
+    kept = MemoryStorage()
+    for seed in (5, 6):
+        Study.open(folder / "toy.yaml", name=f"toy {seed}", storage=kept, seed=seed).run()
+    spec = kept.spec("toy 5")
+    for name in HOSTILE:
+        kept.create(name, spec)
+        kept.add(name, [kept.trials("toy 5")[0].design])
+        fault = Fault(kind="raised", reason=REASON)
+        kept.finish(name, {0: Outcome(state=State.FAILED, fault=fault)})
+    kept.create("senseless", {"path": "nowhere"})
+    return kept
+
+
+@pytest.fixture(scope="session")
+def local() -> Gate:
+    return Gate.at("127.0.0.1", token=TOKEN)
+
+
+@pytest.fixture(scope="session")
+def client(storage: Storage, local: Gate) -> Iterator[TestClient]:
+    app = application(storage, local)
+    with TestClient(app, base_url="http://127.0.0.1:8321", raise_server_exceptions=False) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def writer(client: TestClient) -> dict[str, str]:
+    """The headers of somebody who may change things."""
+    return {"authorization": f"Bearer {TOKEN}"}
+
+
+@contextmanager
+def served(storage: Storage | str, gate: Gate) -> Iterator[str]:
+    """The address of a real server, until the block is left."""
+    said: list[str] = []
+    made = server(storage, gate, "127.0.0.1", 0, said.append)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    until = time.monotonic() + 20
+    while not said and thread.is_alive() and time.monotonic() < until:
+        time.sleep(0.01)
+    try:
+        yield said[0].removeprefix("look at ").partition("/#")[0]
+    finally:
+        made.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def server_at():
+    """Opens a real server over a storage: a context that gives its address."""
+    return served

@@ -1,0 +1,164 @@
+"""Pages and API over studies that ran: what they say, and what they refuse."""
+
+from urllib.parse import quote
+
+import pytest
+
+from dse.core.pareto import ParetoSet
+from dse.study import Study
+
+TOY = "/api/studies/toy%205"
+
+
+def design(**changed):
+    return {"a": 8, "b": 8, "mode": "slow", **changed}
+
+
+def test_the_list_names_every_study_and_what_became_of_it(client) -> None:
+    told = {row["name"]: row for row in client.get("/api/studies").json()["studies"]}
+    assert (told["toy 5"]["state"], told["toy 5"]["finished"]) == ("complete", 60)
+    assert told["senseless"]["state"] == "unreadable"
+
+
+def test_a_study_says_what_its_record_says(client, storage) -> None:
+    study = Study.load("toy 5", storage)
+    told = client.get(TOY).json()
+    assert told["hypervolume"] == study.front.hypervolume
+    assert told["front"] == len(study.front.trials)
+    assert (told["done"], told["of"], told["counted"]) == (60, 60, "trials")
+
+
+def test_the_front_is_the_front(client, storage) -> None:
+    told = client.get(f"{TOY}/front").json()
+    front = ParetoSet.of(Study.load("toy 5", storage).problem, storage.trials("toy 5").finished)
+    assert [row["trial"] for row in told["front"]] == [trial.number for trial in front.trials]
+
+
+def test_figures_have_every_design_of_the_front(client) -> None:
+    front = {row["trial"] for row in client.get(f"{TOY}/front").json()["front"]}
+    figures = client.get(f"{TOY}/figures").json()["figures"]
+    (drawn,) = (trace for trace in figures[0]["data"] if trace.get("name") == "front")
+    assert set(drawn["customdata"]) == front
+    assert figures[-1]["key"] == "growth-trials"
+
+
+def test_trials_are_given_from_a_number_on(client) -> None:
+    told = client.get(f"{TOY}/trials", params={"first": 58, "count": 10}).json()
+    assert ([row["trial"] for row in told["trials"]], told["total"]) == ([58, 59], 60)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "/",
+        "/compare",
+        "/login",
+        "/studies/toy%205",
+        "/studies/toy%205/parts",
+        "/studies/toy%205/trials?first=10",
+        "/studies/toy%205/trials/3",
+        "/studies/toy%205/design",
+    ],
+)
+def test_a_page_has_no_script_of_its_own_and_no_markup_of_a_study(client, page: str) -> None:
+    answer = client.get(page)
+    assert answer.status_code == 200
+    assert "<b>toy" not in answer.text
+    assert "<script>" not in answer.text
+    assert " onclick" not in answer.text
+    assert "'unsafe-inline'" not in answer.headers["content-security-policy"].split(";")[1]
+
+
+def test_a_failed_trial_tells_its_reason_as_text(client) -> None:
+    page = client.get("/studies/%3Cscript%3Ealert(1)%3C%2Fscript%3E/trials/0")
+    hostile = client.get(f"/studies/{quote(chr(34))}' onmouseover='alert(2)/trials/0")
+    assert page.status_code == 404  # a slash ends a name: the study is listed, and harmless
+    assert hostile.status_code == 200
+    assert "&lt;img src=x onerror=alert(3)&gt;" in hostile.text
+    assert "<img" not in hostile.text
+
+
+def test_the_record_that_is_downloaded_is_read_back(client, tmp_path) -> None:
+    from dse.interchange.portable import read
+
+    answer = client.get("/studies/toy%205/download/study.jsonl")
+    (tmp_path / "study.jsonl").write_bytes(answer.content)
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert len(read(tmp_path / "study.jsonl").trials) == 60
+
+
+def test_the_front_that_is_downloaded_has_a_line_for_each_design(client) -> None:
+    lines = client.get("/studies/toy%205/download/front.csv").text.splitlines()
+    assert len(lines) == 1 + len(client.get(f"{TOY}/front").json()["front"])
+    assert lines[0].startswith("trial,feasible")
+
+
+@pytest.mark.slow
+def test_a_report_runs_its_own_two_scripts_and_is_of_no_origin(client) -> None:
+    policy = client.get("/studies/toy%205/report").headers["content-security-policy"]
+    assert policy.count("'sha256-") == 2
+    assert "sandbox allow-scripts allow-downloads" in policy
+    assert "allow-same-origin" not in policy
+
+
+def test_studies_are_compared(client) -> None:
+    answer = client.get("/compare/report", params={"study": ["toy 5", "toy 6"], "joint": True})
+    assert answer.status_code == 200
+    assert "What can be claimed" in answer.text
+
+
+def test_what_cannot_be_compared_is_told(client) -> None:
+    answer = client.get("/compare/report", params={"study": ["toy 5", "nothing"]})
+    assert answer.status_code == 404
+    assert "there is no study" in answer.text
+
+
+def test_an_illegal_design_is_told_which_rule_it_breaks(client, writer) -> None:
+    body = {"values": design(a=64, b=64)}
+    told = client.post(f"{TOY}/designs", json=body, headers=writer).json()
+    assert told["legal"] is False
+    assert "a * b <= 1024" in told["reason"]
+
+
+def test_a_design_that_the_study_has_is_named_and_not_added_again(client, writer) -> None:
+    known = client.get(f"{TOY}/trials/7").json()["trial"]["design"]
+    body = {"values": known, "action": "add"}
+    answer = client.post(f"{TOY}/designs", json=body, headers=writer)
+    assert answer.status_code == 409
+    assert "trial 7" in answer.json()["error"]
+
+
+def test_a_study_in_memory_cannot_be_run_by_another_process(client, writer) -> None:
+    answer = client.post(f"{TOY}/start", json={}, headers=writer)
+    assert answer.status_code == 409
+    assert "in memory" in answer.json()["error"]
+
+
+def test_pausing_what_nobody_runs_is_told(client, writer) -> None:
+    answer = client.post(f"{TOY}/pause", headers=writer)
+    assert (answer.status_code, answer.json()["error"]) == (409, "nobody runs 'toy 5'")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/studies/none", 404),
+        ("/api/studies/toy%205/trials/60", 404),
+        ("/api/studies/toy%205/trials/-1", 422),
+        ("/api/studies/toy%205/trials?count=100000", 422),
+        ("/api/studies/senseless", 409),
+        ("/api/none", 404),
+    ],
+)
+def test_an_error_of_the_api_is_json_that_says_why(client, path: str, status: int) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert answer.json().keys() == {"error", "hint"}
+    assert answer.json()["error"]
+
+
+def test_an_error_for_people_is_a_page(client) -> None:
+    answer = client.get("/studies/<u>none")
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "&lt;u&gt;none" in answer.text
+    assert "did you mean" in answer.text or "valid:" in answer.text
