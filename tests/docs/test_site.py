@@ -1,0 +1,107 @@
+"""The documentation is built without a warning, is whole, and asks nothing of the network."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from dse.registry import names
+from dse.schema.models import StudySpec
+from dse.schema.spaces.space_models import SpaceSpec
+
+ROOT = Path(__file__).parents[2]
+DECISIONS = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+MEANINGS = yaml.safe_load((ROOT / "docs_build" / "meanings.yaml").read_text())
+LOADED = re.compile(r'<(?:script|img|iframe|source)[^>]* src="(?:https?:)?//|<link[^>]*//|@import')
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder with the built site; that it is built at all means: not one warning.
+
+    Never with --quiet, which lets warnings pass.
+    """
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def page(site, name):
+    return (site / name).read_text()
+
+
+def headings(site, name):
+    """The anchors of a page's sections."""
+    return set(re.findall(r'<h[23] id="([^"]+)"', page(site, name)))
+
+
+def fields(model):
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def every(model):
+    """The models that stand on one."""
+    return [one for below in model.__subclasses__() for one in (below, *every(below))]
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    pages = [path for path in site.rglob("*.html") if LOADED.search(path.read_text())]
+    styles = [path for path in site.rglob("*.css") if "url(http" in path.read_text()]
+    assert pages + styles == []
+
+
+def test_the_catalogue_has_every_plug_in(site):
+    missing = [
+        (group, name)
+        for group in ("evaluators", "optimizers", "executors", "storages")
+        for name in names(group)
+        if name.replace(".", "-") not in headings(site, f"reference/{group}.html")
+    ]
+    assert missing == []
+
+
+def test_every_decision_is_listed_and_has_a_page(site):
+    listed = page(site, "decisions/index.html")
+    assert [name for name in DECISIONS if f'href="{name}.html"' not in listed] == []
+    assert [name for name in DECISIONS if not (site / f"decisions/{name}.html").exists()] == []
+
+
+def test_the_reference_of_yaml_has_every_key_of_a_file(site):
+    rows = set(re.findall(r"<td><code>(\w+)</code></td>", page(site, "reference/yaml.html")))
+    assert fields(StudySpec) | fields(SpaceSpec) <= rows
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_model_of_yaml_has_a_meaning_for_each_key_and_for_no_other(name):
+    ours = [one for one in every(BaseModel) if one.__module__.startswith("dse.schema.")]
+    models = {one.__name__: one for one in ours}
+    assert set(MEANINGS[name]) == fields(models[name])
+
+
+def test_the_command_line_is_there_with_its_options(site):
+    told = page(site, "reference/command-line.html")
+    assert {"dse-run", "dse-space-count", "dse-studies-import"} <= headings(
+        site, "reference/command-line.html"
+    )
+    assert "--fail-if-worse" in told
+    assert "--measurements" in told
+
+
+def test_no_fence_and_no_link_is_left_as_text(site):
+    pages = [site / "index.html", *(site / "how-to").glob("*.html"), *(site / "theory").glob("*")]
+    assert [path for path in pages if re.search(r"<p>[^<]*```|\]\(", path.read_text())] == []
