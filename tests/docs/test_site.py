@@ -16,7 +16,7 @@ from dse.schema.spaces.space_models import SpaceSpec
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-MEANINGS = yaml.safe_load((ROOT / "docs_build" / "meanings.yaml").read_text())
+MEANINGS = yaml.safe_load((ROOT / "docs" / "generated" / "meanings.yaml").read_text())
 LOADED = re.compile(r'<(?:script|img|iframe|source)[^>]* src="(?:https?:)?//|<link[^>]*//|@import')
 
 pytestmark = pytest.mark.slow
