@@ -28,6 +28,8 @@ def place(request, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/study.db"
         return
+    if not POSTGRES:
+        pytest.skip("PostgreSQL: DSE_TEST_POSTGRES names no database")
     with _new_schema() as url:
         yield url
 

