@@ -44,7 +44,9 @@ def serve(
         problem = f"the live view needs {error.name}"
         raise PluginError(problem, hint="pip install 'dse-engine[serve]'") from error
     if token is not None and len(token) < 16:
-        raise PluginError("the token is too short to be none's guess", hint="16 characters or more")
+        raise PluginError(
+            "the token is so short that it could be guessed", hint="16 characters or more"
+        )
     gate = Gate.at(host, token=token, allowed=tuple(allow_host or ()))
     with suppress(KeyboardInterrupt):  # which is how it is ended
         server(storage or DEFAULT_STORAGE, gate, host, port, say).run()
