@@ -36,7 +36,8 @@ class Proof:
     """What a replay has shown.
 
     ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study, and of
-    ``unknown`` ones the record does not tell how they were asked: an older version wrote it.
+    ``unknown`` ones the record does not tell how they were asked: they were added by hand, or by
+    another program, or an older version wrote it.
     """
 
     asks: int = 0

@@ -52,8 +52,8 @@ def _words(proof: Any) -> str:
     proved = f"proved: {proof.asks} asks, {proof.trials} trials{carried}"
     if not proof.unknown:
         return proved
-    older = "an older version wrote them, or another program"
-    return f"{proved}\nnot proved: {proof.unknown} trials, of which no ask is kept; {older}"
+    others = "somebody added them by hand, or another program or an older version wrote them"
+    return f"{proved}\nnot proved: {proof.unknown} trials, of which no ask is kept; {others}"
 
 
 def _designs(expected: Any, found: Any) -> list[str]:
