@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dse.analysis.pace import quick
 from dse.core.batch import Batch, Column
 from dse.core.metric import Metrics
 from dse.core.objective import Objective
@@ -18,6 +19,9 @@ from dse.errors import DesignError
 
 MODELLED_DRAWS = 2_000
 """Where nothing is measured, so many legal designs are drawn anew: they cost nothing."""
+
+MOST_S = 5.0
+"""Models that would take longer for these are not asked; the trials are learnt from."""
 
 MOST_TRIALS = 5_000
 """Of more trials, the last ones."""
@@ -37,7 +41,7 @@ class Drawn:
 
 
 def drawn(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
-    """Fresh uniform designs where the objective is modelled, else the trials that are done."""
+    """Fresh uniform designs where a quick model tells the objective, else the trials, done."""
     asked = objective.expression.names & problem.sources.keys()
     modelled = all(problem.sources[name].kind == "modelled" for name in asked)
     batch = _uniform(problem) if modelled else None
@@ -53,11 +57,14 @@ def drawn(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Dr
 
 
 def _uniform(problem: Problem) -> Batch | None:
+    """The draws; none where the model is slow, or no design was found."""
     rng = np.random.default_rng(np.random.SeedSequence([problem.seed, _STREAM]))
     try:
-        return problem.space.sample(MODELLED_DRAWS, rng)
+        if quick(problem, MODELLED_DRAWS, MOST_S):
+            return problem.space.sample(MODELLED_DRAWS, rng)
     except DesignError:
-        return None
+        pass
+    return None
 
 
 def _fresh(batch: Batch, got: Metrics, objective: Objective) -> Drawn:

@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 
+from dse.analysis.pace import quick
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.metric import Metric
@@ -17,8 +18,11 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats, Ints, Value
 
-MOST_LISTED = 300_000
+MOST_LISTED = 2_000_000
 """Spaces of at most so many designs are gone through whole; of larger ones the neighbours."""
+
+MOST_S = 10.0
+"""Models that would take longer for a whole space are asked about neighbours alone."""
 
 _FEW = 3
 """Of each objective, how many are looked at: one may be the winner, one its twin."""
@@ -76,8 +80,9 @@ class Duel:
 def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
     """One for each objective that has a runner-up.
 
-    Where all that is asked is modelled, every legal design of a small space is looked at, of a
-    large one those a step away from a winner; else the trials that were finished.
+    Where all that is asked is modelled, every legal design of a small space is looked at, and of a
+    large one, or for a slow model, those a step away from a winner; else the trials that were
+    finished.
     """
     if not front.trials:
         return []
@@ -110,7 +115,7 @@ def _rivals(
     if problem.measured:
         return "the trials of this study", tried
     count = problem.space.count()
-    if count is None or count > MOST_LISTED:
+    if count is None or count > MOST_LISTED or not quick(problem, count, MOST_S):
         near = [_modelled(problem, problem.space.neighbours(one.design)) for one in winners]
         return "designs one step away and this study's trials", [*tried, *chain(*near)]
     listed = [_modelled(problem, batch) for batch in problem.space.enumerate()]

@@ -1,5 +1,6 @@
 """Exchange rates, limits that bind, and what moves an objective."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from dse.analysis.exchange import rates
 from dse.analysis.importance import importances
 from dse.analysis.limits import activities
+from dse.analysis.pace import quick
 from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.metric import Metric, Metrics
@@ -99,6 +101,19 @@ def test_a_modelled_objective_is_learnt_from_uniform_designs_whatever_was_tried(
     assert told.shares[0][0] == "x"
     assert told.shares[0][1] == pytest.approx(1, abs=0.1)
     assert told.shares[1][1] < 0.01
+
+
+def test_a_slow_model_is_not_asked_for_two_thousand_designs():
+    def slow(batch: Batch) -> Metrics:
+        time.sleep(0.01 * len(batch))
+        return model(batch)
+
+    assert not quick(problem("modelled", model=slow), 2_000, 5.0)
+    assert importances(problem("modelled", model=slow), TRIALS) == []
+
+
+def test_a_quick_model_is_asked_for_millions():
+    assert quick(problem("modelled", model=model), 1_000_000, 10.0)
 
 
 def test_a_slice_follows_what_the_objective_does():
