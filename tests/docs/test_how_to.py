@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.errors import DseError
+from dse.registry import names
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "index.md", *sorted((DOCS / "how-to").glob("*.md"))]
@@ -96,7 +97,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("DSE_STORAGE", raising=False)
     monkeypatch.syspath_prepend(tmp_path / "installed")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    return tmp_path
+    names.cache_clear()  # a process looks for plug-ins once, and other tests have
+    yield tmp_path
+    names.cache_clear()
 
 
 @pytest.mark.slow
