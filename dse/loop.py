@@ -41,7 +41,8 @@ class Loop:
     ``by`` is what the record calls the optimizer. ``first`` are designs that come before anything
     that it asks: the baselines. ``stages`` tell at which rung an evaluator runs for an optimizer
     that climbs: the rung of a trial is how often its design was asked before. A loop that does not
-    ``linger`` ends although others have trials in flight.
+    ``linger`` ends although others have trials in flight. An executor that takes nothing although
+    it is idle is waited for; it may have an attribute ``ended``: why nothing is asked any more.
     """
 
     ledger: Ledger
@@ -80,10 +81,10 @@ class Loop:
             self._submit()
             spent_s = before_s + time.perf_counter() - started
             late = self.bounds.time_s is not None and spent_s >= self.bounds.time_s
-            reason = LATE if late else self._ask()
+            reason = LATE if late else getattr(self.executor, "ended", "") or self._ask()
             if self._waiting and self._room > 0:
                 continue
-            if self._flying:
+            if self._flying or not reason:
                 self._collect()
             elif not late and self._awaited():
                 self._pause()

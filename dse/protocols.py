@@ -39,7 +39,8 @@ class Evaluator(Protocol):
 
     It may have a method ``check_values``, which is told the values that each reading can take (of
     a long range its ends, of a real's one between as well, of a metric nothing) before a study is
-    run, and raises SpecError where it could not be run on one of them.
+    run, and raises SpecError where it could not be run on one of them. One with an attribute
+    ``missing`` that is not empty cannot be run here, and says why: its studies can be read.
 
     Laws:
         - It gives the same row whatever the batch around it.

@@ -41,6 +41,7 @@ class Run:
         carried: trials that came from another study and count for no budget.
         bounds: when to stop.
         executor: where evaluations run.
+        outside: an executor that is no plug-in, instead; what costs nothing runs here all the same.
         lease_s: a driver that gives no sign for so long is lost.
         on_finished: told each trial when it is stored, whichever driver ran it.
         on_choice: told in words what ``auto`` chose.
@@ -54,6 +55,7 @@ class Run:
     carried: int
     bounds: Bounds
     executor: PluginSpec
+    outside: Executor | None = None
     lease_s: float = LEASE_S
     on_finished: Callable[[Trial], None] = lambda _: None
     on_choice: Callable[[str], None] = lambda _: None
@@ -143,7 +145,10 @@ class Run:
     def _loop(
         self, optimizer: Optimizer, by: str, bounds: Bounds, here: PluginSpec | None = None
     ) -> str:
-        runner = self._made(here or self.executor, optimizer)
+        if self.outside is None or here is not None:
+            runner = self._made(here or self.executor, optimizer)
+        else:
+            runner = self.outside
         if hasattr(runner, "on_report"):
             watch = Watch(ledger=self._ledger, problem=self.plan.problem, rule=self.plan.early)
             runner.on_report = watch

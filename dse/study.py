@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from dse.analysis.scenarios import Contrast, contrast
 from dse.choice import whole as searched_whole
+from dse.core.metric import Kind
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
 from dse.drivers.bounds import Bounds
 from dse.errors import StudyError, nearest
-from dse.protocols import NEW, Storage
+from dse.protocols import NEW, Executor, Storage
 from dse.registry import make
 from dse.running import Run
 from dse.schema.budgets import Budget
@@ -71,6 +72,42 @@ class Study:
             StudyError: a study of this name exists and is another question.
         """
         plan = plan_of(Path(path).resolve(), seed=seed, optimizer=optimizer)
+        hint = f"or carry its trials over to it: dse studies migrate {name or plan.name} {path}"
+        return Study.of(
+            plan,
+            name=name,
+            storage=storage,
+            carried=carried,
+            history=history,
+            where=str(path),
+            hint=f"give this one another name (--name), {hint}",
+        )
+
+    @staticmethod
+    def of(
+        plan: Plan,
+        *,
+        name: str | None = None,
+        storage: str | Storage | None = None,
+        carried: Mapping[str, Any] | None = None,
+        history: History = NEW,
+        where: str = "",
+        hint: str = "give this one another name",
+    ) -> Study:
+        """The study of a plan: begun now, or gone on with if it exists.
+
+        Args:
+            plan: what is asked.
+            name: instead of the plan's.
+            storage: a storage or its URL, instead of the plan's.
+            carried: how many ``trials`` of another study it begins with, and ``from`` which.
+            history: what it remembers from there.
+            where: what an error points at.
+            hint: how to mend that another question has this name.
+
+        Raises:
+            StudyError: a study of this name exists and is another question.
+        """
         opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
         name = plan.name if name is None else name
         if not re.fullmatch(NAME, name):
@@ -80,15 +117,25 @@ class Study:
         if changed:
             raise StudyError(
                 f"the study {name!r} exists and asks something else: {changed}",
-                where=str(path),
-                hint="give this one another name (--name), or carry its trials over to it: "
-                f"dse studies migrate {name} {path}",
+                where=where,
+                hint=hint,
             )
         return Study(plan, opened, name)
 
     @staticmethod
-    def load(name: str, storage: str | Storage | None = None) -> Study:
+    def load(
+        name: str,
+        storage: str | Storage | None = None,
+        *,
+        objects: Mapping[str, Any] | None = None,
+    ) -> Study:
         """The study of that name, rebuilt from its own record.
+
+        Args:
+            name: what it is called.
+            storage: a storage or its URL.
+            objects: what a Python program gives in place of texts; without, such a study can be
+                read but not run.
 
         Raises:
             StudyError: there is none.
@@ -102,7 +149,7 @@ class Study:
                 f"there is no study {name!r}{where}",
                 hint=nearest(name, opened.studies()) + "; other storages: --storage URL",
             )
-        plan = kept_plan(spec)
+        plan = kept_plan(spec, objects)
         changed = difference(identity_of(spec), plain(plan.identity))
         return Study(plan, opened, name, changed=changed)
 
@@ -176,19 +223,49 @@ class Study:
         Raises:
             StudyError: an evaluator is another than the one that the study began with.
         """
-        self.check_unchanged()
-        run = Run(
-            plan=self.plan,
-            storage=self.storage,
-            name=self.name,
-            inherited=self.inherited,
-            carried=self.carried,
-            bounds=self.bounds(budget),
+        self.check_runnable()
+        run = replace(
+            self._prepared(self.bounds(budget)),
             executor=executor or self.plan.executor,
             on_finished=on_finished,
             on_choice=on_choice,
             on_progress=on_progress,
         )
+        return self._gone(run)
+
+    def run_by(
+        self,
+        executor: Executor,
+        *,
+        bounds: Bounds | None = None,
+        on_finished: Callable[[Trial], None] = lambda _: None,
+    ) -> str:
+        """Go on with an executor that is no plug-in; the reason for stopping is returned.
+
+        Args:
+            executor: what evaluates designs.
+            bounds: instead of the study's.
+            on_finished: told each trial when it is stored.
+
+        Raises:
+            StudyError: the study is not what it was begun with.
+        """
+        self.check_unchanged()
+        run = self._prepared(self.bounds() if bounds is None else bounds)
+        return self._gone(replace(run, outside=executor, on_finished=on_finished))
+
+    def _prepared(self, bounds: Bounds) -> Run:
+        return Run(
+            plan=self.plan,
+            storage=self.storage,
+            name=self.name,
+            inherited=self.inherited,
+            carried=self.carried,
+            bounds=bounds,
+            executor=self.plan.executor,
+        )
+
+    def _gone(self, run: Run) -> str:
         try:
             return run.go()
         finally:
@@ -205,6 +282,21 @@ class Study:
                 f"the study {self.name!r} was begun with something else: {self._changed}",
                 hint="its trials can be read, but new ones would not be comparable",
             )
+
+    def check_runnable(self, kinds: Collection[Kind] = get_args(Kind)) -> None:
+        """Nothing, if its evaluators of these kinds can be run here.
+
+        Raises:
+            StudyError: one cannot, or something is not what the study was begun with.
+        """
+        self.check_unchanged()
+        for bound in self.plan.pipeline.bound:
+            missing = getattr(bound.evaluator, "missing", "")
+            if missing and bound.evaluator.kind in kinds:
+                raise StudyError(
+                    f"the study {self.name!r} cannot be run here: {missing}",
+                    hint="go on with it in that program; its record can be read anywhere",
+                )
 
     def bounds(self, budget: Budget | None = None) -> Bounds:
         """The budget (the study's own without one) with sane ends: no study runs for ever.

@@ -75,7 +75,7 @@ class Replay:
     def __init__(
         self, study: Study, *, on_progress: Callable[[int, int], None] = lambda *_: None
     ) -> None:
-        study.check_unchanged()
+        study.check_runnable(["modelled"])
         self._study = study
         self._on_progress = on_progress
         self._asks = study.storage.asks(study.name)  # first: all that they name is then there

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from dse.core.values import Floats
@@ -13,7 +13,7 @@ Kind = Literal["modelled", "measured"]
 FaultKind = Literal["infeasible", "raised", "timeout", "crashed", "invalid", "memory", "lost"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A named quantity with its unit and, where there is an obvious one, its goal.
 
@@ -23,6 +23,7 @@ class Metric:
 
     name: str
     unit: str = ""
+    _: KW_ONLY
     goal: Goal | None = None
     words: tuple[str, ...] = ()
     part_of: str = ""

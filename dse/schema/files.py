@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from dse.errors import SpecError, nearest
+from dse.schema.plain import source_of
 from dse.schema.source import MAX_BYTES, Source, read, shown
+from dse.schema.spaces.yaml_text import yaml_text
 
 LIBRARY = "library:"
 
@@ -26,10 +29,12 @@ class Files:
     """Reads files and remembers the text of each, so that a study can be rebuilt without them.
 
     ``kept`` holds the texts of a stored study; where it has a path the disk is not asked. A file
-    that is no text, such as a Parquet table, is kept as base64.
+    that is no text, such as a Parquet table, is kept as base64. ``documents`` are files that were
+    never written: a Python program gives what they would say.
     """
 
     kept: Mapping[str, str] = field(default_factory=dict)
+    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
     def source(self, path: Path, *, named_at: str = "") -> Source:
@@ -38,7 +43,12 @@ class Files:
         Raises:
             SpecError: the file cannot be read, or is no YAML of ours.
         """
-        return read(path, self._kept_or_read(path, named_at, MAX_BYTES))
+        document = self.documents.get(str(path))
+        if document is None:
+            return read(path, self._kept_or_read(path, named_at, MAX_BYTES))
+        source = source_of(document, path)
+        self.texts[str(path)] = yaml_text(source.value)
+        return source
 
     def text(self, path: Path, *, named_at: str = "") -> str:
         """The text of a table's file.

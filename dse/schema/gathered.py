@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from dse.core.design import Design
 from dse.core.expression import Expression
@@ -106,6 +105,8 @@ def _holds(part: Expression, done: Sequence[Trial]) -> Mask:
 
 def _rank_correlation(left: Floats, right: Floats) -> float:
     """Spearman's rho, with mean ranks for ties, over the trials that have both numbers."""
+    from scipy.stats import rankdata  # half a second, and every command reads this file
+
     known = ~(np.isnan(left) | np.isnan(right))
     if known.sum() < _FEWEST_RANKED:
         raise StudyError(f"{known.sum()} trials are too few for a rank correlation")

@@ -28,6 +28,7 @@ class Given:
         self.provides = evaluator.provides
         self.kind = evaluator.kind
         self.version = evaluator.version
+        self.missing = getattr(evaluator, "missing", "")
         self.evaluator = evaluator
         self.values = values
 

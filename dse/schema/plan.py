@@ -56,7 +56,8 @@ class Plan:
     file that it was read from, so that it can be rebuilt from its record alone. ``weights`` are the
     shares of its scenarios, and ``alone`` the problem as each of them would ask it. ``awaited`` are
     baselines that must be measured before any objective has a number. ``claims`` are those of
-    papers that the study is held against; they change nothing of how it runs.
+    papers that the study is held against; they change nothing of how it runs. ``objects`` are what
+    a Python program gave in place of texts.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Plan:
     awaited: Mapping[str, Design] = field(default_factory=dict)
     early: Rule | None = None
     claims: tuple[Claim, ...] = field(default=(), repr=False)
+    objects: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 _TOLD_CHANGES = 3
@@ -90,6 +92,8 @@ def plan_of(
     seed: int | None = None,
     optimizer: PluginSpec | None = None,
     measured: Mapping[str, Mapping[str, float]] | None = None,
+    documents: Mapping[str, Mapping[str, Any]] | None = None,
+    objects: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of the study file at ``path``.
 
@@ -99,24 +103,29 @@ def plan_of(
         seed: instead of the file's.
         optimizer: instead of the file's.
         measured: what was measured of each named baseline.
+        documents: what files say that were never written, by path.
+        objects: what an evaluator's option becomes that is one of these texts: ``given:kernel``.
 
     Raises:
         SpecErrors: with every mistake in the study and the files that it names.
     """
-    files = Files(kept=kept or {})
+    files = Files(kept=kept or {}, documents=documents or {})
     source = files.source(path)
     spec = model_of(StudySpec, source)
     if optimizer is not None:
         spec = spec.model_copy(update={"optimizer": optimizer})
-    builder = _Builder(spec, source, files)
+    builder = _Builder(spec, source, files, objects or {})
     return builder.plan(spec.seed if seed is None else seed, measured or {})
 
 
 class _Builder:
     """Builds a plan section by section; a mistake in one does not hide those in the next."""
 
-    def __init__(self, spec: StudySpec, source: Source, files: Files) -> None:
+    def __init__(
+        self, spec: StudySpec, source: Source, files: Files, objects: Mapping[str, Any]
+    ) -> None:
         self.spec = spec
+        self.objects = objects
         self.source = source
         self.files = files
         self.mistakes = Mistakes()
@@ -185,6 +194,7 @@ class _Builder:
             awaited=baselines.awaited,
             early=self._early(problem),
             claims=claims,
+            objects=self.objects,
         )
 
     def _early(self, problem: Problem) -> Rule | None:
@@ -203,6 +213,9 @@ class _Builder:
 
     def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
         options = spec.options
+        for key, told in options.items():
+            if isinstance(told, str) and told in self.objects:
+                options[key] = self.objects[told]
         for key in _PATHS:
             if isinstance(options.get(key), str):
                 options[key] = str(resolved(options[key], self.source.path))

@@ -24,13 +24,17 @@ def begun_with(plan: Plan) -> dict[str, Any]:
     }
 
 
-def kept_plan(spec: Mapping[str, Any]) -> Plan:
-    """The plan of a stored study, from the texts that it was begun with."""
+def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> Plan:
+    """The plan of a stored study, from the texts that it was begun with.
+
+    ``objects`` is what a Python program gives in place of texts; a study can be read without.
+    """
     return plan_of(
         Path(spec["path"]),
         kept=spec["texts"],
         seed=spec["identity"]["seed"],
         optimizer=PluginSpec(**spec["identity"]["optimizer"]),
+        objects=objects,
     )
 
 

@@ -41,6 +41,7 @@ class Replicated:
         self.units = evaluator.units
         self.kind: Kind = evaluator.kind
         self.version = evaluator.version
+        self.missing = getattr(evaluator, "missing", "")
         own = evaluator.provides
         self.provides: Mapping[str, Metric] = {**own, **_quantiles(own, spec.quantiles)}
         self._evaluator = evaluator

@@ -31,6 +31,7 @@ def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
         seed=plan.problem.seed,
         optimizer=plan.optimizer,
         measured=told,
+        objects=plan.objects,
     )
     return replace(now, problem=replace(now.problem, priors=plan.problem.priors))
 

@@ -19,7 +19,7 @@ from dse.pipeline import Readings
 from dse.protocols import Executor
 from dse.registry import make
 from dse.schema.designs import design_of
-from dse.serve.watching import Snapshot
+from dse.serve.snapshot import Snapshot
 
 EVALUATION_S = 120.0
 """What takes longer is ended: a study has no such bound, and should measure it."""
@@ -52,7 +52,7 @@ def evaluated(snapshot: Snapshot, design: Design) -> Trial:
     Raises:
         StudyError: another design is being evaluated, or the evaluators are other ones by now.
     """
-    snapshot.study.check_unchanged()
+    snapshot.study.check_runnable()
     if not _one_at_a_time.acquire(blocking=False):
         raise StudyError("another design is being evaluated", hint="wait until it is done")
     try:

@@ -16,9 +16,15 @@ from dse.core.values import Array, Floats, Ints
 from dse.errors import EvaluationError, InfeasibleError, PluginError, nearest
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.answer import Answer, columns_of, invalid, readings, shown
-from dse_evaluators.generic.options import kind_of, metrics_of, reads_of, units_of
+from dse_evaluators.generic.options import kind_of, metrics_of, reads_of, texts_of, units_of
 
 _GROUP = "dse.functions"
+
+_ABSENT: Mapping[str, str] = {
+    "given": "{!r} is a function of the Python program that began the study",
+    "told": "the metrics of {!r} are told by a Python program, with ask() and tell()",
+}
+"""Why a study cannot be run here, by what its function's text begins with."""
 
 Function = Callable[..., Any]  # what it returns is judged when it has returned
 
@@ -32,9 +38,13 @@ class Python:
     as one argument: ``bits=[4, 8, 8]``, in a batch as an array (n, 3); ``kept={"conv1": True}``.
 
     Args:
-        function: the name of an entry point of the group ``dse.functions``, or the function.
+        function: the name of an entry point of the group ``dse.functions``, or the function. The
+            text ``given:NAME`` stands for one that a Python program gives (:mod:`dse.api`), and
+            ``told:NAME`` for metrics that one tells itself; without that program, such an
+            evaluator can be read about but not run.
         metrics: the unit of each metric that the function tells.
         reads: the parameters to pass; those of the function's signature where not given.
+        optional: beside ``reads``, those that the space may lack.
         units: the unit in which a parameter is wanted; without one, in that of the space, which
             is the coherent one: Hz for MHz.
         kind: ``modelled`` for a function that is free and exact.
@@ -43,12 +53,13 @@ class Python:
             the distribution that registers the function.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its options are its arguments
         self,
         *,
         function: str | Function,
         metrics: Mapping[str, str],
         reads: Sequence[str] | None = None,
+        optional: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
         kind: str = "measured",
         batch: bool = False,
@@ -56,13 +67,16 @@ class Python:
     ) -> None:
         self.provides = metrics_of(metrics)
         self.kind = kind_of(kind)
-        self._function, its_version = _found(function)
+        self.missing = _missing(function)
+        self._function: EntryPoint | Function
+        self._function, its_version = (_nobody, "1") if self.missing else _found(function)
         self._batch = batch
         self.version = its_version if version is None else str(version)
         if reads is None:
             self.reads, self.optional = _signature(_loaded(self._function))
         else:
-            self.reads, self.optional = reads_of(reads), frozenset[str]()
+            self.reads = reads_of(reads)
+            self.optional = frozenset(texts_of("optional", optional)) - self.reads
         self.units = units_of(units, self.reads | self.optional)
 
     def evaluate(self, batch: Batch) -> Metrics:
@@ -175,6 +189,17 @@ def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         needed |= {EVERYTHING}
     return needed, frozenset(p.name for p in named) - needed
+
+
+def _missing(function: str | Function) -> str:
+    """Why there is no function to call; empty if there is one."""
+    kind, _, name = function.partition(":") if isinstance(function, str) else ("", "", "")
+    return _ABSENT[kind].format(name) if kind in _ABSENT else ""
+
+
+def _nobody(**_: Any) -> Any:
+    """In place of a function that is not here."""
+    raise EvaluationError("the function is not here")
 
 
 def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:

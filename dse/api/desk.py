@@ -1,0 +1,102 @@
+"""An executor whose work is done outside: tasks lie on a desk until somebody brings outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Condition
+
+from dse.core.trial import Outcome
+from dse.protocols import Task
+
+
+class Left(Exception):  # noqa: N818 - it is no mistake: who asked has gone
+    """Whoever took the tasks wants no more of them, and has not told of all."""
+
+
+class Desk:
+    """Between the loop of a study, in a thread, and the caller who asks and tells.
+
+    The loop finds it full unless somebody asks, so that no design is asked ahead of time. It may
+    have an attribute ``ended``, see :class:`dse.loop.Loop`.
+    """
+
+    barrier = False
+
+    def __init__(self) -> None:
+        self.changed = Condition()
+        self.ended = ""
+        self.capacity = 0
+        self.tasks: dict[int, Task] = {}
+        self._fresh: list[Task] = []
+        self._outcomes: dict[int, Outcome] = {}
+        self._wanted = 0
+        self._left = False
+        self._empty = False
+
+    def submit(self, task: Task) -> None:
+        with self.changed:
+            self.tasks[task.number] = task
+            self._fresh.append(task)
+            self._want(max(0, self._wanted - 1))
+            self.changed.notify_all()
+
+    def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
+        """What was brought; nothing also where somebody begins to wait.
+
+        Raises:
+            Left: nobody will bring the rest.
+        """
+        with self.changed:
+            wanted = self._wanted
+            if wanted:  # and the loop is here: it has nothing to ask now
+                self._empty = True
+                self.changed.notify_all()
+            self.changed.wait_for(
+                lambda: self._outcomes or self._left or self.ended or self._wanted > wanted,
+                timeout_s,
+            )
+            if self._left and not self._outcomes:
+                raise Left
+            brought, self._outcomes = self._outcomes, {}
+            for number in brought:
+                del self.tasks[number]
+            self._want(self._wanted)
+            return brought
+
+    def close(self) -> None:
+        """Nothing: a study has several loops, and one desk."""
+
+    def want(self, count: int) -> None:
+        """Ask the loop for so many tasks."""
+        with self.changed:
+            self._want(count)
+            self._empty = False
+            self.changed.notify_all()
+
+    def taken(self, count: int) -> list[Task] | None:
+        """So many new tasks, or fewer where no more are to be had; ``None`` while some may come."""
+        with self.changed:
+            if len(self._fresh) < count and not self._empty:
+                return None
+            self._want(0)
+            fresh, self._fresh = self._fresh, []
+            return fresh
+
+    def bring(self, outcomes: Mapping[int, Outcome]) -> None:
+        """Hand in outcomes of tasks."""
+        with self.changed:
+            self._outcomes |= outcomes
+            self.changed.notify_all()
+
+    def leave(self) -> None:
+        """Want no more: the loop ends at once, in order if nothing is left on the desk."""
+        with self.changed:
+            if self.tasks:
+                self._left = True
+            self.ended = "nobody asks any more"
+            self.changed.notify_all()
+
+    def _want(self, count: int) -> None:
+        """Remember that so many are waited for; what lies here, too, is work that is under way."""
+        self._wanted = count
+        self.capacity = len(self.tasks) + count

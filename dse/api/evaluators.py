@@ -1,0 +1,145 @@
+"""A function of a notebook as an evaluator: ``@evaluator(Metric("time", "us"))``."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import pickle
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, ParamSpec
+
+import cloudpickle
+
+from dse.api.fingerprint import fingerprint
+from dse.core.metric import Kind, Metric
+from dse.errors import PluginError
+from dse.registry import make
+
+P = ParamSpec("P")
+
+GIVEN = "given:"
+TOLD = "told:"
+"""How the record names a function that a program gives, and metrics that it tells itself."""
+
+
+class FunctionEvaluator(Generic[P]):
+    """A function with its metrics; made by :func:`evaluator`, and called like the function."""
+
+    def __init__(
+        self, function: Callable[P, Any], metrics: Sequence[Metric], **options: Any
+    ) -> None:
+        self.function = function
+        self.metrics = tuple(metrics)
+        self.version: str = options.pop("version") or fingerprint(function)
+        self._options = {key: value for key, value in options.items() if value is not None}
+        self.__qualname__: str
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        """What it is called where a study does not say otherwise."""
+        return self.function.__name__
+
+    @property
+    def kind(self) -> Kind:
+        """``measured`` or ``modelled``."""
+        kind: Kind = self._options.get("kind", "measured")
+        return kind
+
+    def spec(self, name: str) -> dict[str, Any]:
+        """What a study file would say of it.
+
+        Raises:
+            PluginError: its parameters have no names, or an option is off.
+            SpecError: there is no such unit.
+        """
+        options = {"metrics": units_of(self.metrics), **self._options}
+        made = make("evaluators", "python", function=self, **options)
+        return {
+            "use": "python",
+            "function": GIVEN + name,
+            **options,
+            "reads": sorted(made.reads),
+            "optional": sorted(made.optional),
+            "version": self.version,
+        }
+
+    def __repr__(self) -> str:
+        metrics = ", ".join(f"{m.name} [{m.unit or '1'}]" for m in self.metrics)
+        return f"<evaluator {self.name}: {metrics}; {self.kind}, version {self.version}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By its name where another process can import it, else with all that it refers to.
+
+        The pickle is spelled so that it does not name the main script, which a worker would run.
+        """
+        if self._importable:
+            return self.__qualname__
+        told = cloudpickle.dumps((self.function, self.metrics, self._options, self.version))
+        return _unpacked, (base64.b64encode(told),)
+
+    @property
+    def _importable(self) -> bool:
+        found: Any = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        return found is self and self.__module__ != "__main__"
+
+
+def evaluator(
+    *metrics: Metric | str,
+    kind: Kind | None = None,
+    batch: bool = False,
+    units: Mapping[str, str] | None = None,
+    reads: Sequence[str] | None = None,
+    version: str | None = None,
+) -> Callable[[Callable[P, Any]], FunctionEvaluator[P]]:
+    """Make a function of parameters an evaluator of a study.
+
+    It returns a mapping from metrics to numbers; a tuple ``(value, standard error)`` is a number
+    too. :class:`~dse.errors.InfeasibleError` says that the design cannot exist; any other exception
+    is a failed trial, with its message kept.
+
+    Args:
+        metrics: what it tells, with units: ``Metric("time", "us", goal="minimize")``; a text is a
+            metric without a unit.
+        kind: ``measured`` (a call is a measurement, and counts for the budget), or ``modelled``
+            for a function that is cheap and exact, which optimizers may then call as they like.
+        batch: it takes columns of numpy, each (n,), and returns columns.
+        units: the unit in which a parameter is wanted; without one, in that of the space, which is
+            the coherent one: Hz for MHz.
+        reads: the parameters to pass; those of its signature where not given.
+        version: part of the study's identity; where not given, a hash of the function's text and
+            of what it refers to (:func:`dse.api.fingerprint.fingerprint`).
+
+    Raises:
+        PluginError: no metric is named.
+    """
+    if not metrics or any(callable(one) for one in metrics):
+        raise PluginError(
+            "an evaluator names its metrics",
+            hint='write @evaluator(Metric("time", "us"), Metric("loss"))',
+        )
+    told = [Metric(one) if isinstance(one, str) else one for one in metrics]
+    options = {"kind": kind, "batch": batch or None, "units": units, "reads": reads}
+    return lambda function: FunctionEvaluator(function, told, version=version, **options)
+
+
+def told_spec(name: str, metrics: Sequence[Metric]) -> dict[str, Any]:
+    """What a study file would say of metrics that a program tells itself."""
+    function = TOLD + name
+    return {"use": "python", "function": function, "metrics": units_of(metrics), "reads": ["*"]}
+
+
+def units_of(metrics: Sequence[Metric]) -> dict[str, str]:
+    """The unit of each metric by name."""
+    return {metric.name: metric.unit for metric in metrics}
+
+
+def _unpacked(told: bytes) -> FunctionEvaluator[Any]:
+    function, metrics, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - ours
+    return FunctionEvaluator(function, metrics, version=version, **options)

@@ -1,0 +1,82 @@
+"""The front of a study, as Python and notebooks look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.interchange.frames import to_pandas, to_polars
+
+
+class Front(Sequence[Trial]):
+    """The designs that no other beats, in the order of their first objective.
+
+    Args:
+        name: the study's.
+        found: the trials with their losses.
+        exact: every legal design was taken into account.
+    """
+
+    def __init__(self, name: str, found: ParetoSet, *, exact: bool = False) -> None:
+        self.name = name
+        self.found = found
+        self.exact = exact
+
+    @property
+    def problem(self) -> Problem:
+        """What was asked."""
+        return self.found.problem
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """The trials of the front."""
+        return self.found.trials
+
+    @property
+    def hypervolume(self) -> float | None:
+        """What it dominates below the reference point; ``None`` until that is frozen."""
+        return self.found.hypervolume
+
+    @property
+    def reference_point(self) -> tuple[float, ...] | None:
+        """The point that the hypervolume is told from, in the objectives' units and signs."""
+        return self.found.reference_point
+
+    @property
+    def knee(self) -> Trial | None:
+        """The trial nearest to the ideal point; ``None`` of an empty front."""
+        return self.found.knee
+
+    def to_pandas(self) -> Any:  # pandas is an extra
+        """A row for each design: its number, parameters, metrics and their spread.
+
+        Raises:
+            PluginError: pandas is not installed.
+        """
+        return to_pandas(self)
+
+    def to_polars(self) -> Any:  # polars is an extra
+        """A row for each design: its number, parameters, metrics and their spread.
+
+        Raises:
+            PluginError: polars is not installed.
+        """
+        return to_polars(self)
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.trials[place]
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self.trials)
+
+    def __repr__(self) -> str:
+        objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)
+        known = "" if self.hypervolume is None else f", hypervolume {self.hypervolume:.6g}"
+        exact = "exact front" if self.exact else "front"
+        return f"<{exact} of {self.name!r}: {len(self)} designs{known}; {objectives}>"

@@ -1,0 +1,154 @@
+"""A question asked in Python as the study file that would ask the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, get_args
+
+from dse.api.evaluators import FunctionEvaluator, told_spec
+from dse.core.metric import Goal, Metric
+from dse.errors import SpecError, nearest
+
+AnyEvaluator = FunctionEvaluator[Any] | Mapping[str, Any]
+"""A function made by ``@evaluator``, or what a study file says: ``{"use": "...", ...}``."""
+
+Evaluators = Mapping[str, AnyEvaluator] | Sequence[FunctionEvaluator[Any]]
+Goals = str | Sequence[str] | Mapping[str, str]
+"""Expressions over metrics; in a mapping each with the name that it is shown by."""
+
+Plugin = str | Mapping[str, Any]
+"""A plug-in's name, or a mapping with its options: ``{"use": "nsga2", "population": 40}``."""
+
+
+class Asked(TypedDict, total=False):
+    """What a study file says, beside its name, its space and its evaluators.
+
+    ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; a
+    metric's own name will do where one evaluator alone tells it. Without them each metric with a
+    goal is an objective. Functions that measure run in this process where no ``executor`` is said.
+    """
+
+    question: str
+    minimize: Goals
+    maximize: Goals
+    constraints: str | Sequence[str]
+    reference: Mapping[str, Any]
+    baselines: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
+    scenarios: Mapping[str, Mapping[str, Any]]
+    fidelities: Mapping[str, Sequence[str]]
+    prior: Sequence[str | Mapping[str, str]]
+    budget: Mapping[str, Any]
+    retries: Mapping[str, int]
+    early: Mapping[str, Any]
+    optimizer: Plugin
+    executor: Plugin
+    seed: int
+
+
+TOLD = "told"
+"""The evaluator whose metrics the program tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """The evaluators of a question: as the file says them, their functions, and their metrics."""
+
+    specs: Mapping[str, Mapping[str, Any]]
+    objects: Mapping[str, FunctionEvaluator[Any]]
+    metrics: Mapping[str, Metric]
+
+    @staticmethod
+    def of(evaluators: Evaluators, told: Sequence[Metric]) -> Cast:
+        """The evaluators by their names.
+
+        Raises:
+            SpecError: two have one name, or there is none at all.
+        """
+        named = _named(evaluators)
+        specs: dict[str, Mapping[str, Any]] = {}
+        objects: dict[str, FunctionEvaluator[Any]] = {}
+        metrics: dict[str, Metric] = {}
+        for name, one in named.items():
+            if isinstance(one, FunctionEvaluator):
+                specs[name] = one.spec(name)
+                objects[specs[name]["function"]] = one
+                metrics |= {f"{name}.{metric.name}": metric for metric in one.metrics}
+            else:
+                specs[name] = one
+        if told:
+            specs[TOLD] = told_spec(TOLD, told)
+            metrics |= {f"{TOLD}.{metric.name}": metric for metric in told}
+        if not specs:
+            raise SpecError(
+                "a study needs an evaluator, or metrics that are told",
+                hint='evaluators=[kernel], or told=[Metric("time", "us", goal="minimize")]',
+            )
+        return Cast(specs=specs, objects=objects, metrics=metrics)
+
+    def objectives(self, minimize: Goals, maximize: Goals) -> list[dict[str, str]]:
+        """The objectives, as the file says them; by default every metric that has a goal."""
+        asked = [
+            *self._entries("minimize", minimize),
+            *self._entries("maximize", maximize),
+        ]
+        if asked:
+            return asked
+        goals = {name: one.goal for name, one in self.metrics.items() if one.goal is not None}
+        if not goals:
+            raise SpecError(
+                "nothing is to be minimized or maximized",
+                hint='say minimize="kernel.time", or give a metric its goal: '
+                'Metric("time", "us", goal="minimize")',
+            )
+        return [{goal: name} for name, goal in goals.items()]
+
+    def _entries(self, goal: Goal, goals: Goals) -> list[dict[str, str]]:
+        if isinstance(goals, Mapping):
+            return [{goal: self._full(text), "as": label} for label, text in goals.items()]
+        listed = [goals] if isinstance(goals, str) else goals
+        return [{goal: self._full(text)} for text in listed]
+
+    def _full(self, text: str) -> str:
+        """A metric's own name as the study's, if one evaluator alone tells it."""
+        found = [full for full, one in self.metrics.items() if one.name == text]
+        return found[0] if len(found) == 1 else text
+
+
+def _named(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
+    if isinstance(evaluators, Mapping):
+        return evaluators
+    if isinstance(evaluators, FunctionEvaluator):
+        return {evaluators.name: evaluators}
+    found: dict[str, AnyEvaluator] = {}
+    for one in evaluators:
+        if not isinstance(one, FunctionEvaluator):
+            raise SpecError(
+                f"{one!r} is no evaluator",
+                hint="put @evaluator(Metric(...)) before the function; a plug-in has a name: "
+                'evaluators={"chip": {"use": "accelerators.systolic", ...}}',
+            )
+        if one.name in found:
+            raise SpecError(
+                f"two evaluators are called {one.name!r}", hint="give names: evaluators={...}"
+            )
+        found[one.name] = one
+    return found
+
+
+def document_of(name: str, cast: Cast, asked: Asked) -> dict[str, Any]:
+    """The study file that would ask this, but for its space.
+
+    Raises:
+        SpecError: there is no such key.
+    """
+    odd = next((key for key in asked if key not in Asked.__annotations__), None)
+    if odd is not None:
+        raise SpecError(f"a study has no {odd!r}", hint=nearest(odd, Asked.__annotations__))
+    told = {key: one for key, one in asked.items() if key not in get_args(Goal)}
+    if isinstance(told.get("constraints"), str):
+        told["constraints"] = [told["constraints"]]
+    if any(one.kind == "measured" for one in cast.objects.values()):
+        told.setdefault("executor", "serial")
+    objectives = cast.objectives(asked.get("minimize", ()), asked.get("maximize", ()))
+    return {"study": name, **told, "evaluators": cast.specs, "objectives": objectives}
