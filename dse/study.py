@@ -21,10 +21,11 @@ from dse.protocols import NEW, Executor, Storage
 from dse.registry import make
 from dse.running import Run
 from dse.schema.budgets import Budget
+from dse.schema.differing import difference
 from dse.schema.inherited import Inherited
 from dse.schema.lineage import Asked
 from dse.schema.models import NAME, PluginSpec
-from dse.schema.plan import AUTO, Plan, difference, plan_of
+from dse.schema.plan import AUTO, Plan, plan_of
 from dse.schema.priors import inherited
 from dse.schema.record import begun_with, identity_of, kept_plan, plain
 from dse.schema.settled import settled

@@ -10,7 +10,6 @@ from typing import Any
 
 from dse.core.design import Design
 from dse.core.expression import Expression
-from dse.core.insight.difference import difference as space_difference
 from dse.core.insight.fingerprint import outline
 from dse.core.lists import Listing
 from dse.core.metric import FaultKind, Goal
@@ -40,7 +39,6 @@ from dse.schema.scenarios import weights_of
 from dse.schema.source import Source
 from dse.schema.space import space_of
 from dse.schema.spaces.rules import units_of
-from dse.schema.spaces.spelled import spelled
 
 AUTO = "auto"
 
@@ -80,9 +78,6 @@ class Plan:
     early: Rule | None = None
     claims: tuple[Claim, ...] = field(default=(), repr=False)
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-_TOLD_CHANGES = 3
 
 
 def plan_of(
@@ -358,27 +353,3 @@ class _Builder:
 
 def _metric_units(bound: list[Bound]) -> dict[str, str]:
     return {name: metric.unit for one in bound for name, metric in one.provides.items()}
-
-
-def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The first part in which two identities differ, in words; empty if they are equal.
-
-    The space comes first, in sentences; how its files are laid out makes no difference.
-    """
-    changes = space_difference(stored["space"], now["space"], spelled)
-    if changes:
-        more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""
-        return "space: " + "; ".join(changes[:_TOLD_CHANGES]) + more
-    for part in sorted((stored.keys() | now.keys()) - {"space"}):
-        before, after = stored.get(part), now.get(part)
-        if before == after:
-            continue
-        if isinstance(before, dict) and isinstance(after, dict):
-            keys = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
-            return f"{part}.{keys[0]}: {before.get(keys[0])!r} is now {after.get(keys[0])!r}"
-        if isinstance(before, list) and isinstance(after, list):
-            gone = [one for one in before if one not in after] or before
-            new = [one for one in after if one not in before] or after
-            return f"{part}: {gone[:1]} is now {new[:1]}"
-        return f"{part}: {before!r} is now {after!r}"
-    return ""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.plan import difference, plan_of
+from dse.schema.differing import difference
+from dse.schema.plan import plan_of
 
 SPACE = """
 space: s

@@ -1,0 +1,39 @@
+"""In what two studies differ, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dse.core.insight.difference import difference as space_difference
+from dse.schema.spaces.spelled import spelled
+
+_TOLD_CHANGES = 3
+
+
+def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The first part in which two identities differ, in words; empty if they are equal.
+
+    The space comes first, in sentences; how its files are laid out makes no difference.
+    """
+    changes = space_difference(stored["space"], now["space"], spelled)
+    if changes:
+        more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""
+        return "space: " + "; ".join(changes[:_TOLD_CHANGES]) + more
+    for part in sorted((stored.keys() | now.keys()) - {"space"}):
+        if stored.get(part) != now.get(part):
+            return _between(part, stored.get(part), now.get(part))
+    return ""
+
+
+def _between(path: str, before: Any, after: Any) -> str:
+    """The first difference at the path or below it, where only one value is another."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = before.keys() | after.keys()
+        key = min((k for k in keys if before.get(k) != after.get(k)), key=str)
+        return _between(f"{path}.{key}", before.get(key), after.get(key))
+    if isinstance(before, list) and isinstance(after, list):
+        gone = [one for one in before if one not in after] or before
+        new = [one for one in after if one not in before] or after
+        return f"{path}: {gone[:1]} is now {new[:1]}"
+    return f"{path}: {before!r} is now {after!r}"

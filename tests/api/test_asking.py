@@ -1,0 +1,187 @@
+"""Ask and tell: the caller's own loop is a driver as any other, and its record is proved."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dse import Metric, Study, evaluator
+from dse.errors import SpecError, StudyError
+from dse.verify import Replay
+
+SPACE = {"tile": [16, 32, 64, 128], "stages": (1, 6)}
+GOALS = [Metric("time", "us", goal="minimize"), Metric("memory", "KiB", goal="minimize")]
+
+
+def cost(tile: int, stages: int) -> dict[str, float]:
+    return {"time": 1000 / tile + 40 / stages, "memory": tile * tile * stages / 512}
+
+
+def asked(storage: str = "memory://", **options) -> Study:
+    return Study("own", SPACE, told=GOALS, storage=storage, **options)
+
+
+def drive(study: Study, at_once: int = 1, most: int = 100) -> int:
+    """Ask and tell until the study is done; how often something was asked."""
+    rounds = 0
+    while (trials := study.ask(at_once)) and rounds < most:
+        rounds += 1
+        for trial in trials:
+            study.tell(trial, cost(**trial.design))
+    return rounds
+
+
+@pytest.mark.parametrize("optimizer", ["sobol", "nsga2", "auto"])
+def test_one_at_a_time_it_is_the_study_that_runs_by_itself(optimizer):
+    own = asked(optimizer=optimizer, budget={"measurements": 12}, seed=3)
+    drive(own)
+    name = {"told": evaluator(*GOALS)(cost)}
+    runs = Study(
+        "runs", SPACE, name, storage="memory://", optimizer=optimizer, seed=3, executor="serial"
+    )
+    runs.run(measurements=12)
+    measured = [trial for trial in own.trials if trial.measured]
+    assert len(measured) == 12
+    assert [t.design for t in measured] == [t.design for t in runs.trials if t.measured]
+    assert own.front.found.losses.tolist() == runs.front.found.losses.tolist()
+
+
+def test_four_at_once_are_four_different_designs_and_the_record_is_proved():
+    study = asked(optimizer="nsga2", budget={"measurements": 20})
+    first = study.ask(4)
+    assert len({trial.design for trial in first}) == 4
+    for trial in reversed(first):
+        study.tell(trial, cost(**trial.design))
+    drive(study, at_once=3)
+    assert sum(trial.measured for trial in study.trials) == 20
+    proof = Replay(study.engine).proof()
+    assert proof.mismatch is None
+    assert proof.trials == len(study.trials)
+
+
+def test_nothing_is_asked_ahead_of_time():
+    study = asked(optimizer="sobol")
+    for _ in range(3):
+        (trial,) = study.ask()
+        study.tell(trial, cost(**trial.design))
+        assert len(study.trials) == trial.number + 1
+    study.close()
+    assert [trial.state.value for trial in study.trials] == ["done"] * 3
+
+
+def test_what_is_told_is_stored_when_tell_returns(tmp_path):
+    url = f"sqlite:///{tmp_path}/dse.db"
+    study = asked(url, optimizer="sobol")
+    (trial,) = study.ask()
+    told = study.tell(trial, {"time": (3.0, 0.5), "told.memory": 2.0})
+    assert told.metrics == {"told.time": 3.0, "told.memory": 2.0}
+    (stored,) = Study.load("own", url).trials
+    assert stored.metrics == told.metrics
+    assert stored.spread == {"told.time": 0.5}
+    assert stored.measured == 1
+    study.close()
+
+
+def test_failures_are_told_with_their_reason():
+    study = asked(optimizer="sobol", budget={"measurements": 4})
+    a, b, c = study.ask(3)
+    study.tell(a, failed="the board caught fire")
+    study.tell(b.number, infeasible="no such board")
+    study.tell(c, cost(**c.design))
+    faults = [t.fault and (t.fault.kind, t.fault.reason) for t in study.trials]
+    assert faults == [("raised", "the board caught fire"), ("infeasible", "no such board"), None]
+    assert [t.state.value for t in study.trials] == ["failed", "infeasible", "done"]
+    study.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"time": 1.0}, "'told.memory' is not told"),
+        ({}, "is not told"),
+        ({"time": 1.0, "memory": float("nan")}, "memory is nan"),
+        ({"time": "fast", "memory": 1.0}, "time is 'fast'"),
+        ({"time": 1.0, "memory": 1.0, "power": 3.0}, "there is no metric 'power'"),
+    ],
+)
+def test_what_is_told_badly_can_be_told_again(told, words):
+    study = asked(optimizer="sobol")
+    (trial,) = study.ask()
+    with pytest.raises(SpecError, match=words):
+        study.tell(trial, told)
+    assert study.tell(trial, cost(**trial.design)).state.value == "done"
+    study.close()
+
+
+def test_only_what_was_asked_can_be_told_and_once():
+    study = asked(optimizer="sobol")
+    with pytest.raises(StudyError, match="nothing was asked"):
+        study.tell(0, cost(16, 1))
+    (trial,) = study.ask()
+    with pytest.raises(StudyError, match="trial 7 waits for nothing here") as caught:
+        study.tell(7, cost(16, 1))
+    assert caught.value.hint == "waiting to be told: 0"
+    study.tell(trial, cost(**trial.design))
+    with pytest.raises(StudyError, match="trial 0 waits for nothing here"):
+        study.tell(trial, cost(**trial.design))
+    with pytest.raises(SpecError, match="0 designs cannot be asked"):
+        study.ask(0)
+    study.close()
+
+
+def test_who_leaves_gives_back_what_was_not_told():
+    study = asked(optimizer="sobol")
+    trials = study.ask(3)
+    study.tell(trials[1], cost(**trials[1].design))
+    study.close()
+    assert [t.state.value for t in study.trials] == ["pending", "done", "pending"]
+    again = study.ask(2)
+    assert [t.number for t in again] == [0, 2]
+    assert [t.design for t in again] == [trials[0].design, trials[2].design]
+    study.close()
+
+
+def test_a_program_that_just_ends_leaves_its_trials_to_the_next(tmp_path):
+    url = f"sqlite:///{tmp_path}/dse.db"
+    program = (
+        "from dse import Metric, Study\n"
+        f"study = Study('own', {SPACE!r}, told=[Metric('time', 'us', goal='minimize'),"
+        f" Metric('memory', 'KiB', goal='minimize')], storage={url!r}, optimizer='sobol')\n"
+        "study.ask(2)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    study = asked(url, optimizer="sobol")
+    assert [t.number for t in study.ask(3)] == [0, 1, 2]
+    study.close()
+
+
+def test_what_models_say_need_not_be_told():
+    power = evaluator(Metric("power", "W", goal="minimize"), kind="modelled")(
+        lambda stages: {"power": 2.0 * stages}
+    )
+    study = Study(
+        "own",
+        SPACE,
+        {"chip": power},
+        told=GOALS[:1],
+        storage="memory://",
+        budget={"measurements": 6},
+    )
+    while trials := study.ask(2):
+        for trial in trials:
+            stored = study.tell(trial, {"time": 1000 / trial.design["tile"]})
+            assert stored.metrics["chip.power"] == 2.0 * trial.design["stages"]
+    assert sum(t.measured for t in study.trials) == 6
+
+
+def test_an_error_of_the_loop_is_raised_where_one_asks():
+    study = asked(optimizer="sobol")
+    (trial,) = study.ask()
+    study.engine.storage.delete("own")
+    with pytest.raises(StudyError):
+        study.tell(trial, cost(**trial.design))
