@@ -73,7 +73,8 @@ class Study:
         if space.file is None:
             documents[file] = space.document
         plan = plan_of(path, documents=documents, objects=objects)
-        self._keep(engine.Study.of(plan, storage=storage))
+        mend = f"another name, or forget the old one: dse studies delete {plan.name!r}"
+        self._keep(engine.Study.of(plan, storage=storage, hint=f"give this one {mend}"))
 
     def _keep(self, study: engine.Study) -> None:
         self.engine = study
