@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
-from dse.errors import DseError
+from dse.errors import DseError, InfeasibleError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,8 @@ def one_by_one(
 ) -> Metrics:
     """The metrics of all rows; where one raises an error of ours, it is that row's fault.
 
+    An InfeasibleError says that there is no such design.
+
     Args:
         batch: the designs.
         provides: the names of the metrics.
@@ -41,6 +43,9 @@ def one_by_one(
     for row in range(len(batch)):
         try:
             told = measured(batch.row(row))
+        except InfeasibleError as error:
+            faults[row] = Fault(kind="infeasible", reason=error.problem)
+            continue
         except DseError as error:
             faults[row] = Fault(kind="raised", reason=str(error))
             continue

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import TypeVar
 
 from dse.core.design import base
 from dse.core.values import Value
 from dse.errors import DseError, SpecError, nearest
 from dse_evaluators.formats.names import format_of
+
+Row = TypeVar("Row")
 
 Check = Callable[[str, Value], None]
 """Nothing, if the reading of this name can have the value; SpecError, if it cannot."""
@@ -44,27 +48,49 @@ def check_readings(
                 raise SpecError(error.problem, hint=error.hint) from error
 
 
-def word(*valid: str) -> Check:
+def word(*valid: Value) -> Check:
     """One of these."""
 
     def check(name: str, value: Value) -> None:
         if value not in valid:
-            raise SpecError(f"{name} cannot be {value!r}", hint=nearest(str(value), valid))
+            hint = nearest(str(value), map(str, valid))
+            raise SpecError(f"{name} cannot be {value!r}", hint=hint)
 
     return check
 
 
-def number(low: float, high: float, *, whole: bool = False) -> Check:
-    """A number between two ends."""
+def picked(name: str, value: Value, table: Mapping[str, Row]) -> Row:
+    """What a table has under the value of an option.
+
+    Raises:
+        SpecError: it has nothing there.
+    """
+    word(*table)(name, value)
+    return table[str(value)]
+
+
+def number(low: float, high: float, *, whole: bool = False, unit: str = "") -> Check:
+    """A number between two ends, in a unit."""
 
     def check(name: str, value: Value) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         fits = is_number and low <= float(value) <= high
         if not fits or (whole and float(value) != int(value)):
             kind = "a whole number" if whole else "a number"
-            raise SpecError(
-                f"{name} cannot be {value!r}", hint=f"{kind} from {low:.9g} to {high:.9g}"
-            )
+            ends = f"from {low:.9g} to {high:.9g} {unit}" if isfinite(high - low) else f"in {unit}"
+            hint = f"{kind} {ends}".strip().removesuffix(" in")
+            raise SpecError(f"{name} cannot be {value!r}", hint=hint)
+
+    return check
+
+
+def one_among(checks: Mapping[str, Check]) -> Check:
+    """That of the name, which must be one of these knobs."""
+
+    def check(name: str, value: Value) -> None:
+        if name not in checks:
+            raise SpecError(f"there is no knob {name!r}", hint=nearest(name, checks))
+        checks[name](name, value)
 
     return check
 
@@ -75,14 +101,19 @@ def flag(name: str, value: Value) -> None:
         raise SpecError(f"{name} cannot be {value!r}", hint="true or false")
 
 
-def number_format(*others: str) -> Check:
-    """A format of numbers, or one of some words."""
+def known(find: Callable[[str], object], *others: str) -> Check:
+    """A text that a function knows, which says what is wrong with others, or one of some words."""
 
-    def check(name: str, value: Value) -> None:  # noqa: ARG001 - the text says what is wrong
+    def check(name: str, value: Value) -> None:  # noqa: ARG001 - the function knows what it finds
         if value not in others:
-            format_of(str(value))
+            find(str(value))
 
     return check
+
+
+def number_format(*others: str) -> Check:
+    """A format of numbers, or one of some words."""
+    return known(format_of, *others)
 
 
 def _anything(name: str, value: Value) -> None:

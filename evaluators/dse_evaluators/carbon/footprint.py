@@ -10,10 +10,11 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
+from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.grids import grid_kg_per_j
 from dse_evaluators.carbon.memories import memory_kg_per_byte
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.reading_table import Number, Reading, Readings
 
 _METRICS = (
     Metric(name="carbon", unit="kg", goal="minimize"),
@@ -27,6 +28,16 @@ _METRICS = (
 )
 
 _J_PER_KWH = 3.6e6
+
+_READINGS: Mapping[str, Reading] = {
+    **{
+        name: Number(0, 1e30, unit)
+        for name, unit in {"energy": "J", "latency": "s", "embodied": "kg"}.items()
+    },
+    "lifetime": Number(0, 1e12, "s", default=0.0),
+    "utilization": Number(0, 1, default=0.5),
+    "grid_intensity": Number(0, 1e12, "kg/kW/h", default=0.0),
+}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -68,23 +79,14 @@ class Footprint:
     dram_capacity: float | str = 0.0
     flash: str = "nand_10nm"
     flash_capacity: float | str = 0.0
-    reads: frozenset[str] = field(init=False, default=frozenset({"energy", "latency", "embodied"}))
-    optional: frozenset[str] = field(
-        init=False, default=frozenset({"lifetime", "utilization", "grid_intensity"})
-    )
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self.units = {
-            "energy": "J",
-            "latency": "s",
-            "embodied": "kg",
-            "lifetime": "s",
-            "grid_intensity": "kg/kW/h",
-        }
         self.provides = {metric.name: metric for metric in _METRICS}
         self._rate_hz = None if self.rate is None else amount("rate", self.rate, "1/s")
         self._lifetime_s = amount("lifetime", self.lifetime, "s")
@@ -97,27 +99,29 @@ class Footprint:
         self._pue = amount("pue", self.pue, "", least=1.0)
         self._memory_kg = self._made("dram")
         self._storage_kg = self._made("flash")
-        check_readings({"utilization": (self.utilization,)}, {"utilization": number(0, 1)})
+        self._readings = Readings(_READINGS).otherwise(
+            {
+                "lifetime": self._lifetime_s,
+                "utilization": self.utilization,
+                "grid_intensity": self._kg_per_j * _J_PER_KWH,
+            }
+        )
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        check_readings(values, {"utilization": number(0, 1), "lifetime": number(0, 1e12)})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The footprints of n designs."""
-        life_s = self._of(batch, "lifetime", self._lifetime_s)
-        kg_per_j = self._of(batch, "grid_intensity", self._kg_per_j * _J_PER_KWH) / _J_PER_KWH
-        latency_s = np.asarray(batch["latency"], dtype=np.float64)
-        runs, busy = self._work(batch, life_s, latency_s)
-        joules = runs * np.asarray(batch["energy"], dtype=np.float64)
+        told = self._readings.columns(batch)
+        life_s = told["lifetime"]
+        kg_per_j = told["grid_intensity"] / _J_PER_KWH
+        runs, busy = self._work(told)
+        joules = runs * told["energy"]
         idle_j = self._idle_w * np.maximum(life_s - busy * life_s, 0.0)
         parts = {
             "operational": (joules + idle_j) * self._pue * kg_per_j,
-            "silicon": np.asarray(batch["embodied"], dtype=np.float64),
+            "silicon": told["embodied"],
             "memory": np.full(len(batch), self._memory_kg),
             "storage": np.full(len(batch), self._storage_kg),
         }
@@ -131,29 +135,23 @@ class Footprint:
         }
         return Metrics(columns=columns, faults=self._faults(runs, busy))
 
-    def _work(self, batch: Batch, life_s: Floats, latency_s: Floats) -> tuple[Floats, Floats]:
+    def _work(self, told: Mapping[str, Floats]) -> tuple[Floats, Floats]:
         """How often it runs in its life, and the share of it that it takes for that."""
+        life_s, latency_s, busy = told["lifetime"], told["latency"], told["utilization"]
         if self._rate_hz is not None:
             return self._rate_hz * life_s, self._rate_hz * latency_s
-        busy = self._of(batch, "utilization", self.utilization)
         return busy * life_s / latency_s, busy
-
-    def _of(self, batch: Batch, name: str, otherwise: float) -> Floats:
-        return np.asarray(batch.get(name, otherwise), dtype=np.float64)
 
     def _made(self, part: str) -> float:
         capacity = amount(f"{part}_capacity", getattr(self, f"{part}_capacity"), "B")
         return capacity * memory_kg_per_byte(getattr(self, part))
 
     def _faults(self, runs: Floats, busy: Floats) -> dict[int, Fault]:
-        faults = {
-            row: Fault(kind="infeasible", reason="in a life of 0 s it never runs")
-            for row in np.flatnonzero(~(runs > 0)).tolist()
-        }
-        for row in np.flatnonzero(busy > 1.0).tolist():
-            reason = (
+        over = infeasible(
+            np.asarray(busy > 1.0),
+            lambda row: (
                 f"asked for {busy[row]:.4g} times what it can do: "
                 f"{(busy[row] - 1.0):.4g} of a second short in each"
-            )
-            faults.setdefault(row, Fault(kind="infeasible", reason=reason))
-        return faults
+            ),
+        )
+        return over | infeasible(~(runs > 0), lambda _: "in a life of 0 s it never runs")

@@ -11,7 +11,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.reading_table import Number, Reading, Readings
+from dse_evaluators.readings import number
 
 _METRICS = (
     Metric(name="carbon", unit="kg/yr", goal="minimize"),
@@ -25,6 +26,15 @@ _METRICS = (
     Metric(name="bottleneck", words=("operation", "making")),
 )
 
+_SHARE, _AMOUNT = Number(0, 1, default=0.0), Number(0, 1e12)
+_READINGS: Mapping[str, Reading] = {
+    "refresh_period": _AMOUNT._replace(unit="yr"),
+    "grid_intensity": _AMOUNT._replace(unit="kg/kW/h"),
+    **dict.fromkeys(("utilization", "provisioning", "reuse", "shifted"), _SHARE),
+    "pue": Number(1, 9, default=1.0),
+    "server_embodied": _AMOUNT._replace(unit="kg", default=0.0),
+    "server_power": _AMOUNT._replace(unit="W", default=0.0),
+}
 _YEAR_H = 8766.0
 
 
@@ -70,63 +80,46 @@ class Refresh:
     utilization: float = 0.6
     pue: float = 1.0
     clean_hours: float = 0.5
-    reads: frozenset[str] = field(
-        init=False, default=frozenset({"refresh_period", "grid_intensity"})
-    )
-    optional: frozenset[str] = field(
-        init=False,
-        default=frozenset(
-            {"utilization", "pue", "provisioning", "reuse", "shifted"}
-            | {"server_embodied", "server_power"}
-        ),
-    )
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self.units = {
-            "refresh_period": "yr",
-            "grid_intensity": "kg/kW/h",
-            "server_embodied": "kg",
-            "server_power": "W",
-        }
         self.provides = {metric.name: metric for metric in _METRICS}
         self._embodied_kg = amount("embodied", self.embodied, "kg")
         self._power_w = amount("power", self.power, "W")
         self._horizon_yr = amount("horizon", self.horizon, "yr", least=1e-3)
         self._gain = amount("gain", self.gain, "")
-        self.check_values(
+        number(0, 1)("clean_hours", self.clean_hours)
+        self._readings = Readings(_READINGS).otherwise(
             {
-                "utilization": (self.utilization,),
-                "pue": (self.pue,),
-                "shifted": (self.clean_hours,),
+                "utilization": self.utilization,
+                "pue": self.pue,
+                "server_embodied": self._embodied_kg,
+                "server_power": self._power_w,
             }
         )
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        shares = ("utilization", "provisioning", "reuse", "shifted")
-        check_readings(values, dict.fromkeys(shares, number(0, 1)) | {"pue": number(1, 9)})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The years of n ways to replace servers."""
-        period = np.asarray(batch["refresh_period"], dtype=np.float64)
+        told = self._readings.columns(batch)
+        period = told["refresh_period"]
         possible = period > 0
         period = np.where(possible, period, self._horizon_yr)
         bought, years = self._bought(period)
-        servers = 1.0 + self._of(batch, "provisioning", 0.0)
+        servers = 1.0 + told["provisioning"]
         new = servers * bought / self._horizon_yr
-        kwh = self._kwh(batch) * years / self._horizon_yr
-        made_kg = self._of(batch, "server_embodied", self._embodied_kg)
-        embodied = new * made_kg * (1.0 - self._of(batch, "reuse", 0.0))
-        cleaner = 1.0 - self._of(batch, "shifted", 0.0) * (1.0 - self.clean_hours)
-        operational = kwh * np.asarray(batch["grid_intensity"], dtype=np.float64) * cleaner
+        kwh = _kwh(told) * years / self._horizon_yr
+        embodied = new * told["server_embodied"] * (1.0 - told["reuse"])
+        cleaner = 1.0 - told["shifted"] * (1.0 - self.clean_hours)
+        operational = kwh * told["grid_intensity"] * cleaner
         columns = {
             "carbon": embodied + operational,
             "embodied": embodied,
@@ -143,12 +136,6 @@ class Refresh:
             columns=columns, faults=dict.fromkeys(np.flatnonzero(~possible).tolist(), never)
         )
 
-    def _kwh(self, batch: Batch) -> Floats:
-        """What the first server draws in a year, with its part of the building."""
-        power_kw = self._of(batch, "server_power", self._power_w) / 1e3
-        used = self._of(batch, "utilization", self.utilization) * self._of(batch, "pue", self.pue)
-        return power_kw * _YEAR_H * used
-
     def _bought(self, period_yr: Floats) -> tuple[Floats, Floats]:
         """How many servers come one after the other, and years of the first one's power."""
         bought = np.ceil(self._horizon_yr / period_yr - 1e-9)
@@ -159,5 +146,7 @@ class Refresh:
             years = years + (end - start) / (1.0 + self._gain) ** start
         return bought, years
 
-    def _of(self, batch: Batch, name: str, otherwise: float) -> Floats:
-        return np.asarray(batch.get(name, otherwise), dtype=np.float64)
+
+def _kwh(told: Mapping[str, Floats]) -> Floats:
+    """What the first server draws in a year, with its part of the building."""
+    return told["server_power"] / 1e3 * _YEAR_H * (told["utilization"] * told["pue"])

@@ -12,11 +12,10 @@ from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse_evaluators.clusters.algorithms import ALGORITHMS
 from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, carried
-from dse_evaluators.clusters.number_readings import Reading, Readings
 from dse_evaluators.clusters.rules import Rule, told
 from dse_evaluators.clusters.systems import SYSTEMS, System, system_of
 from dse_evaluators.clusters.topology import ranks_inside, spread
-from dse_evaluators.readings import flag, word
+from dse_evaluators.reading_table import Flag, Number, Reading, Readings, one_of
 
 _PARTS = ("latency", "within", "between")
 _METRICS = (
@@ -29,16 +28,22 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
 )
 _READINGS: Mapping[str, Reading] = {
-    "size": Reading(1.0, 1e15, "B"),
-    "ranks": Reading(1, 1e6, whole=True),
-    "apart": Reading(1, 1e6, default=1.0, whole=True),
+    "size": Number(1.0, 1e15, "B"),
+    "ranks": Number(1, 1e6, whole=True),
+    "apart": Number(1, 1e6, default=1.0, whole=True),
+    "system": one_of(SYSTEMS, "h100-dgx"),
+    "collective": one_of(COLLECTIVES, "all_reduce"),
+    "algorithm": one_of(ALGORITHMS, "auto"),
+    "alone": Flag(default=False),
 }
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "system": tuple(SYSTEMS),
-    "collective": COLLECTIVES,
-    "algorithm": tuple(ALGORITHMS),
+_SYSTEMS, _ALGORITHMS = tuple(SYSTEMS), tuple(ALGORITHMS)
+_KINDS: Mapping[str, int] = {
+    "system": len(_SYSTEMS),
+    "collective": len(COLLECTIVES),
+    "algorithm": len(_ALGORITHMS),
+    "alone": 2,
 }
-_DEFAULTS = {"system": "h100-dgx", "collective": "all_reduce", "algorithm": "auto"}
+"""What decides the formula, and how many values each has."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -77,37 +82,24 @@ class CollectiveTime:
 
     def __post_init__(self) -> None:
         self._readings = Readings.of(_READINGS, self)
-        self._settled = {name: getattr(self, name) for name in _WORDS if getattr(self, name)}
-        for name, value in self._settled.items():
-            word(*_WORDS[name])(name, value)
-        self.reads = self._readings.reads
-        self.optional = self._readings.optional | (set(_WORDS) - set(self._settled)) | {"alone"}
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        checks = {name: word(*valid) for name, valid in _WORDS.items()}
-        self._readings.check(values, {**checks, "alone": flag})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The times of n collectives."""
         told_of = self._readings.columns(batch)
         size, ranks, apart = (told_of[name] for name in ("size", "ranks", "apart"))
-        alone = np.asarray(batch.get("alone", 0.0), dtype=np.float64) > 0
-        alone = np.broadcast_to(alone, size.shape)
-        kinds = [*(self._word(name, batch) for name in _WORDS), alone.astype(np.float64)]
-        shape = (*map(len, _WORDS.values()), 2)
+        kinds = [told_of[name] for name in _KINDS]
+        shape = tuple(_KINDS.values())
         key = np.ravel_multi_index([kind.astype(np.intp) for kind in kinds], shape)
         found = np.zeros((5, len(batch)))
         for one in np.unique(key).tolist():
             rows = np.flatnonzero(key == one)
             system, collective, algorithm, quiet = map(int, np.unravel_index(one, shape))
-            chosen = system_of(_WORDS["system"][system])
+            chosen = system_of(_SYSTEMS[system])
             kind, count = COLLECTIVES[collective], ranks[rows]
             took = spread(
                 chosen,
@@ -115,7 +107,7 @@ class CollectiveTime:
                 size[rows],
                 count,
                 apart=apart[rows],
-                algorithm=_WORDS["algorithm"][algorithm],
+                algorithm=_ALGORITHMS[algorithm],
                 alone=bool(quiet),
             )
             inside = ranks_inside(chosen, count, apart[rows])
@@ -158,21 +150,13 @@ class CollectiveTime:
             faults=faults,
         )
 
-    def _word(self, name: str, batch: Batch) -> Floats:
-        valid = _WORDS[name]
-        usual = float(valid.index(self._settled.get(name, _DEFAULTS[name])))
-        if name in self._settled or name not in batch:
-            return np.full(len(batch), usual)
-        places: dict[Value, float] = {value: float(at) for at, value in enumerate(valid)}
-        return batch.lookup(name, places, usual)
-
 
 def _extrapolated(kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats) -> Mask:
     """Rows that nothing measured lies around."""
     inside = np.zeros(len(size), dtype=bool)
     for system in np.unique(kinds[0]).astype(int).tolist():
         for collective in np.unique(kinds[1]).astype(int).tolist():
-            known = _measured(system_of(_WORDS["system"][system]), COLLECTIVES[collective])
+            known = _measured(system_of(_SYSTEMS[system]), COLLECTIVES[collective])
             if known:
                 most, low, high = known
                 rows = (kinds[0] == system) & (kinds[1] == collective)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from dse.core.values import Floats
-from dse.errors import SpecError, nearest
 from dse_evaluators.fits import Fit, fits_in
+from dse_evaluators.readings import picked
 
 FITS = Path(__file__).with_name("networks.fits.json")
 """The constants of networks that were measured; the other rows of the table have their own."""
@@ -74,9 +74,7 @@ def network_of(name: str) -> Network:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    if name not in networks():
-        raise SpecError(f"network cannot be {name!r}", hint=nearest(name, networks()))
-    return networks()[name]
+    return picked("network", name, networks())
 
 
 def _network(row: Mapping[str, str]) -> Network:

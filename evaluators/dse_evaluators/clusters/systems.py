@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dse.errors import SpecError, nearest
 from dse_evaluators.clusters import fabrics
 from dse_evaluators.clusters.collectives import Collective, Constants
 from dse_evaluators.clusters.networks import Network, network_of
+from dse_evaluators.readings import picked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,4 @@ def system_of(name: str) -> System:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    if name not in SYSTEMS:
-        raise SpecError(f"system cannot be {name!r}", hint=nearest(name, SYSTEMS))
-    return SYSTEMS[name]
+    return picked("system", name, SYSTEMS)

@@ -52,11 +52,6 @@ class CacheSize:
             check_count(name, getattr(self, name), least=1)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         check_readings(values, {"kv_format": number_format(KEEP)})
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dse.core.metric import Metric
 from dse.errors import PluginError, nearest
 from dse_evaluators.workloads.models import MODELS, model_of
-from dse_evaluators.workloads.workload import SPLITS
+from dse_evaluators.workloads.workload import check_split
 
 MEASURES: Mapping[str, Metric] = {
     metric.name: metric
@@ -26,8 +26,7 @@ def metrics_of(model: str, split: str) -> dict[str, Metric]:
     Raises:
         PluginError: there is no such model or split.
     """
-    if split not in SPLITS:
-        raise PluginError(f"there is no split {split!r}", hint=nearest(str(split), SPLITS))
+    check_split(split)
     known = model_of(model)
     if not depth_of(model):
         valid = [name for name in MODELS if depth_of(name)]

@@ -59,11 +59,6 @@ class EarlyExit:
         self.version = f"1-{edition_of(self.model)}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         check_readings(values, {"confidence": number(0, 1), "heads": word(*HEADS)})
 
     def evaluate(self, batch: Batch) -> Metrics:

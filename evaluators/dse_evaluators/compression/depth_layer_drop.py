@@ -11,7 +11,7 @@ from dse.core.values import Value
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.depth_dropped import KINDS, blocks_of, without
 from dse_evaluators.compression.template import members
-from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings, flag
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
@@ -50,11 +50,6 @@ class LayerDrop:
         self.version = f"1-{edition_of(self.model)}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         lengths = dict.fromkeys(KINDS, depth_of(self.model))
         check_readings(values, dict.fromkeys(KINDS, flag), lengths)
 
@@ -62,21 +57,14 @@ class LayerDrop:
         """One model after the other."""
         return one_by_one(batch, self.provides, self._measured)
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
 
         whole = workload_of(self.model).parameters
         cut = without(whole, dropped(design, blocks_of(whole)))
-        given = other_parameters.outputs(self.model, cut, self.split)
-        return Found(
-            values={
-                **other_parameters.judged(self.model, given, self.split),
-                "size": float(other_parameters.size_bytes(cut)),
-                "computation": other_parameters.computation(self.model, cut),
-            }
-        )
+        return other_parameters.told(self.model, cut, self.split)
 
 
 def dropped(design: Mapping[str, Value], blocks: int) -> list[str]:

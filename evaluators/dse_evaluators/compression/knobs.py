@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from dse.core.values import Value
-from dse.errors import SpecError, nearest
 from dse_evaluators.formats.words import FORMATS
+from dse_evaluators.readings import flag, number, one_among, word
 
 GRANULARITIES = ("tensor", "channel")
 MAX_SPARSITY = 0.95
 
-_WORDS: Mapping[str, Sequence[str]] = {
-    "weight_format": tuple(FORMATS),
-    "granularity": GRANULARITIES,
-    "activation_format": tuple(FORMATS),
-}
-_RANGES: Mapping[str, tuple[float, float]] = {
-    "sparsity": (0.0, MAX_SPARSITY),
-    "filter_keep": (0.0, 1.0),
-}
+check_knob = one_among(
+    {
+        **dict.fromkeys(("weight_format", "activation_format"), word(*FORMATS)),
+        "granularity": word(*GRANULARITIES),
+        "sparsity": number(0, MAX_SPARSITY),
+        "filter_keep": number(0, 1),
+        "bias_correction": flag,
+    }
+)
+"""Nothing, if the knob can be set to the value; SpecError, if not, or if there is no such knob."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,23 +62,3 @@ def recipe_of(values: Mapping[str, Value]) -> Recipe:
         filter_keep=float(values.get("filter_keep", plain.filter_keep)),
         bias_correction=bool(values.get("bias_correction", plain.bias_correction)),
     )
-
-
-def check_knob(name: str, value: Value) -> None:
-    """Nothing, if the knob can be set to the value.
-
-    Raises:
-        SpecError: it cannot, or there is no such knob.
-    """
-    if name not in KNOBS:
-        raise SpecError(f"there is no knob {name!r}", hint=nearest(name, KNOBS))
-    if name in _WORDS:
-        if value not in _WORDS[name]:
-            raise SpecError(f"{name} cannot be {value!r}", hint=nearest(str(value), _WORDS[name]))
-    elif name in _RANGES:
-        low, high = _RANGES[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not low <= float(value) <= high:
-            raise SpecError(f"{name} cannot be {value!r}", hint=f"a number from {low} to {high}")
-    elif not isinstance(value, bool):
-        raise SpecError(f"{name} cannot be {value!r}", hint="true or false")

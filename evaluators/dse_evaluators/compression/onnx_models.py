@@ -11,12 +11,13 @@ from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.compression.onnx_recipe import KNOBS, check_choice, onnx_recipe_of
 from dse_evaluators.compression.timing import Timing
+from dse_evaluators.counts import check_count
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.readings import check_readings
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
-from dse_evaluators.workloads.workload import SPLITS, Split
+from dse_evaluators.workloads.workload import Split, check_split
 
 MODELS = ("magika",)
 
@@ -77,24 +78,15 @@ class OnnxModels:
             raise PluginError(
                 f"there is no ONNX model {self.model!r}", hint=nearest(self.model, MODELS)
             )
-        if self.split not in SPLITS:
-            raise PluginError(f"there is no split {self.split!r}", hint=nearest(self.split, SPLITS))
+        check_split(self.split)
         for name, least in (("batch", 1), ("repeats", 2), ("warmup", 0)):
-            count = getattr(self, name)
-            if not isinstance(count, int) or isinstance(count, bool) or count < least:
-                hint = f"a whole number, at least {least}"
-                raise PluginError(f"{name} cannot be {count!r}", hint=hint)
+            check_count(name, getattr(self, name), least=least)
         for name, value in self._fixed.items():
             check_choice(name, value)
         self.optional = frozenset(KNOBS) - self._fixed.keys()
         self.version = f"1-{edition_of(self.model)}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         check_readings(values, dict.fromkeys(KNOBS, check_choice))
 
     def evaluate(self, batch: Batch) -> Metrics:

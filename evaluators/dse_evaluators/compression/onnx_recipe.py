@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from dse.core.values import Value
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
 from dse_evaluators.formats.names import format_of
+from dse_evaluators.readings import flag, one_among, word
 
 DYNAMIC, STATIC, WHOLE = "dynamic_int8", "static_int8", "fp32"
 RUNTIME = (WHOLE, DYNAMIC, STATIC)
@@ -34,12 +35,6 @@ OPTIMIZATIONS: Mapping[str, str] = {
     "all": "ORT_ENABLE_ALL",
 }
 """How far onnxruntime rewrites a graph before it runs it, in its own words."""
-
-_WORDS: Mapping[str, Sequence[str]] = {
-    "operators": tuple(OPERATORS),
-    "calibration": tuple(CALIBRATIONS),
-    "optimization": tuple(OPTIMIZATIONS),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,25 +77,22 @@ def onnx_recipe_of(values: Mapping[str, Value]) -> OnnxRecipe:
     return OnnxRecipe(per_channel=bool(values.get("per_channel", True)), **words)
 
 
-def check_choice(name: str, value: object) -> None:
-    """Nothing, if the choice can be set to the value.
-
-    Raises:
-        SpecError: it cannot.
-    """
-    if name == "per_channel":
-        if not isinstance(value, bool):
-            raise SpecError(f"per_channel cannot be {value!r}", hint="true or false")
-    elif name == "runtime_format":
-        if value not in RUNTIME:
-            _check_format(value)
-    elif value not in _WORDS[name]:
-        raise SpecError(f"{name} cannot be {value!r}", hint=nearest(str(value), _WORDS[name]))
-
-
-def _check_format(value: object) -> None:
+def _check_format(_: str, value: Value) -> None:
     try:
-        format_of(str(value))
+        if value not in RUNTIME:
+            format_of(str(value))
     except SpecError as error:
         hint = f"{error.hint} (or one of {', '.join(RUNTIME)})"
         raise SpecError(error.problem, hint=hint) from error
+
+
+check_choice = one_among(
+    {
+        "runtime_format": _check_format,
+        "operators": word(*OPERATORS),
+        "per_channel": flag,
+        "calibration": word(*CALIBRATIONS),
+        "optimization": word(*OPTIMIZATIONS),
+    }
+)
+"""Nothing, if the choice can be set to the value; SpecError, if not, or if there is no such one."""

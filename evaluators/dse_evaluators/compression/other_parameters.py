@@ -55,6 +55,19 @@ def calibration(model: str) -> Mapping[str, Single]:
         return workload_of(model).calibration()
 
 
+def told(model: str, parameters: Parameters, split: Split) -> dict[str, float]:
+    """The quality, the size [B] and the computation of a model that was cut to these parameters.
+
+    Raises:
+        EvaluationError: an output is infinite or not a number.
+    """
+    return {
+        **judged(model, outputs(model, parameters, split), split),
+        "size": float(size_bytes(parameters)),
+        "computation": computation(model, parameters),
+    }
+
+
 def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:
     """What the parameters take on disk; those without a record are in single precision."""
     return len(bundled(parameters, compressed or {}).to_bytes())

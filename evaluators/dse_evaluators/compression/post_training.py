@@ -83,11 +83,6 @@ class PostTraining:
         self.optional = frozenset(KNOBS) - self._fixed.keys()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import PluginError, SpecError, nearest
-from dse_evaluators.compression.layer_fit import check_fits
-from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
+from dse.errors import SpecError
+from dse_evaluators.compression.layer_recipes import KEEP
+from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.template import Template, members
 from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
-from dse_evaluators.workloads.shapes import shapes_of
-from dse_evaluators.workloads.workload import SPLITS, Signals, Split
+from dse_evaluators.workloads.workload import Signals, Split, check_split
 
 SIZES: Mapping[str, Metric] = {
     "size": Metric(name="size", unit="B", goal="minimize"),
@@ -73,35 +72,24 @@ class ByRecipe:
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
-        model = model_of(self.model)
-        if self.split not in SPLITS:
-            hint = nearest(str(self.split), SPLITS)
-            raise PluginError(f"there is no split {self.split!r}", hint=hint)
-        self.provides = {**model.metrics, **SIZES}
+        check_split(self.split)
+        self._recipes = ModelRecipes.of(self.model, self.recipe, self.layers)
+        self.provides = {**model_of(self.model).metrics, **SIZES}
         self.version = f"1-{edition_of(self.model)}"
-        self._parts: tuple[Part, ...] = parts_of(model.layers, self.recipe, self.layers)
         self._signals = {
             name: Template.of(getattr(self, name)) for name in ("activations", "kv_cache")
         }
-        templates = [part.template for part in self._parts] + list(self._signals.values())
-        self.reads = frozenset(name for template in templates for name in template.names)
-        self.check_values({})
+        signals = frozenset(name for each in self._signals.values() for name in each.names)
+        self.reads = self._recipes.reads | signals
+        self._check_signals({})
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: a text that they make is no recipe or no format, or a list has not one
-                entry for each layer.
-        """
-        for part in self._parts:
-            part.check(values)
-            check_fits(part, values, shapes_of(self.model))
+        self._recipes.check(values)
         self._check_signals(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other: a row's outcome does not depend on the batch."""
-        for part in self._parts:
+        for part in self._recipes.parts:
             part.check_lengths(tuple(batch.names))
         return one_by_one(batch, self.provides, self._measured)
 
@@ -109,7 +97,7 @@ class ByRecipe:
         """What is done to each layer under a design."""
         return {
             name: part.template.filled(design, place)
-            for part in self._parts
+            for part in self._recipes.parts
             for place, name in enumerate(part.layers)
         }
 

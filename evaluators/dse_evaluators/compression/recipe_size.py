@@ -9,13 +9,11 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.compression import model_layers
-from dse_evaluators.compression.layer_fit import check_fits
-from dse_evaluators.compression.layer_recipes import KEEP, Part, parts_of
+from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.layer_sums import summed
+from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.recipe_evaluator import SIZES
 from dse_evaluators.workloads.editions import edition_of
-from dse_evaluators.workloads.models import model_of
-from dse_evaluators.workloads.shapes import shapes_of
 
 
 @dataclass(kw_only=True)
@@ -48,25 +46,16 @@ class Size:
 
     def __post_init__(self) -> None:
         self.provides = {name: SIZES[name] for name in ("size", "bits_per_weight")}
-        layers = model_of(self.model).layers
+        self._recipes = ModelRecipes.of(self.model, self.recipe, self.layers)
+        self.reads = self._recipes.reads
         self.version = f"1-{edition_of(self.model)}"
-        self._parts: tuple[Part, ...] = parts_of(layers, self.recipe, self.layers)
-        self.reads = frozenset(name for part in self._parts for name in part.template.names)
-        self.check_values({})
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if all texts that these values make are recipes.
-
-        Raises:
-            SpecError: one is none, or a list has not one entry for each layer.
-        """
-        for part in self._parts:
-            part.check(values)
-            check_fits(part, values, shapes_of(self.model))
+        self._recipes.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The sums over the layers; a recipe that cannot be followed costs its rows."""
-        bits, faults = summed(self._parts, batch, self._bits)
+        bits, faults = summed(self._recipes.parts, batch, self._bits)
         total = bits[0] + model_layers.rest(self.model).total
         count = model_layers.count(self.model)
         return Metrics(

@@ -12,7 +12,7 @@ from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.sliced_stream import DIRECTIONS, read, sliced
 from dse_evaluators.compression.template import members
-from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings, number, word
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.workload import Split
@@ -57,11 +57,6 @@ class Sliced:
         self.version = f"1-{edition_of(self.model)}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         checks = {SLICE: number(0, 1), "directions": word(*DIRECTIONS)}
         check_readings(values, checks, {SLICE: 2 * depth_of(self.model) + 1})
 
@@ -69,7 +64,7 @@ class Sliced:
         """One model after the other."""
         return one_by_one(batch, self.provides, self._measured)
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -86,12 +81,4 @@ class Sliced:
         records = sliced(
             whole.parameters, other_parameters.calibration(self.model), shares, directions
         )
-        parameters = read(records)
-        given = other_parameters.outputs(self.model, parameters, self.split)
-        return Found(
-            values={
-                **other_parameters.judged(self.model, given, self.split),
-                "size": float(other_parameters.size_bytes(parameters)),
-                "computation": other_parameters.computation(self.model, parameters),
-            }
-        )
+        return other_parameters.told(self.model, read(records), self.split)

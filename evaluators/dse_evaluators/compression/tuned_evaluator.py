@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import EvaluationError, PluginError, nearest
+from dse.errors import EvaluationError, PluginError
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.readings import check_readings, number, number_format, word
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.models import model_of
-from dse_evaluators.workloads.workload import SPLITS, Split
+from dse_evaluators.workloads.workload import Split, check_split
 
 MODEL = "shakespeare-lm"
 STARTS = ("nothing", "outputs")
@@ -66,19 +66,11 @@ class TunedCorrection:
         self.provides = {**model_of(MODEL).metrics, **MEASURES}
         self.version = f"1-{edition_of(MODEL)}"
         format_of(self.embedding)
-        if self.split not in SPLITS:
-            raise PluginError(
-                f"there is no split {self.split!r}", hint=nearest(str(self.split), SPLITS)
-            )
+        check_split(self.split)
         if self.rate <= 0:
             raise PluginError(f"the rate cannot be {self.rate}", hint="above zero, such as 0.003")
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         counts = dict.fromkeys(("rank", "steps"), number(0, _MOST, whole=True))
         words = {"weight_format": number_format(), "start": word(*STARTS)}
         check_readings(values, counts | words)

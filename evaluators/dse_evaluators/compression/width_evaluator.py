@@ -12,7 +12,7 @@ from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.template import members
 from dse_evaluators.compression.width_narrowed import REPAIRS, Width, narrowed
-from dse_evaluators.one_by_one import Found, one_by_one
+from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings, number, word
 from dse_evaluators.workloads.editions import edition_of
 from dse_evaluators.workloads.shapes import shapes_of
@@ -57,11 +57,6 @@ class Narrowed:
         self.version = f"1-{edition_of(self.model)}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         most = shapes_of(self.model)["blocks.0.attention.out"][1] // HEAD
         checks = {
             "heads": number(0, most, whole=True),
@@ -74,7 +69,7 @@ class Narrowed:
         """One model after the other."""
         return one_by_one(batch, self.provides, self._measured)
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -85,14 +80,7 @@ class Narrowed:
         inputs = other_parameters.calibration(self.model) if repair == "refitted" else None
         whole = workload_of(self.model).parameters
         cut = narrowed(whole, widths(design, depth_of(self.model)), inputs, head=HEAD)
-        given = other_parameters.outputs(self.model, cut, self.split)
-        return Found(
-            values={
-                **other_parameters.judged(self.model, given, self.split),
-                "size": float(other_parameters.size_bytes(cut)),
-                "computation": other_parameters.computation(self.model, cut),
-            }
-        )
+        return other_parameters.told(self.model, cut, self.split)
 
 
 def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:

@@ -18,7 +18,7 @@ def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> fl
         raise SpecError(f"{name} is {told!r}, no number")
     parsed = quantity(told) if isinstance(told, str) else (told, unit)
     if parsed is None:
-        raise SpecError(f"{name} is {told!r}, no number", hint=f"write 2 {unit}")
+        raise SpecError(f"{name} is {told!r}, no number", hint=f"write 2 {unit}".strip())
     value = converted(parsed[0], parsed[1] or unit, unit)
     if not (math.isfinite(value) and value >= least):
         raise SpecError(f"{name} is {told!r}", hint=f"{least:g} {unit} or more".replace("  ", " "))

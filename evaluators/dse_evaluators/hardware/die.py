@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
+from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2, is_tabulated
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.hardware.dies import (
@@ -21,7 +23,7 @@ from dse_evaluators.hardware.dies import (
     Wafer,
     wafer_dollars,
 )
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.readings import check_readings, number, picked
 
 _METRICS = (
     Metric(name="yield_share", goal="maximize"),
@@ -78,8 +80,7 @@ class Die:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        if self.law not in YIELDS:
-            raise SpecError(f"law cannot be {self.law!r}", hint=nearest(self.law, YIELDS))
+        self._law = picked("law", self.law, YIELDS)
         for name in ("clusters", "wafer_mm"):
             if not getattr(self, name) > 0:
                 raise SpecError(f"{name} is {getattr(self, name):g}, not positive")
@@ -91,14 +92,7 @@ class Die:
         self.check_values({} if self.node_nm is None else {"node_nm": (self.node_nm,)})
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        for nm in values.get("node_nm", ()):
-            self._of_node(float(nm))
-        check_readings(values, {"area": number(0, 1e6)})
+        check_readings(values, {"area": number(0, 1e6), "node_nm": self._check_node})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Dies of n designs."""
@@ -106,7 +100,7 @@ class Die:
         price, carbon, extrapolated = self._of_nodes(batch)
         possible = area > 0
         area = np.where(possible, area, 1.0)
-        working = YIELDS[self.law](area * self._defects, self.clusters)
+        working = self._law(area * self._defects, self.clusters)
         dies = Wafer(diameter_mm=self.wafer_mm).dies(area)
         good = working * np.maximum(dies, 1.0)
         die_kg, package_kg = (
@@ -135,6 +129,10 @@ class Die:
         table = np.array([self._of_node(float(nm)) for nm in nodes]).reshape(-1, 3)[place]
         return table[:, 0], table[:, 1], table[:, 2]
 
+    def _check_node(self, name: str, value: Value) -> None:
+        number(-inf, inf, unit="nm")(name, value)
+        self._of_node(float(value))
+
     def _of_node(self, nm: float) -> tuple[float, float, float]:
         price = wafer_dollars(nm) if self.wafer_price is None else self.wafer_price
         carbon = carbon_kg_per_mm2(nm, grid=self.grid, abatement=self.abatement)
@@ -143,11 +141,6 @@ class Die:
 
 
 def _faults(area: Floats, possible: Mask, dies: Floats, wafer_mm: float) -> dict[int, Fault]:
-    faults = {
-        row: Fault(kind="infeasible", reason="a die has an area above 0 mm2")
-        for row in np.flatnonzero(~possible).tolist()
-    }
-    for row in np.flatnonzero(dies < 1).tolist():
-        reason = f"no die of {area[row]:.6g} mm2 is whole on a wafer of {wafer_mm:g} mm"
-        faults.setdefault(row, Fault(kind="infeasible", reason=reason))
-    return faults
+    whole = f"is whole on a wafer of {wafer_mm:g} mm"
+    broken = infeasible(dies < 1, lambda row: f"no die of {area[row]:.6g} mm2 {whole}")
+    return broken | infeasible(~possible, lambda _: "a die has an area above 0 mm2")

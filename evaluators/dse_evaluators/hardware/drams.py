@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.carbon.memories import memory_kg_per_byte
+from dse_evaluators.readings import picked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +90,10 @@ def dram_of(name: str) -> DramKind:
     Raises:
         SpecError: there is none, or nobody knows what its traffic costs.
     """
-    if name not in DRAMS:
-        raise SpecError(f"dram cannot be {name!r}", hint=nearest(name, DRAMS))
-    if DRAMS[name].j_per_byte is None:
+    kind = picked("dram", name, DRAMS)
+    if kind.j_per_byte is None:
         raise SpecError(
             f"no energy of {name!r} with a source was found",
             hint=f"it is known of {', '.join(DRAM_J_PER_BYTE)}",
         )
-    return DRAMS[name]
+    return kind

@@ -12,8 +12,8 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.technology import NOMINAL_V
 from dse_evaluators.hardware.macs import mac_of, word_of
-from dse_evaluators.hardware.nodes import node_of
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.hardware.nodes import check_node, node_of
+from dse_evaluators.readings import check_readings, known, number
 
 _METRICS = (
     Metric(name="energy", unit="J", goal="minimize"),
@@ -60,17 +60,8 @@ class MacCost:
         node_of(self.node_nm)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        for name in ("weight_format", "activation_format"):
-            for value in values.get(name, ()):
-                word_of(str(value))
-        for nm in values.get("node_nm", ()):
-            node_of(float(nm))
-        check_readings(values, {"voltage": number(0, 2)})
+        formats = dict.fromkeys(("weight_format", "activation_format"), known(word_of))
+        check_readings(values, {**formats, "node_nm": check_node, "voltage": number(0, 2)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """What it costs in n designs."""

@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.hardware.drams import DRAMS, dram_of
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.readings import check_readings, known, number
 
 _METRICS = (
     Metric(name="energy_per_byte", unit="J/B", goal="minimize"),
@@ -41,14 +41,8 @@ class Dram:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        for kind in values.get("dram", ()):
-            dram_of(str(kind))
-        check_readings(values, {"dram_channels": number(1, 1024, whole=True)})
+        channels = number(1, 1024, whole=True)
+        check_readings(values, {"dram": known(dram_of), "dram_channels": channels})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The DRAM of n designs."""

@@ -11,9 +11,10 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.technology import NOMINAL_V
+from dse_evaluators.alike import infeasible
 from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2
 from dse_evaluators.hardware.dies import Wafer, design_dollars, wafer_dollars
-from dse_evaluators.hardware.nodes import Node, node_of
+from dse_evaluators.hardware.nodes import Node, check_node, node_of
 from dse_evaluators.hardware.voltage_frequency import Curve
 from dse_evaluators.readings import check_readings, number
 
@@ -83,14 +84,8 @@ class NodeFactors:
         carbon_kg_per_mm2(45.0, grid=self.fab_grid, abatement=self.abatement)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        for nm in values.get("node_nm", ()):
-            node_of(float(nm))
-        check_readings(values, {"clock_share": number(0, 1), "voltage": number(0, 2)})
+        shares = {"clock_share": number(0, 1), "voltage": number(0, 2)}
+        check_readings(values, {**shares, "node_nm": check_node})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The factors of n designs."""
@@ -145,10 +140,7 @@ class NodeFactors:
 def _faults(clock: Floats, fastest: Floats, voltage: Floats) -> dict[int, Fault]:
     """Rows whose voltage is below the threshold, or too low for their clock."""
     off = ~(clock > 0.0) | (clock > fastest * _ROUNDING)
-    return {
-        row: Fault(kind="infeasible", reason=_reason(clock[row], fastest[row], voltage[row]))
-        for row in np.flatnonzero(off).tolist()
-    }
+    return infeasible(off, lambda row: _reason(clock[row], fastest[row], voltage[row]))
 
 
 def _reason(clock: float, fastest: float, voltage: float) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2, logic_energy_factor
 from dse_evaluators.accelerators.technology import (
@@ -17,6 +18,7 @@ from dse_evaluators.accelerators.technology import (
     SRAM_WRITE_J,
     PowerLaw,
 )
+from dse_evaluators.readings import number
 
 SMALLEST_FITTED_NM, LARGEST_NM = NODES_NM
 SMALLEST_NM = 5.0
@@ -69,6 +71,16 @@ class Node:
     speed: float
     leakage_w_per_mm2: float
     extrapolated: bool
+
+
+def check_node(name: str, value: Value) -> None:
+    """Nothing, if there are figures for the node.
+
+    Raises:
+        SpecError: there are none, or it is no number.
+    """
+    number(-math.inf, math.inf, unit="nm")(name, value)
+    node_of(float(value))
 
 
 def node_of(nm: float) -> Node:

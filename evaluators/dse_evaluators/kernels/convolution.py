@@ -10,12 +10,11 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse.errors import SpecError, nearest
 from dse_evaluators.kernels.gpus import GPUS, Gpu
 from dse_evaluators.kernels.im2col_layers import shapes_of
 from dse_evaluators.kernels.im2col_time import LEVELS, Resources, Run
 from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, tile_of, traffic
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.readings import check_readings, known, number, picked
 
 _PARTS = (*LEVELS, "edge")
 
@@ -84,31 +83,21 @@ class Convolution:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        if self.gpu not in GPUS:
-            raise SpecError(f"gpu cannot be {self.gpu!r}", hint=nearest(self.gpu, GPUS))
-        if not 1 <= self.images <= _MOST_IMAGES:
-            raise SpecError(f"images is {self.images}", hint=f"1 to {_MOST_IMAGES:,}")
+        self._base = picked("gpu", self.gpu, GPUS)
+        number(1, _MOST_IMAGES)("images", self.images)
         self._shapes = shapes_of(self.workload)
         self.optional = frozenset({each.name for each in fields(Gpu)} | {"batch", "layer"})
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         checks = dict.fromkeys(_UNITS, number(1, 1e18))
         checks |= {"sms": number(1, 1 << 16, whole=True), "macs_per_cycle": number(1, 1 << 20)}
+        checks |= {"tile": known(tile_of), "layer": known(self._shapes.check)}
         check_readings(values, {**checks, "batch": number(1, _MOST_IMAGES, whole=True)})
-        for text in values.get("tile", ()):
-            tile_of(str(text))
-        for name in values.get("layer", ()):
-            self._shapes.check(str(name))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        base = GPUS[self.gpu]
+        base = self._base
         resources = Resources(
             **{
                 each.name: batch.get(each.name, getattr(base, each.name)).astype(float)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import EvaluationError
+from dse.errors import EvaluationError, InfeasibleError
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
 from dse_evaluators.kernels.convolution_shape import ConvolutionShape
@@ -66,34 +66,22 @@ class GroupConvolution:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         names = ("group", *_DEFAULTS)
         check_readings(values, dict.fromkeys(names, number(1, 1 << 16, whole=True)))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One convolution after the other."""
-        found = one_by_one(batch, self.provides, self._measured, uncertain=_UNCERTAIN)
-        reasons = {row: _shape(batch.row(row)).uneven for row in range(len(batch))}
-        uneven = {
-            row: Fault(kind="infeasible", reason=reason)
-            for row, reason in reasons.items()
-            if reason
-        }
-        return Metrics(
-            columns=found.columns, spread=found.spread, faults={**found.faults, **uneven}
-        )
+        return one_by_one(batch, self.provides, self._measured, uncertain=_UNCERTAIN)
 
     def _measured(self, design: Mapping[str, Value]) -> Found:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.kernels.torch_convolution import measured_s
 
         shape = _shape(design)
-        if shape.uneven or shape.window % 2 == 0:
-            raise EvaluationError(shape.uneven or f"a window of {shape.window} has no middle")
+        if shape.uneven:
+            raise InfeasibleError(shape.uneven)
+        if shape.window % 2 == 0:
+            raise EvaluationError(f"a window of {shape.window} has no middle")
         timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
         seconds, error_s = measured_s(shape, timing)
         macs = shape.macs * self.batch

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import EvaluationError
+from dse.errors import InfeasibleError
 from dse_evaluators.accelerators.grouped.grouped_convolution import GROUPINGS
 from dse_evaluators.compression.timing import Timing
 from dse_evaluators.counts import check_count
@@ -71,31 +71,18 @@ class GroupedNetwork:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         checks = {"group": number(1, 1 << 16, whole=True), "grouping": word(*GROUPINGS)}
         check_readings(values, checks)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other."""
-        found = one_by_one(batch, self.provides, self._measured, uncertain=("latency",))
-        uneven = {
-            row: Fault(kind="infeasible", reason=reason)
-            for row in range(len(batch))
-            if (reason := next(filter(None, (s.uneven for s in self._shapes(batch.row(row)))), ""))
-        }
-        return Metrics(
-            columns=found.columns, spread=found.spread, faults={**found.faults, **uneven}
-        )
+        return one_by_one(batch, self.provides, self._measured, uncertain=("latency",))
 
     def _measured(self, design: Mapping[str, Value]) -> Found:
         shapes = self._shapes(design)
         for shape in shapes:
             if shape.uneven:
-                raise EvaluationError(shape.uneven)
+                raise InfeasibleError(shape.uneven)
         times = [self._timed(shape) for shape in shapes]
         latency = math.fsum(seconds for seconds, _ in times)
         grouped = [

@@ -10,8 +10,9 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
+from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.kernels.mixed_devices import MIXED_DEVICES, MixedDevice
-from dse_evaluators.readings import check_readings, number, word
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
 
 _BOTTLENECKS = ("memory", "compute", "kernel")
 
@@ -54,14 +55,20 @@ KERNELS: Mapping[str, Kernel] = {
 
 _SPARSE = "2:4"
 
-_DEFAULTS: Mapping[str, Value] = {
-    "group": 0,
-    "inputs": 73728,
-    "outputs": 18432,
-    "device": "a10",
-    "sparsity": "dense",
-    "kernel": "ideal",
+_SIDE = Number(1, 1 << 30, whole=True)
+_READINGS: Mapping[str, Reading] = {
+    "weight_bits": Number(1, 16, whole=True),
+    "batch": _SIDE,
+    "group": Number(0, 1 << 20, default=0.0, whole=True),
+    "inputs": _SIDE._replace(default=73728.0),
+    "outputs": _SIDE._replace(default=18432.0),
+    "device": one_of(MIXED_DEVICES, "a10"),
+    "sparsity": one_of(("dense", _SPARSE), "dense"),
+    "kernel": one_of(KERNELS, "ideal"),
 }
+
+
+_DEVICES, _KERNELS = tuple(MIXED_DEVICES.values()), tuple(KERNELS)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -83,47 +90,33 @@ class MixedGemm:
         stored, and that both ends of the roofline are met.
     """
 
-    reads: frozenset[str] = field(init=False, default=frozenset({"weight_bits", "batch"}))
-    optional: frozenset[str] = field(init=False, default=frozenset(_DEFAULTS))
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    reads: frozenset[str] = field(init=False)
+    optional: frozenset[str] = field(init=False)
+    units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
+        self._readings = Readings(_READINGS)
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        sides = dict.fromkeys(("batch", "inputs", "outputs"), number(1, 1 << 30, whole=True))
-        check_readings(
-            values,
-            {
-                **sides,
-                "weight_bits": number(1, 16, whole=True),
-                "group": number(0, 1 << 20, whole=True),
-                "device": word(*MIXED_DEVICES),
-                "sparsity": word("dense", _SPARSE),
-                "kernel": word(*KERNELS),
-            },
-        )
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        told = {name: batch.get(name, value) for name, value in _DEFAULTS.items()}
-        devices = [MIXED_DEVICES[str(name)] for name in told["device"].tolist()]
-        kernels = [KERNELS[str(name)] for name in told["kernel"].tolist()]
+        told = self._readings.columns(batch)
+        devices = [_DEVICES[int(place)] for place in told["device"].tolist()]
+        kernels = [_KERNELS[int(place)] for place in told["kernel"].tolist()]
         matrix = _Matrix(
-            rows=batch["batch"].astype(float),
-            inputs=told["inputs"].astype(float),
-            outputs=told["outputs"].astype(float),
-            bits=batch["weight_bits"].astype(float),
-            group=told["group"].astype(float),
-            sparse=told["sparsity"] == _SPARSE,
+            rows=told["batch"],
+            inputs=told["inputs"],
+            outputs=told["outputs"],
+            bits=told["weight_bits"],
+            group=told["group"],
+            sparse=told["sparsity"] > 0,
         )
         traffic = matrix.traffic()
         total = np.sum(list(traffic.values()), axis=0)
@@ -131,7 +124,7 @@ class MixedGemm:
         rate = np.array([device.flops_per_s for device in devices])
         memory, compute = total / bandwidth, matrix.flops / rate
         waiting = np.maximum(np.where(matrix.sparse, compute / 2, compute) - memory, 0.0)
-        added = (np.array([kernel.factor for kernel in kernels]) - 1) * (memory + waiting)
+        added = (np.array([KERNELS[name].factor for name in kernels]) - 1) * (memory + waiting)
         dense = np.maximum(matrix.wide_bytes / bandwidth, compute)
         return Metrics(
             columns={
@@ -144,7 +137,7 @@ class MixedGemm:
                 "traffic": total,
                 **traffic,
             },
-            faults=_faults(matrix, told["kernel"].tolist(), total, devices),
+            faults=_faults(matrix, kernels, total, devices),
         )
 
 
@@ -187,22 +180,20 @@ def _faults(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
 ) -> dict[int, Fault]:
     """The rows that no kernel computes or no memory holds."""
-    faults = dict[int, Fault]()
-    for row, (name, device) in enumerate(zip(kernels, devices, strict=True)):
-        kernel, bits = KERNELS[name], int(matrix.bits[row])
-        if bits not in kernel.bits:
-            known = ", ".join(map(str, sorted(kernel.bits)))
-            faults[row] = _infeasible(f"{name} has weights of {known} bits, not of {bits}")
-        elif matrix.sparse[row] and not kernel.sparse:
-            faults[row] = _infeasible(f"{name} does not skip zeros")
-        elif total[row] > device.dram_bytes:
-            short = (total[row] - device.dram_bytes) / 1e9
-            faults[row] = _infeasible(
-                f"needs {total[row] / 1e9:.1f} GB of memory, has {device.dram_bytes / 1e9:.1f} GB: "
-                f"{short:.1f} GB short"
-            )
-    return faults
 
+    def wrong(row: int) -> str | None:
+        name, room, bits = kernels[row], devices[row].dram_bytes, int(matrix.bits[row])
+        if bits not in KERNELS[name].bits:
+            known = ", ".join(map(str, sorted(KERNELS[name].bits)))
+            return f"{name} has weights of {known} bits, not of {bits}"
+        if matrix.sparse[row] and not KERNELS[name].sparse:
+            return f"{name} does not skip zeros"
+        if total[row] <= room:
+            return None
+        short = (total[row] - room) / 1e9
+        return (
+            f"needs {total[row] / 1e9:.1f} GB of memory, has {room / 1e9:.1f} GB: "
+            f"{short:.1f} GB short"
+        )
 
-def _infeasible(reason: str) -> Fault:
-    return Fault(kind="infeasible", reason=reason)
+    return infeasible_rows(map(wrong, range(len(total))))

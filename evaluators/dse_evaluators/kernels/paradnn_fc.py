@@ -11,9 +11,9 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
-from dse.errors import SpecError, nearest
+from dse_evaluators.alike import infeasible
 from dse_evaluators.kernels.paradnn_platforms import PLATFORMS, Platform
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.readings import check_readings, number, picked
 
 _PARTS = ("overhead", "weight", "activation", "compute", "input")
 
@@ -70,26 +70,18 @@ class ParadnnFc:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        if self.platform not in PLATFORMS:
-            hint = nearest(self.platform, PLATFORMS)
-            raise SpecError(f"platform cannot be {self.platform!r}", hint=hint)
-        if self.mode not in _TIMES:
-            raise SpecError(f"mode cannot be {self.mode!r}", hint=nearest(self.mode, _TIMES))
+        self._platform = picked("platform", self.platform, PLATFORMS)
+        self._times = picked("mode", self.mode, _TIMES)
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         check_readings(values, dict.fromkeys(_READINGS, number(1, 1 << 24, whole=True)))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n networks."""
-        platform = PLATFORMS[self.platform]
+        platform = self._platform
         network = _Network(**{name: batch[name].astype(float) for name in _READINGS})
-        parts = _TIMES[self.mode](network, platform)
+        parts = self._times(network, platform)
         told = np.stack([parts[name] for name in _PARTS])  # (5, n)
         latency = told.sum(axis=0)
         memory = (
@@ -191,11 +183,10 @@ def _outside(network: _Network, platform: Platform) -> Mask:
 
 
 def _faults(memory: Floats, worker_bytes: float) -> dict[int, Fault]:
-    return {
-        row: Fault(
-            kind="infeasible",
-            reason=f"a worker needs {memory[row] / 1e9:.1f} GB, has {worker_bytes / 1e9:.1f} GB: "
-            f"{(memory[row] - worker_bytes) / 1e9:.1f} GB short",
-        )
-        for row in np.flatnonzero(memory > worker_bytes).tolist()
-    }
+    return infeasible(
+        np.asarray(memory > worker_bytes),
+        lambda row: (
+            f"a worker needs {memory[row] / 1e9:.1f} GB, has {worker_bytes / 1e9:.1f} GB: "
+            f"{(memory[row] - worker_bytes) / 1e9:.1f} GB short"
+        ),
+    )

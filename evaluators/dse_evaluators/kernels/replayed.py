@@ -14,7 +14,7 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.kernels.gpus import GPUS
 from dse_evaluators.kernels.im2col_layers import shapes_of
 from dse_evaluators.kernels.im2col_replay import replay
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.readings import check_readings, known, number
 from dse_evaluators.workloads.layers import Layer
 
 _METRICS = (
@@ -52,17 +52,9 @@ class ConvolutionReplayed:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         whole = dict.fromkeys(("sms", "batch"), number(1, 1 << 20, whole=True))
-        check_readings(values, {**whole, "l2_size": number(1, 1e18)})
-        for name in values.get("layer", ()):
-            self._shapes.check(str(name))
-        for text in values.get("tile", ()):
-            _sides(str(text))
+        texts = {"layer": known(self._shapes.check), "tile": known(_sides)}
+        check_readings(values, {**whole, **texts, "l2_size": number(1, 1e18)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The traffic of n designs; those that differ in L2 alone share one walk."""

@@ -85,11 +85,6 @@ class Attention:
         check_count("seed", self.seed, least=0)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         formats = {"attention_format": number_format(), "state_format": number_format(SAME)}
         counts = dict.fromkeys(_COUNTS, number(1, _MOST_KEYS, whole=True))
         numbers = dict.fromkeys(("value_mean", "query_scale"), number(-_LARGEST, _LARGEST))

@@ -19,7 +19,7 @@ from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.tensors import check_tensors, tensors
 from dse_evaluators.one_by_one import one_by_one
-from dse_evaluators.readings import check_readings, number_format
+from dse_evaluators.readings import check_readings, known, number_format
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -71,16 +71,8 @@ class Distortion:
         self.reads = frozenset({"weight_format"} | ({"tensors"} if self.tensors is None else set()))
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-
-        def named(_: str, value: Value) -> None:
-            check_tensors(str(value))
-
-        check_readings(values, {"weight_format": number_format(), "tensors": named})
+        checks = {"weight_format": number_format(), "tensors": known(check_tensors)}
+        check_readings(values, checks)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""

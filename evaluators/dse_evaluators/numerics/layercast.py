@@ -75,11 +75,6 @@ class LayerCast:
         self.version = f"1-{edition_of('shakespeare-lm')}"
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         formats = {"storage_format": number_format(), "compute_format": number_format(SAME)}
         check_readings(values, {**formats, "parts": number(1, _MOST_PARTS, whole=True)})
 

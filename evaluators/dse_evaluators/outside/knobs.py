@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dse.core.values import Value
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
 from dse.units import converted, quantity
 from dse_evaluators.readings import Check, check_readings, word
 
@@ -32,10 +32,7 @@ class Knob:
             SpecError: it cannot be that.
         """
         if self.words:
-            if given not in self.words:
-                raise SpecError(
-                    f"{self.name} cannot be {given!r}", hint=nearest(str(given), self.words)
-                )
+            word(*self.words)(self.name, given)
             return str(given)
         if self.text:
             return str(given)

@@ -78,7 +78,6 @@ class MlSysim:
         self._tool = Tool("mlsysim", {"model": model}, limits, python)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if every knob can have all of its values."""
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:

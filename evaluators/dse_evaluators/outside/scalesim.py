@@ -103,7 +103,6 @@ class ScaleSim:
         self._tool = Tool("scalesim", options, limits, python)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if every knob can have all of its values."""
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:

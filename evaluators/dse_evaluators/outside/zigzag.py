@@ -9,7 +9,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
 from dse_evaluators.generic.options import seconds_of
 from dse_evaluators.outside.asking import asked
 from dse_evaluators.outside.environments import ENVIRONMENTS
@@ -17,6 +17,7 @@ from dse_evaluators.outside.knobs import Knob, Knobs
 from dse_evaluators.outside.layer_shapes import shapes
 from dse_evaluators.outside.service import Limits
 from dse_evaluators.outside.tool import Tool
+from dse_evaluators.readings import word
 from dse_evaluators.workloads.catalogue import layers_of
 
 _J_PER_PJ = 1e-12
@@ -88,8 +89,7 @@ class ZigZag:
         clock: float | str | None = None,
         dram_bandwidth: float | str | None = None,
     ) -> None:
-        if optimize not in _GOALS:
-            raise SpecError(f"optimize cannot be {optimize!r}", hint=nearest(optimize, _GOALS))
+        word(*_GOALS)("optimize", optimize)
         if loop_factors < 1:
             raise SpecError(f"loop_factors is {loop_factors}", hint="a whole number from 1")
         fixed = {

@@ -10,8 +10,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse.errors import SpecError, nearest
-from dse_evaluators.readings import check_readings, number
+from dse_evaluators.readings import check_readings, number, picked
 
 _METRICS = (
     Metric(name="storage", unit="B", goal="minimize"),
@@ -67,24 +66,18 @@ class ElasticPrecision:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        if self.model not in MODULES:
-            raise SpecError(f"model cannot be {self.model!r}", hint=nearest(self.model, MODULES))
+        self._modules = picked("model", self.model, MODULES)
         self.reads = frozenset({"wide_bits", "narrow_bits"})
         self.optional = frozenset({"group"})
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         bits = dict.fromkeys(("wide_bits", "narrow_bits"), number(1, 32))
         check_readings(values, {**bits, "group": number(0, 1 << 20, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The storage and the steps of n designs."""
-        weights = np.array(MODULES[self.model], dtype=float)
+        weights = np.array(self._modules, dtype=float)
         group = batch.get("group", 0).astype(float)
         scale_bits = np.where(group > 0, 16 / np.maximum(group, 1), 0.0)
         wide, narrow = (_bytes(batch[name], scale_bits) for name in ("wide_bits", "narrow_bits"))

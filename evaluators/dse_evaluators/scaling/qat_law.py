@@ -61,11 +61,6 @@ class QatLaw:
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         sizes = dict.fromkeys(("parameters", "tokens"), number(1, 1e18))
         check_readings(values, {**sizes, "bits": number(1, 32), "share": number(0, 1)})
 

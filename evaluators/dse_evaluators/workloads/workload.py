@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from dse.core.metric import Metric
+from dse.errors import PluginError, nearest
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.format import Format
 
@@ -19,6 +20,12 @@ Split = Literal["search", "test"]
 """What a study may look at as often as it likes, and what is kept for the end."""
 
 SPLITS: tuple[Split, ...] = ("search", "test")
+
+
+def check_split(split: object) -> None:
+    """Nothing, if there is such a split. Raises PluginError if not."""
+    if split not in SPLITS:
+        raise PluginError(f"there is no split {split!r}", hint=nearest(split, SPLITS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dse.errors import SpecError, nearest
+from dse_evaluators.readings import picked
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 """The formats whose dense rates sheets tell; a product counts as two operations."""
@@ -48,9 +48,7 @@ def device_of(name: str) -> Device:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    if name not in DEVICES:
-        raise SpecError(f"device cannot be {name!r}", hint=nearest(name, DEVICES))
-    return DEVICES[name]
+    return picked("device", name, DEVICES)
 
 
 def _device(row: Mapping[str, str]) -> Device:

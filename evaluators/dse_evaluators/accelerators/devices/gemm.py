@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Array, Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
@@ -17,6 +17,7 @@ from dse_evaluators.accelerators.devices.gpu_power import drawn
 from dse_evaluators.accelerators.devices.gpu_run import Machine, machine
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import Times, Work, times
+from dse_evaluators.alike import gathered, groups, infeasible_rows
 from dse_evaluators.readings import check_readings, number, word
 
 LIBRARY = "library"
@@ -72,36 +73,27 @@ class Gemm:
         self.check_values({"device": (self.device,), "format": (self.format,)})
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         sides = dict.fromkeys(_SIDES, number(1, 2**31))
         words = {"format": word(*RECIPES), "tile": word(LIBRARY, *TILES)}
         check_readings(values, {"device": _check_device, **words, **sides})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        columns = {name: np.full(len(batch), np.nan) for name in self.provides}
-        faults = dict[int, Fault]()
-        words = [
-            batch.get(name, usual).tolist()
-            for name, usual in (("device", self.device), ("format", self.format), ("tile", LIBRARY))
-        ]
-        groups = dict[tuple[str, ...], list[int]]()
-        for row, key in enumerate(zip(*words, strict=True)):
-            groups.setdefault(key, []).append(row)
-        for (device, number_format, tile), rows in groups.items():
-            lacks = _lacks(device, number_format, tile)
-            if lacks:
-                faults |= dict.fromkeys(rows, Fault(kind="infeasible", reason=lacks))
-                continue
-            sides = [batch[name][rows].astype(float) for name in _SIDES]
-            found = machine(device_of(device), number_format, self.stack)
-            for name, column in _told(found, sides, tile).items():
-                columns[name][rows] = column
-        return Metrics(columns=columns, faults=faults)
+        usual = {"device": self.device, "format": self.format, "tile": LIBRARY}
+        parts = (
+            (rows, self._told(batch.take(rows), *words)) for words, rows in groups(batch, usual)
+        )
+        return gathered(len(batch), self.provides, parts)
+
+    def _told(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
+        """The metrics of products on one device in one format and tile."""
+        lacks = _lacks(device, number_format, tile)
+        if lacks:
+            return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
+        sides = [batch[name].astype(float) for name in _SIDES]
+        return Metrics(
+            columns=_told(machine(device_of(device), number_format, self.stack), sides, tile)
+        )
 
 
 def _told(machine: Machine, sides: list[Array], tile: str) -> Mapping[str, Floats]:

@@ -10,19 +10,18 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.circuits import logic_energy_factor, mac_energy_j
 from dse_evaluators.accelerators.grouped.grouped_convolution import GroupedNetwork, Shapes, added
 from dse_evaluators.accelerators.grouped.grouped_readings import (
-    OPTIONAL,
-    READ,
+    READINGS,
     Regrouped,
     check_grouping,
     regrouped,
 )
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.formats.words import FORMATS
-from dse_evaluators.readings import word
+from dse_evaluators.reading_table import Readings, one_of
+from dse_evaluators.readings import picked
 from dse_evaluators.workloads.catalogue import layers_of
 
 _BOUND = ("compute", "memory")
@@ -75,32 +74,24 @@ class GroupSize:
     node_nm: float = 45.0
     reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(init=False)
-    units: Mapping[str, str] = field(init=False, default_factory=dict)
+    units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        if self.dram not in DRAM_J_PER_BYTE:
-            raise SpecError(
-                f"dram cannot be {self.dram!r}", hint=nearest(self.dram, DRAM_J_PER_BYTE)
-            )
+        self._dram_j = picked("dram", self.dram, DRAM_J_PER_BYTE)
         self._network = GroupedNetwork(layers_of(self.workload))
         self._mac_j: Mapping[Value, float] = {
             name: mac_energy_j(row, row) * logic_energy_factor(self.node_nm)
             for name, row in FORMATS.items()
         }
-        self.reads = READ
-        self.optional = OPTIONAL | {"number_format"}
+        self._readings = Readings({**READINGS, "number_format": one_of(FORMATS, _FORMAT)})
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        check_grouping(self._network, values, {"number_format": word(*FORMATS)})
+        check_grouping(self._network, self._readings, values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
@@ -112,10 +103,7 @@ class GroupSize:
         macs = added(shapes.macs) * asked.batch
         energies = {
             "mac": macs * mac_j,
-            **{
-                name: moved * word_bytes * DRAM_J_PER_BYTE[self.dram]
-                for name, moved in words.items()
-            },
+            **{name: moved * word_bytes * self._dram_j for name, moved in words.items()},
         }
         energy = added(np.array(list(energies.values())))
         moved = added(np.array(list(words.values())))

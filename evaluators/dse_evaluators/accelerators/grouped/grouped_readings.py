@@ -14,20 +14,18 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import (
     GroupedNetwork,
     Grouping,
 )
-from dse_evaluators.readings import Check, check_readings, number, word
-
-READ = frozenset({"group"})
-OPTIONAL = frozenset({"grouping", "width", "batch"})
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
 
 SOLVED = 0.0
 """A width that stands for the one at which the network has its own multiplications again."""
 
-_CHECKS: Mapping[str, Check] = {
-    "group": number(1, 1 << 20),
-    "grouping": word(*GROUPINGS),
-    "width": number(SOLVED, 8),
-    "batch": number(1, 1 << 20, whole=True),
+READINGS: Mapping[str, Reading] = {
+    "group": Number(1, 1 << 20),
+    "grouping": one_of(GROUPINGS, GROUPINGS[0]),
+    "width": Number(SOLVED, 8, default=SOLVED),
+    "batch": Number(1, 1 << 20, default=1.0, whole=True),
 }
+_PLAIN = Readings(READINGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,26 +37,25 @@ class Regrouped:
 
 
 def check_grouping(
-    network: GroupedNetwork, values: Mapping[str, Sequence[Value]], others: Mapping[str, Check]
+    network: GroupedNetwork, readings: Readings, values: Mapping[str, Sequence[Value]]
 ) -> None:
     """Nothing, if the network can be regrouped by all of these values; ``group`` may be a list.
 
     Raises:
         SpecError: it cannot, or there are not as many groups as layers that are regrouped.
     """
-    check_readings(values, {**_CHECKS, **others}, {"group": int(network.grouped.sum())})
+    readings.check(values, {"group": int(network.grouped.sum())})
 
 
 def regrouped(network: GroupedNetwork, batch: Batch) -> Regrouped:
     """What the designs say, with the width solved for where they leave it open."""
-    return Regrouped(
-        grouping=_with_widths(network, batch), batch=batch.get("batch", 1).astype(float)
-    )
+    images = _PLAIN.column("batch", batch)
+    return Regrouped(grouping=_with_widths(network, batch), batch=images)
 
 
 def _with_widths(network: GroupedNetwork, batch: Batch) -> Grouping:
     """Each different grouping is solved for once."""
-    told = batch.get("width", SOLVED).astype(float)
+    told = _PLAIN.column("width", batch)
     grouping = _grouping(network, batch, told)
     if not (told == SOLVED).any():
         return grouping
@@ -70,10 +67,8 @@ def _with_widths(network: GroupedNetwork, batch: Batch) -> Grouping:
 
 
 def _grouping(network: GroupedNetwork, batch: Batch, width: Floats) -> Grouping:
-    by_count = batch.get("grouping", GROUPINGS[0]) == GROUPINGS[1]
-    return Grouping(
-        group=_groups(network, batch), by_count=np.asarray(by_count, dtype=bool), width=width
-    )
+    by_count = _PLAIN.column("grouping", batch) > 0
+    return Grouping(group=_groups(network, batch), by_count=by_count, width=width)
 
 
 def _groups(network: GroupedNetwork, batch: Batch) -> Floats:

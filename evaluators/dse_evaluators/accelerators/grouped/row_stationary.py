@@ -16,14 +16,10 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import (
     Shapes,
     added,
 )
-from dse_evaluators.accelerators.grouped.grouped_readings import (
-    OPTIONAL,
-    READ,
-    check_grouping,
-    regrouped,
-)
+from dse_evaluators.accelerators.grouped.grouped_readings import READINGS, check_grouping, regrouped
 from dse_evaluators.accelerators.grouped.row_stationary_array import Array, Cycles, cycles
-from dse_evaluators.readings import number
+from dse_evaluators.alike import infeasible
+from dse_evaluators.reading_table import Number, Reading, Readings
 from dse_evaluators.workloads.catalogue import layers_of
 
 _WAITS = ("macs", "mapping", "feed")
@@ -46,6 +42,10 @@ _METRICS = (
 )
 
 _SIZES = ("rows", "cols", "feed")
+_ARRAY: Mapping[str, Reading] = {
+    **dict.fromkeys(_SIZES, Number(1, 1e12)),
+    "clock": Number(1, 1e15, "Hz", default=1e9),
+}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -88,23 +88,16 @@ class RowStationary:
 
     def __post_init__(self) -> None:
         self._network = GroupedNetwork(layers_of(self.workload))
-        self.reads = READ | frozenset(_SIZES)
-        self.optional = OPTIONAL | {"clock"}
-        self.units = {"clock": "Hz"}
+        self._readings = Readings({**READINGS, **_ARRAY})
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        sizes = dict.fromkeys(_SIZES, number(1, 1e12))
-        check_grouping(self._network, values, {**sizes, "clock": number(1, 1e15)})
+        check_grouping(self._network, self._readings, values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        array = Array(**{name: batch[name].astype(float) for name in _SIZES})
+        array = Array(**{name: self._readings.column(name, batch) for name in _SIZES})
         asked = regrouped(self._network, batch)
         shapes = self._network.shapes(asked.grouping)
         window = float(shapes.window_height.max())
@@ -115,7 +108,7 @@ class RowStationary:
         old = cycles(self._network.shapes(_as_it_is(len(batch))), fitting, asked.batch)
         return Metrics(
             columns={
-                **_times(new, batch.get("clock", 1e9).astype(float)),
+                **_times(new, self._readings.column("clock", batch)),
                 **self._shares(new, old),
                 **_counts(shapes, asked.grouping.width, asked.batch),
             },
@@ -161,11 +154,9 @@ def _as_it_is(size: int) -> Grouping:
 
 
 def _too_small(rows: Floats, window: float) -> Mapping[int, Fault]:
-    return {
-        row: Fault(
-            kind="infeasible",
-            reason=f"needs {window:g} rows for a window, has {rows[row]:g}: "
-            f"{window - rows[row]:g} short",
-        )
-        for row in np.flatnonzero(rows < window).tolist()
-    }
+    return infeasible(
+        rows < window,
+        lambda row: (
+            f"needs {window:g} rows for a window, has {rows[row]:g}: {window - rows[row]:g} short"
+        ),
+    )

@@ -17,6 +17,7 @@ from dse_evaluators.accelerators.lifetimes.data_lifetimes import (
     refreshes,
 )
 from dse_evaluators.accelerators.lifetimes.memory_kinds import KINDS, SRAM
+from dse_evaluators.alike import infeasible
 
 PARTS = ("mac", "access", "refresh", "leakage", "dram")
 """What the energy of a step goes to."""
@@ -83,14 +84,13 @@ def short_of_memory(step: Step) -> Mapping[int, Fault]:
     """The designs whose activations do not fit and may not go elsewhere."""
     needs, has = step.storage_bytes, step.capacity_bytes
     short = (needs > has) & ~step.spill & ~step.kinds["dram"]
-    return {
-        row: Fault(
-            kind="infeasible",
-            reason=f"needs {needs[row] / 1024:.1f} KiB on the chip, has {has[row] / 1024:.1f} KiB: "
-            f"{(needs[row] - has[row]) / 1024:.1f} KiB short",
-        )
-        for row in np.flatnonzero(short).tolist()
-    }
+    return infeasible(
+        short,
+        lambda row: (
+            f"needs {needs[row] / 1024:.1f} KiB on the chip, has {has[row] / 1024:.1f} KiB: "
+            f"{(needs[row] - has[row]) / 1024:.1f} KiB short"
+        ),
+    )
 
 
 def costs(step: Step, dram_j_per_byte: float) -> Mapping[str, Floats]:

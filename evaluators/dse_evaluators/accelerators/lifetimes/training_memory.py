@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
-from dse.core.values import Floats, Value
-from dse.errors import SpecError, nearest
+from dse.core.values import Value
 from dse_evaluators.accelerators.circuits import logic_energy_factor, mac_energy_j
 from dse_evaluators.accelerators.lifetimes.memory_kinds import (
     KINDS,
@@ -22,7 +19,8 @@ from dse_evaluators.accelerators.lifetimes.training_cost import PARTS, Step, cos
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.counts import check_count
 from dse_evaluators.formats.words import FORMATS
-from dse_evaluators.readings import check_readings, flag, number, word
+from dse_evaluators.reading_table import Flag, Number, Reading, Readings, one_of
+from dse_evaluators.readings import picked
 
 _METRICS = (
     Metric(name="energy", unit="J", goal="minimize"),
@@ -40,18 +38,21 @@ _METRICS = (
     Metric(name="retention", unit="s"),
 )
 
-_DEFAULTS: Mapping[str, Value] = {
-    "refresh": "lifetime",
-    "cell_retention": RETENTION_S,
-    "spill": False,
-    "celsius": 85.0,
-    "area": 4.0,
-    "batch": 1,
-    "number_format": "int8",
-    "multipliers": 256,
-    "clock": 500e6,
-    "dram_bandwidth": 4e9,
-    "macs_per_activation": 73,
+_SIZE = Number(1, 1e15)
+_FORMAT = "int8"
+_READINGS: Mapping[str, Reading] = {
+    "memory": one_of(KINDS),
+    "refresh": one_of(("lifetime", "all"), "lifetime"),
+    "cell_retention": Number(1e-9, 1e3, "s", default=RETENTION_S),
+    "spill": Flag(default=False),
+    "celsius": Number(-55, 150, default=85.0),
+    "area": Number(0, 1e4, "mm2", default=4.0),
+    "batch": _SIZE._replace(default=1.0),
+    "number_format": one_of(FORMATS, _FORMAT),
+    "multipliers": _SIZE._replace(default=256.0),
+    "clock": _SIZE._replace(default=500e6, unit="Hz"),
+    "dram_bandwidth": _SIZE._replace(default=4e9, unit="B/s"),
+    "macs_per_activation": _SIZE._replace(default=73.0),
 }
 
 
@@ -98,81 +99,42 @@ class TrainingMemory:
     def __post_init__(self) -> None:
         check_count("blocks", self.blocks, least=1)
         check_count("activations", self.activations, least=1)
-        if self.dram not in DRAM_J_PER_BYTE:
-            raise SpecError(
-                f"dram cannot be {self.dram!r}", hint=nearest(self.dram, DRAM_J_PER_BYTE)
-            )
+        self._dram_j = picked("dram", self.dram, DRAM_J_PER_BYTE)
         self._mac_j: Mapping[Value, float] = {
             name: mac_energy_j(row, row) * logic_energy_factor(NODE_NM)
             for name, row in FORMATS.items()
         }
-        self.reads = frozenset({"memory", "reversible_blocks"})
-        self.optional = frozenset(_DEFAULTS)
-        self.units = {
-            "area": "mm2",
-            "clock": "Hz",
-            "dram_bandwidth": "B/s",
-            "cell_retention": "s",
-        }
+        blocks = Number(0, self.blocks, whole=True)
+        self._readings = Readings({**_READINGS, "reversible_blocks": blocks})
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        sizes = ("batch", "multipliers", "clock", "dram_bandwidth", "macs_per_activation")
-        check_readings(
-            values,
-            {
-                **dict.fromkeys(sizes, number(1, 1e15)),
-                "memory": word(*KINDS),
-                "reversible_blocks": number(0, self.blocks, whole=True),
-                "refresh": word("lifetime", "all"),
-                "spill": flag,
-                "celsius": number(-55, 150),
-                "area": number(0, 1e4),
-                "cell_retention": number(1e-9, 1e3),
-                "number_format": word(*FORMATS),
-            },
-        )
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
         step = self._step(batch)
-        dram_j = DRAM_J_PER_BYTE[self.dram]
-        return Metrics(columns=costs(step, dram_j), faults=short_of_memory(step))
+        return Metrics(columns=costs(step, self._dram_j), faults=short_of_memory(step))
 
     def _step(self, batch: Batch) -> Step:
-        images = self._number(batch, "batch")
-        word_bytes = batch.lookup("number_format", _BYTES, _BYTES[str(_DEFAULTS["number_format"])])
-        kinds = batch["memory"]
+        told = self._readings.columns(batch)
+        images = told["batch"]
+        word_bytes = batch.lookup("number_format", _BYTES, _BYTES[_FORMAT])
         return Step(
             blocks=self.blocks,
-            reversible=batch["reversible_blocks"].astype(float),
+            reversible=told["reversible_blocks"],
             activation_bytes=self.activations * images * word_bytes,
-            block_macs=self.activations * images * self._number(batch, "macs_per_activation"),
-            macs_per_s=self._number(batch, "multipliers") * self._number(batch, "clock"),
-            mac_j=batch.lookup(
-                "number_format", self._mac_j, self._mac_j[str(_DEFAULTS["number_format"])]
-            ),
-            kinds={name: np.asarray(kinds == name) for name in KINDS},
-            area_mm2=self._number(batch, "area"),
-            spill=self._column(batch, "spill").astype(bool),
-            refresh_all=np.asarray(self._column(batch, "refresh") == "all"),
-            retention_s=retention_s(
-                self._number(batch, "celsius"), self._number(batch, "cell_retention")
-            ),
-            dram_bytes_per_s=self._number(batch, "dram_bandwidth"),
+            block_macs=self.activations * images * told["macs_per_activation"],
+            macs_per_s=told["multipliers"] * told["clock"],
+            mac_j=batch.lookup("number_format", self._mac_j, self._mac_j[_FORMAT]),
+            kinds={name: told["memory"] == place for place, name in enumerate(KINDS)},
+            area_mm2=told["area"],
+            spill=told["spill"] > 0,
+            refresh_all=told["refresh"] > 0,
+            retention_s=retention_s(told["celsius"], told["cell_retention"]),
+            dram_bytes_per_s=told["dram_bandwidth"],
         )
-
-    def _number(self, batch: Batch, name: str) -> Floats:
-        return np.asarray(self._column(batch, name), dtype=float)
-
-    @staticmethod
-    def _column(batch: Batch, name: str) -> Floats:
-        return batch.get(name, _DEFAULTS[name])
 
 
 _BYTES: Mapping[Value, float] = {name: row.bits / 8 for name, row in FORMATS.items()}

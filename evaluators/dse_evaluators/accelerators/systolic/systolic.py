@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,14 +11,13 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
 from dse_evaluators.accelerators.circuits import leakage_w_per_mm2
 from dse_evaluators.accelerators.systolic import extrapolation, full, scalesim
 from dse_evaluators.accelerators.systolic.cost import Technology, costs
 from dse_evaluators.accelerators.systolic.knobs import (
     KNOBS,
     SCALESIM_KNOBS,
-    code,
     setting,
     settings,
 )
@@ -27,6 +26,8 @@ from dse_evaluators.accelerators.systolic.products import Network
 from dse_evaluators.accelerators.systolic.stages import TIMED, Account, Work
 from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
+from dse_evaluators.reading_table import Readings
+from dse_evaluators.readings import picked
 from dse_evaluators.workloads.catalogue import layers_of
 
 _METRICS = (
@@ -116,30 +117,31 @@ class Systolic:
 
     def __post_init__(self) -> None:
         network = Network(layers_of(self.workload))
-        _check_word("mode", self.mode, _WORK)
-        _check_word("dram", self.dram, DRAM_J_PER_BYTE)
+        work = picked("mode", self.mode, _WORK)
         if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
         known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
-        self._fixed = self._fixed_knobs(known)
-        free = known - self._fixed.keys() - ({"packed"} if not network.repeated else set())
-        self.reads = frozenset(name for name in free if KNOBS[name].default is None)
-        self.optional = free - self.reads
-        self.units = {name: KNOBS[name].unit for name in sorted(free) if KNOBS[name].unit}
+        alone = {} if network.repeated else {"packed": True}
+        self._readings = Readings(KNOBS).fixed(alone | self._fixed_knobs(known))
+        self._fixed = self._readings.settled
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
         self._technology = Technology(
             node_nm=self.node_nm,
-            dram_j_per_byte=DRAM_J_PER_BYTE[self.dram],
+            dram_j_per_byte=picked("dram", self.dram, DRAM_J_PER_BYTE),
             leakage_w_per_mm2=leakage_w_per_mm2(self.node_nm)
             if self.leakage_w_per_mm2 is None
             else self.leakage_w_per_mm2,
         )
         self._account = Account(
-            work=_WORK[self.mode],
+            work=work,
             network=network,
             technology=self._technology,
             fixed=self._fixed,
         )
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
@@ -173,10 +175,9 @@ class Systolic:
     def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
         """What options set, and what is as it is because the mode does not know it."""
         chosen = {name: value for name in KNOBS if (value := getattr(self, name)) is not None}
-        for name, value in chosen.items():
+        for name in chosen:
             if name not in known:
                 raise SpecError(f"{name} has no meaning in the mode {self.mode!r}")
-            code(name, value)
         unknown = {name: KNOBS[name].default for name in KNOBS if name not in known}
         return chosen | {name: value for name, value in unknown.items() if value is not None}
 
@@ -188,8 +189,3 @@ _SMALLEST_BUFFER_BYTES = {"full": 0.0, "scalesim": scalesim.SMALLEST_BUFFER_BYTE
 
 def _of_all(values: Floats, size: int) -> Floats:
     return values if len(values) == size else np.full(size, values[0])
-
-
-def _check_word(option: str, value: str, valid: Iterable[str]) -> None:
-    if value not in valid:
-        raise SpecError(f"{option} cannot be {value!r}", hint=nearest(value, valid))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.errors import SpecError, nearest
+from dse_evaluators.readings import picked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,7 @@ def chain_of(network: str) -> tuple[Block, ...]:
     Raises:
         SpecError: there is no such network.
     """
-    if network not in CHAINS:
-        raise SpecError(f"network cannot be {network!r}", hint=nearest(network, CHAINS))
-    return CHAINS[network]
+    return picked("network", network, CHAINS)
 
 
 def _resnet50() -> tuple[Block, ...]:

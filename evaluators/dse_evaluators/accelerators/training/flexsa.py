@@ -13,10 +13,12 @@ from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.training.alike_rows import alike
 from dse_evaluators.accelerators.training.chains import chain_of
 from dse_evaluators.accelerators.training.channel_tables import ChannelTables
+from dse_evaluators.accelerators.training.sound_rows import sound
 from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, WORD_BYTES, Arrays, run
 from dse_evaluators.accelerators.training.step_prices import Prices
-from dse_evaluators.accelerators.training.training_knobs import Knob, Knobs
 from dse_evaluators.accelerators.training.training_products import Products, Training, summed
+from dse_evaluators.alike import infeasible
+from dse_evaluators.reading_table import Number, Reading, Readings, Word
 
 BOTTLENECKS = ("array", "memory")
 
@@ -43,18 +45,18 @@ _METRICS = (
 # The clock: N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor Processing Unit,
 # ISCA 2017, section 2. The bandwidth: one stack of HBM2, JESD235A: 1024 bits at 2 Gb/s. The side of
 # 128 is that of the paper's large array; the other defaults are choices.
-KNOBS: Mapping[str, Knob] = {
-    "array": Knob(default="flexible", words=ARRAYS),
-    "groups": Knob(default=1, words={1: 1.0, 4: 4.0, 16: 16.0}),
-    "side": Knob(default=128.0, least=8, most=4096),
-    "block_rows": Knob(default=256.0, least=1, most=1e6),
-    "sums": Knob(default="drained", words=SUMS),
-    "keep": Knob(default=1.0, least=0.05, most=1),
-    "draw": Knob(default=0.0, most=2**32),
-    "batch": Knob(default=32.0, least=1, most=1e6),
-    "buffer": Knob(default=10.0 * 1024**2, unit="B", least=1, most=2**40),
-    "clock": Knob(default=700e6, unit="Hz", least=1, most=1e12),
-    "dram_bandwidth": Knob(default=256e9, unit="B/s", least=1, most=1e16),
+KNOBS: Mapping[str, Reading] = {
+    "array": Word(ARRAYS, "flexible"),
+    "groups": Word({1: 1.0, 4: 4.0, 16: 16.0}, 1),
+    "side": Number(8, 4096, default=128.0),
+    "block_rows": Number(1, 1e6, default=256.0),
+    "sums": Word(SUMS, "drained"),
+    "keep": Number(0.05, 1, default=1.0),
+    "draw": Number(0, 2**32, default=0.0),
+    "batch": Number(1, 1e6, default=32.0),
+    "buffer": Number(1, 2**40, "B", default=10.0 * 1024**2),
+    "clock": Number(1, 1e12, "Hz", default=700e6),
+    "dram_bandwidth": Number(1, 1e16, "B/s", default=256e9),
 }
 
 _RATES = ("clock", "dram_bandwidth")
@@ -104,7 +106,7 @@ class FlexSa:
     knobs: Mapping[str, Value] = field(default_factory=dict)
     node_nm: float = 45.0
     dram: str = "hbm2"
-    reads: frozenset[str] = field(init=False, default=frozenset())
+    reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(init=False)
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
@@ -115,27 +117,24 @@ class FlexSa:
         convs = [conv for block in chain_of(self.network) for conv in block.all_convs]
         self._training, self._tables = Training(convs), ChannelTables(convs)
         self._whole_macs = 3.0 * sum(conv.macs for conv in convs) - convs[0].macs
-        self._knobs = Knobs(KNOBS, self.knobs)
+        self._knobs = Readings(KNOBS).fixed(self.knobs)
         self._prices = Prices(self.node_nm, self.dram)
-        self.optional, self.units = self._knobs.free, self._knobs.units
+        self.reads, self.optional, self.units = self._knobs.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values. Raises SpecError if not."""
         self._knobs.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        knobs = self._knobs.columns(batch)
-        faults = self._knobs.faults(knobs)
-        sound = self._knobs.sound(knobs, faults)
-        faults = {**_small_buffers(sound), **faults}
+        knobs, faults = sound(self._knobs, self._knobs.columns(batch))
+        faults = {**_small_buffers(knobs), **faults}
         columns = {name: np.empty(len(batch)) for name in self.provides}
-        decided = alike([sound[name] for name in KNOBS if name not in _RATES])
+        decided = alike([knobs[name] for name in KNOBS if name not in _RATES])
         for some, pieces in decided.chunks(_CHUNK):
-            laid = self._laid({name: column[some] for name, column in sound.items()})
+            laid = self._laid({name: column[some] for name, column in knobs.items()})
             for rows, place in pieces:
-                here = {name: column[rows] for name, column in sound.items()}
+                here = {name: column[rows] for name, column in knobs.items()}
                 for name, values in self._priced(laid, place, here).items():
                     columns[name][rows] = values
         return Metrics(columns=columns, faults=faults)
@@ -229,11 +228,10 @@ def _small_buffers(knobs: Mapping[str, Floats]) -> dict[int, Fault]:
     side = knobs["side"] / np.sqrt(knobs["groups"])
     needs = 2.0 * knobs["groups"] * (knobs["block_rows"] + side) * side * WORD_BYTES
     has = knobs["buffer"]
-    return {
-        row: Fault(
-            kind="infeasible",
-            reason=f"needs {needs[row] / 1024:.1f} KiB of buffer for two blocks of rows and two "
-            f"tiles, has {has[row] / 1024:.1f} KiB: {(needs[row] - has[row]) / 1024:.1f} KiB short",
-        )
-        for row in np.flatnonzero(needs > has).tolist()
-    }
+    return infeasible(
+        np.asarray(needs > has),
+        lambda row: (
+            f"needs {needs[row] / 1024:.1f} KiB of buffer for two blocks of rows and two tiles, "
+            f"has {has[row] / 1024:.1f} KiB: {(needs[row] - has[row]) / 1024:.1f} KiB short"
+        ),
+    )

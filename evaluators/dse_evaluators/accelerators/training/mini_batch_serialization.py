@@ -16,9 +16,10 @@ from dse_evaluators.accelerators.training.block_work import BlockWork
 from dse_evaluators.accelerators.training.chains import chain_of
 from dse_evaluators.accelerators.training.group_cuts import Cuts, best_cuts, every_group
 from dse_evaluators.accelerators.training.serialization import SCHEDULES, Plan, Traffic, traffic
+from dse_evaluators.accelerators.training.sound_rows import sound
 from dse_evaluators.accelerators.training.step_prices import Prices
-from dse_evaluators.accelerators.training.training_knobs import Knob, Knobs
 from dse_evaluators.accelerators.training.training_products import summed
+from dse_evaluators.reading_table import Number, Reading, Readings, Word
 
 BOTTLENECKS = ("array", "memory")
 
@@ -46,14 +47,14 @@ _METRICS = (
 # The clock: N. Jouppi et al., In-Datacenter Performance Analysis of a Tensor Processing Unit,
 # ISCA 2017, section 2. The bandwidth: one stack of HBM2, JESD235A: 1024 bits at 2 Gb/s. The other
 # defaults are choices: what the paper's accelerator has of all this was not at hand.
-KNOBS: Mapping[str, Knob] = {
-    "schedule": Knob(default="serialised", words=SCHEDULES),
-    "buffer": Knob(default=10.0 * 1024**2, unit="B", least=1, most=2**40),
-    "batch": Knob(default=32.0, least=1, most=1e6),
-    "gradient_bytes": Knob(default=2.0, unit="B", least=1, most=8),
-    "side": Knob(default=128.0, least=8, most=4096),
-    "clock": Knob(default=700e6, unit="Hz", least=1, most=1e12),
-    "dram_bandwidth": Knob(default=256e9, unit="B/s", least=1, most=1e16),
+KNOBS: Mapping[str, Reading] = {
+    "schedule": Word(SCHEDULES, "serialised"),
+    "buffer": Number(1, 2**40, "B", default=10.0 * 1024**2),
+    "batch": Number(1, 1e6, default=32.0),
+    "gradient_bytes": Number(1, 8, "B", default=2.0),
+    "side": Number(8, 4096, default=128.0),
+    "clock": Number(1, 1e12, "Hz", default=700e6),
+    "dram_bandwidth": Number(1, 1e16, "B/s", default=256e9),
 }
 
 _CUTS = "cuts"
@@ -92,7 +93,7 @@ class MiniBatchSerialization:
     knobs: Mapping[str, Value] = field(default_factory=dict)
     node_nm: float = 45.0
     dram: str = "hbm2"
-    reads: frozenset[str] = field(init=False, default=frozenset())
+    reads: frozenset[str] = field(init=False)
     optional: frozenset[str] = field(init=False)
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
@@ -102,9 +103,10 @@ class MiniBatchSerialization:
     def __post_init__(self) -> None:
         chain = chain_of(self.network)
         self._prints, self._work = footprints(chain), BlockWork(chain)
-        self._knobs = Knobs(KNOBS, self.knobs)
+        self._knobs = Readings(KNOBS).fixed(self.knobs)
         self._prices = Prices(self.node_nm, self.dram)
-        self.optional, self.units = self._knobs.free | {_CUTS}, self._knobs.units
+        self.reads, optional, self.units = self._knobs.declared
+        self.optional = optional | {_CUTS}
         self.provides = {metric.name: metric for metric in _METRICS}
 
     @property
@@ -113,8 +115,7 @@ class MiniBatchSerialization:
         return len(self._prints.need)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values. Raises SpecError if not."""
-        self._knobs.check(values)
+        self._knobs.check({name: some for name, some in values.items() if name in KNOBS})
         for name, places in values.items():
             if name not in KNOBS and not all(0 < float(place) < self.blocks for place in places):
                 hint = f"cuts lie before blocks 1 to {self.blocks - 1} of {self.network}"
@@ -122,11 +123,9 @@ class MiniBatchSerialization:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        knobs = self._knobs.columns(batch)
-        faults = self._knobs.faults(knobs)
-        sound = self._knobs.sound(knobs, faults)
-        moved = traffic(self._prints, _plan(sound, _starts(batch, self.blocks)))
-        return Metrics(columns=self._columns(sound, moved), faults=faults)
+        knobs, faults = sound(self._knobs, self._knobs.columns(batch))
+        moved = traffic(self._prints, _plan(knobs, _starts(batch, self.blocks)))
+        return Metrics(columns=self._columns(knobs, moved), faults=faults)
 
     def best(self, batch: Batch) -> list[Cuts]:
         """The cuts of the least traffic for each design's knobs, whatever its own cuts."""

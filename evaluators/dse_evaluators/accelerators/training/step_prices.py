@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.values import Floats
-from dse.errors import SpecError, nearest
+from dse.errors import SpecError
 from dse_evaluators.accelerators.circuits import mac_areas_mm2, mac_energies_j, sram
 from dse_evaluators.accelerators.systolic.codes import FORMAT_CODES
 from dse_evaluators.accelerators.technology import (
@@ -17,6 +17,7 @@ from dse_evaluators.accelerators.technology import (
     SRAM_WRITE_J,
     PowerLaw,
 )
+from dse_evaluators.readings import picked
 
 LARGEST_BANK_BYTES = 2.0 * 1024**2
 """The largest macro of the SRAM fit: a buffer beyond it is several, whose wires cost nothing."""
@@ -41,12 +42,10 @@ class Prices:
     """
 
     def __init__(self, node_nm: float, dram: str) -> None:
-        if dram not in DRAM_J_PER_BYTE:
-            raise SpecError(f"dram cannot be {dram!r}", hint=nearest(dram, DRAM_J_PER_BYTE))
         if not NODES_NM[0] <= node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {node_nm:g}", hint="22 to 90 are modelled")
         self.node_nm = node_nm
-        self.dram_j_per_byte = DRAM_J_PER_BYTE[dram]
+        self.dram_j_per_byte = picked("dram", dram, DRAM_J_PER_BYTE)
         self.mac_j = float(mac_energies_j(node_nm)[_WORD, _WORD])
         self.mac_mm2 = float(mac_areas_mm2(node_nm)[_WORD, _WORD])
 

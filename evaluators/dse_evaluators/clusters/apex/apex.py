@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import SpecError, nearest
+from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.apex.constants import JUDGED_TEXTS, fitted
 from dse_evaluators.clusters.apex.fabric import Fabric
 from dse_evaluators.clusters.apex.machine import Machine
@@ -20,31 +18,27 @@ from dse_evaluators.clusters.apex.run import run
 from dse_evaluators.clusters.apex.stage import Stage
 from dse_evaluators.clusters.apex.traces import at_rate, trace
 from dse_evaluators.clusters.collectives import Constants
-from dse_evaluators.clusters.number_readings import Reading, Readings
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import Check, flag, number, word
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
+from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
+from dse_evaluators.readings import flag, number, picked
+from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 _FFN_MODES = ("tp", "ep")
 
-_WORDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "ffn_mode": ("tp", _FFN_MODES),
-    "weight_format": ("fp16", tuple(WEIGHT_BYTES)),
-    "kv_format": ("fp16", tuple(CACHE_BYTES)),
-}
-"""Readings that are words: what they are where a space lacks them, and what they can be."""
-
-_NUMBERS: Mapping[str, Reading] = {
-    "devices": Reading(1, 1e6, whole=True),
-    "dp": Reading(1, 1e6, whole=True),
-    "pp": Reading(1, 1e6, whole=True),
-    "attn_replicas": Reading(1, 1e6, default=1.0, whole=True),
-    "ffn_replicas": Reading(1, 1e6, default=1.0, whole=True),
-    "max_batch": Reading(1, 1e6, default=1e6, whole=True),
-    "clock": Reading(0, 1e11, "Hz", default=0.0),
-    "rate": Reading(1e-6, 1e9, "1/s", default=0.5),
-    "link_bandwidth": Reading(0, 1e15, "B/s", default=0.0),
-    "link_latency": Reading(0, 1.0, "s", default=25e-6),
+_READINGS: Mapping[str, Reading] = {
+    "ffn_mode": one_of(_FFN_MODES, "tp"),
+    "weight_format": Word(dict(WEIGHT_BYTES.items()), "fp16"),
+    "kv_format": Word(dict(CACHE_BYTES.items()), "fp16"),
+    "devices": Number(1, 1e6, whole=True),
+    "dp": Number(1, 1e6, whole=True),
+    "pp": Number(1, 1e6, whole=True),
+    "attn_replicas": Number(1, 1e6, default=1.0, whole=True),
+    "ffn_replicas": Number(1, 1e6, default=1.0, whole=True),
+    "max_batch": Number(1, 1e6, default=1e6, whole=True),
+    "clock": Number(0, 1e11, "Hz", default=0.0),
+    "rate": Number(1e-6, 1e9, "1/s", default=0.5),
+    "link_bandwidth": Number(0, 1e15, "B/s", default=0.0),
+    "link_latency": Number(0, 1.0, "s", default=25e-6),
 }
 
 _BETWEEN = Constants(latency_s=30e-6, bytes_per_s=45e9, pipelining=0.0)
@@ -116,7 +110,7 @@ class Apex:
     def __post_init__(self) -> None:
         number(1, 1e6, whole=True)("node_devices", self.node_devices)
         number(0, 1e9, whole=True)("requests", self.requests)
-        self._model = _model(self.model)
+        self._model = picked("model", self.model, TRANSFORMERS)
         self._machine = Machine.of(self.device)
         self._requests = trace(self.workload, self.requests)
         self._longest = max(one.prompt + one.answer for one in self._requests)
@@ -128,61 +122,33 @@ class Apex:
         flag("host", self.host)
         own = fitted()
         self._efficiency = own if self.host else replace(own, step_s=0.0, sequence_s=0.0)
-        self._readings = Readings.of(_NUMBERS, self)
-        self.reads = self._readings.reads
-        self.optional = self._readings.optional | frozenset(_WORDS)
-        if self._model.experts == 1:
-            self.optional -= {"ffn_mode"}
-        self.units = self._readings.units
+        clock = Number(0, self._machine.highest_hz, "Hz", default=0.0)
+        readings = Readings.of({**_READINGS, "clock": clock}, self)
+        dense = {"ffn_mode": "tp"} if self._model.experts == 1 else {}
+        self._readings = readings.fixed(dense)
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        words: dict[str, Check] = {name: word(*valid) for name, (_, valid) in _WORDS.items()}
-        clock = number(0, self._machine.highest_hz)
-        self._readings.check(values, {**words, "clock": clock})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n plans, each played alone."""
-        among = batch.distinct(self.reads | self.optional)
-        some = batch.take(among.rows)
-        told = self._readings.columns(some)
-        words = {name: some.get(name, usual) for name, (usual, _) in _WORDS.items()}
-        rows = [
-            self._row(
-                {name: float(column[row]) for name, column in told.items()},
-                {name: str(column[row]) for name, column in words.items()},
-            )
-            for row in range(len(some))
-        ]
-        faults = {row: one for row, one in enumerate(rows) if isinstance(one, Fault)}
-        nothing = dict.fromkeys(self.provides, 0.0)
-        found = [nothing if isinstance(one, Fault) else one for one in rows]
-        return Metrics(
-            columns={
-                name: among.spread(np.array([one[name] for one in found], dtype=np.float64))
-                for name in self.provides
-            },
-            faults=among.spread_rows(faults),
-        )
+        return row_by_row(self._readings.rows(batch), self.provides, self._row)
 
-    def _row(self, told: Mapping[str, float], words: Mapping[str, str]) -> dict[str, float] | Fault:
+    def _row(self, told: Mapping[str, float]) -> dict[str, float] | str:
         """The metrics of one plan, or why it cannot be."""
         plan = Plan(
             model=self._model,
             cluster=Cluster(int(told["devices"]), self.node_devices, self._memory_bytes),
             **{name: int(told[name]) for name in ("dp", "pp", "attn_replicas", "ffn_replicas")},
-            by_experts=self._model.experts > 1 and words["ffn_mode"] == "ep",
-            weight_bytes=WEIGHT_BYTES[words["weight_format"]],
-            cache_bytes=CACHE_BYTES[words["kv_format"]],
+            by_experts=told["ffn_mode"] == _FFN_MODES.index("ep"),
+            weight_bytes=told["weight_format"],
+            cache_bytes=told["kv_format"],
         )
         broken = unmet(plan, self._longest)
         if broken is not None:
-            return Fault(kind="infeasible", reason=broken.told)
+            return broken.told
         clock_hz = told["clock"] or self._machine.highest_hz
         stage = Stage(
             plan=plan,
@@ -217,9 +183,3 @@ class Apex:
         alike = self.model == "llama3-70b" and self.device == "h100-sxm"
         own = self.host and told["link_bandwidth"] == 0.0 and clock_hz == self._machine.highest_hz
         return shaped and formats and alike and own and plan.cluster.devices <= 8
-
-
-def _model(name: str) -> Transformer:
-    if name not in TRANSFORMERS:
-        raise SpecError(f"model cannot be {name!r}", hint=nearest(name, TRANSFORMERS))
-    return TRANSFORMERS[name]

@@ -10,6 +10,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
+from dse_evaluators.alike import infeasible
 from dse_evaluators.clusters.faults.checkpoint_law import (
     Segment,
     best_interval,
@@ -19,8 +20,7 @@ from dse_evaluators.clusters.faults.checkpoint_law import (
 )
 from dse_evaluators.clusters.faults.neighbour_recovery import Neighbours, break_even
 from dse_evaluators.clusters.faults.step_time_spread import QUANTILES
-from dse_evaluators.clusters.number_readings import Reading, Readings
-from dse_evaluators.readings import word
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
 
 RECOVERIES = ("synchronous", "asynchronous", "neighbours")
 """Work stops while it is saved; it goes on; nothing is saved and neighbours stand in."""
@@ -43,16 +43,17 @@ _METRICS = (
     Metric(name="bottleneck", words=_PARTS),
 )
 _READINGS: Mapping[str, Reading] = {
-    "productive_time": Reading(1e-6, 1e30, "s"),
-    "state": Reading(1e-6, 1e30, "B"),
-    "storage_bandwidth": Reading(1e-6, 1e30, "B/s"),
-    "device_mtbf": Reading(1e-6, 1e30, "s"),
-    "devices": Reading(1, 1e9),
-    "checkpoint_interval": Reading(0, 1e12, "s", default=0.0),
-    "restart_time": Reading(0, 1e12, "s", default=0.0),
-    "copy_bandwidth": Reading(1e-6, 1e30, "B/s", default=25e9),
-    "iteration_time": Reading(1e-6, 1e12, "s", default=1.0),
-    "penalty": Reading(0, 1e12, default=0.0),
+    "recovery": one_of(RECOVERIES),
+    "productive_time": Number(1e-6, 1e30, "s"),
+    "state": Number(1e-6, 1e30, "B"),
+    "storage_bandwidth": Number(1e-6, 1e30, "B/s"),
+    "device_mtbf": Number(1e-6, 1e30, "s"),
+    "devices": Number(1, 1e9),
+    "checkpoint_interval": Number(0, 1e12, "s", default=0.0),
+    "restart_time": Number(0, 1e12, "s", default=0.0),
+    "copy_bandwidth": Number(1e-6, 1e30, "B/s", default=25e9),
+    "iteration_time": Number(1e-6, 1e12, "s", default=1.0),
+    "penalty": Number(0, 1e12, default=0.0),
 }
 
 
@@ -104,23 +105,15 @@ class Checkpointing:
     def __post_init__(self) -> None:
         self.provides = {metric.name: metric for metric in _METRICS}
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads | {"recovery"}
-        self.optional = self._readings.optional
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        self._readings.check(values, {"recovery": word(*RECOVERIES)})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The times of n jobs."""
         told = self._readings.columns(batch)
-        places: dict[Value, float] = {name: float(at) for at, name in enumerate(RECOVERIES)}
-        recovery = batch.lookup("recovery", places)
+        recovery = told["recovery"]
         mtbf_s = told["device_mtbf"] / told["devices"]
         written_s = told["state"] / told["storage_bandwidth"]
         late = recovery == RECOVERIES.index("asynchronous")
@@ -192,32 +185,22 @@ def _segment(told: Mapping[str, Floats], mtbf_s: Floats, written_s: Floats, late
 def _hopeless(saved: Segment, among: Mask) -> dict[int, Fault]:
     exponent = saved.hopeless / 2.0
     reason = "what must pass between two failures is {:.3g} times the mean time between them"
-    return {
-        row: Fault(kind="infeasible", reason=reason.format(exponent[row]))
-        for row in np.flatnonzero((exponent > 0.0) & among).tolist()
-    }
+    return infeasible((exponent > 0.0) & among, lambda row: reason.format(exponent[row]))
 
 
 def _unwritten(saved: Segment, written_s: Floats, late: Mask) -> dict[int, Fault]:
     reason = "a snapshot takes {:.6g} s to write, the next comes after {:.6g} s: {:.6g} s short"
     between_s = saved.length_s
-    return {
-        row: Fault(
-            kind="infeasible",
-            reason=reason.format(written_s[row], between_s[row], written_s[row] - between_s[row]),
-        )
-        for row in np.flatnonzero(late & (between_s < written_s)).tolist()
-    }
+    return infeasible(
+        late & (between_s < written_s),
+        lambda row: reason.format(written_s[row], between_s[row], written_s[row] - between_s[row]),
+    )
 
 
 def _lost(near: Neighbours, among: Mask) -> dict[int, Fault]:
     reason = "a failure costs {:.6g} s and comes every {:.6g} s: {:.6g} s short of any progress"
-    return {
-        row: Fault(
-            kind="infeasible",
-            reason=reason.format(
-                near.cost_s[row], near.mtbf_s[row], near.cost_s[row] - near.mtbf_s[row]
-            ),
-        )
-        for row in np.flatnonzero(among & (near.busy >= 1.0)).tolist()
-    }
+    cost_s, mtbf_s = near.cost_s, near.mtbf_s
+    return infeasible(
+        among & (near.busy >= 1.0),
+        lambda row: reason.format(cost_s[row], mtbf_s[row], cost_s[row] - mtbf_s[row]),
+    )

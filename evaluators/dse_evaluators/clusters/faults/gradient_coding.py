@@ -11,10 +11,10 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
+from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.clusters.faults.gradient_codes import SCHEMES, Code, Duty, duty
 from dse_evaluators.clusters.faults.straggler_times import Crowd
-from dse_evaluators.clusters.number_readings import Reading, Readings
-from dse_evaluators.readings import word
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
 
 _CHANCES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _PARTS = ("computing", "straggling", "exchanging")
@@ -30,16 +30,17 @@ _METRICS = (
     Metric(name="lower_bound", words=("no", "yes")),
     Metric(name="bottleneck", words=_PARTS),
 )
-_COUNTS = ("stragglers", "burst", "window")
+_CODE = ("scheme", "workers", "stragglers", "burst", "window")
 _READINGS: Mapping[str, Reading] = {
-    "workers": Reading(1, 1e6, whole=True),
-    "work_time": Reading(0, 1e12, "s"),
-    "stragglers": Reading(0, 1e6, default=0.0, whole=True),
-    "burst": Reading(1, 1e6, default=1.0, whole=True),
-    "window": Reading(1, 1e6, default=2.0, whole=True),
-    "straggling_time": Reading(0, 1e12, "s", default=0.0),
-    "straggling": Reading(0, 1e6, default=0.0),
-    "exchange_time": Reading(0, 1e12, "s", default=0.0),
+    "scheme": one_of(SCHEMES),
+    "workers": Number(1, 1e6, whole=True),
+    "work_time": Number(0, 1e12, "s"),
+    "stragglers": Number(0, 1e6, default=0.0, whole=True),
+    "burst": Number(1, 1e6, default=1.0, whole=True),
+    "window": Number(1, 1e6, default=2.0, whole=True),
+    "straggling_time": Number(0, 1e12, "s", default=0.0),
+    "straggling": Number(0, 1e6, default=0.0),
+    "exchange_time": Number(0, 1e12, "s", default=0.0),
 }
 _OVER_ROUNDS = tuple(map(SCHEMES.index, ("sr-sgc", "m-sgc")))
 _NOTHING = Duty(Fraction(1), 0, 0)
@@ -84,24 +85,16 @@ class GradientCoding:
     def __post_init__(self) -> None:
         self.provides = {metric.name: metric for metric in _METRICS}
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads | {"scheme"}
-        self.optional = self._readings.optional
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        self._readings.check(values, {"scheme": word(*SCHEMES)})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The loads and times of n codes."""
-        places: dict[Value, float] = {name: float(at) for at, name in enumerate(SCHEMES)}
-        scheme = batch.lookup("scheme", places)
         told = self._readings.columns(batch)
-        load, tolerated, delay, faults = _duties(scheme, told)
+        scheme = told["scheme"]
+        load, tolerated, delay, faults = _duties(told)
         crowd = Crowd(
             workers=told["workers"],
             tolerated=tolerated,
@@ -137,20 +130,14 @@ class GradientCoding:
         )
 
 
-def _duties(
-    scheme: Floats, told: Mapping[str, Floats]
-) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
+def _duties(told: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, dict[int, Fault]]:
     """Load, tolerated stragglers and delay of each row; each code is worked out once."""
-    columns = (scheme, told["workers"], *(told[name] for name in _COUNTS))
-    codes, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    columns = np.stack([told[name] for name in _CODE], axis=1)
+    codes, place = np.unique(columns, axis=0, return_inverse=True)
     found = [_duty(*map(int, code)) for code in codes.tolist()]
     duties = [one if isinstance(one, Duty) else _NOTHING for one in found]
     table = np.array([[float(part) for part in one] for one in duties]).reshape(-1, 3)[place]
-    faults = {
-        row: Fault(kind="infeasible", reason=reason)
-        for row, at in enumerate(place.tolist())
-        if isinstance(reason := found[at], str)
-    }
+    faults = infeasible_rows(found[at] for at in place.tolist())
     return table[:, 0], table[:, 1], table[:, 2], faults
 
 

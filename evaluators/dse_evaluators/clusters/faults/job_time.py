@@ -20,7 +20,7 @@ from dse_evaluators.clusters.faults.step_time_spread import (
     lateness,
     worst,
 )
-from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.reading_table import Number, Reading, Readings
 
 _PARTS = ("computing", "exchanging", "bubble", "summing", "waiting")
 _METRICS = (
@@ -36,17 +36,17 @@ _METRICS = (
     Metric(name="bottleneck", words=_PARTS),
 )
 _READINGS: Mapping[str, Reading] = {
-    **dict.fromkeys(("tp", "pp"), Reading(1, 1e3)),
-    **dict.fromkeys(("dp", "microbatches"), Reading(1, 1e6)),
-    "interleave": Reading(1, 1e6, default=1.0),
-    "compute_time": Reading(0, 1e12, "s"),
-    "exchange_time": Reading(0, 1e12, "s", default=0.0),
-    "data_time": Reading(0, 1e12, "s", default=0.0),
-    "compute_spread": Reading(0, 0.3, default=0.05),
-    "exchange_spread": Reading(0, 0.3, default=0.05),
-    "persistence": Reading(0, 1, default=0.0),
-    "steps": Reading(1, 1e9, default=1.0),
-    "deadline": Reading(0, 1e12, "s", default=0.0),
+    **dict.fromkeys(("tp", "pp"), Number(1, 1e3)),
+    **dict.fromkeys(("dp", "microbatches"), Number(1, 1e6)),
+    "interleave": Number(1, 1e6, default=1.0),
+    "compute_time": Number(0, 1e12, "s"),
+    "exchange_time": Number(0, 1e12, "s", default=0.0),
+    "data_time": Number(0, 1e12, "s", default=0.0),
+    "compute_spread": Number(0, 0.3, default=0.05),
+    "exchange_spread": Number(0, 0.3, default=0.05),
+    "persistence": Number(0, 1, default=0.0),
+    "steps": Number(1, 1e9, default=1.0),
+    "deadline": Number(0, 1e12, "s", default=0.0),
 }
 _WARNED = 1.1
 """Without a deadline a job is late that takes a tenth longer than nominal (Golden et al., 2025)."""
@@ -93,16 +93,10 @@ class JobTime:
 
     def __post_init__(self) -> None:
         self._readings = Readings.of(_READINGS, self)
-        self.reads, self.optional = self._readings.reads, self._readings.optional
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:

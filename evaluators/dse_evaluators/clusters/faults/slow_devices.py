@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse_evaluators.clusters.number_readings import Reading, Readings
-from dse_evaluators.readings import word
+from dse_evaluators.alike import infeasible_rows
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
 
 PLACEMENTS = ("random", "one_stage", "one_replica", "spread")
 """Anywhere; all in the same stage of their replicas; in as few replicas, or as many, as can be."""
@@ -26,21 +26,13 @@ _METRICS = (
     Metric(name="slowdown", goal="minimize"),
     Metric(name="bottleneck", words=_PARTS),
 )
-_COUNTS = (
-    "stages",
-    "replicas",
-    "microbatches",
-    "layers",
-    "slow_devices",
-    "slow_layers",
-    "slow_factor",
-)
 _READINGS: Mapping[str, Reading] = {
-    **dict.fromkeys(("stages", "replicas", "microbatches", "layers"), Reading(1, 4096, whole=True)),
-    "slow_devices": Reading(0, 4096, whole=True),
-    "slow_layers": Reading(0, 4096, default=0.0, whole=True),
-    "slow_factor": Reading(1, 100),
-    "layer_time": Reading(1e-12, 1e9, "s"),
+    "placement": one_of(PLACEMENTS),
+    **dict.fromkeys(("stages", "replicas", "microbatches", "layers"), Number(1, 4096, whole=True)),
+    "slow_devices": Number(0, 4096, whole=True),
+    "slow_layers": Number(0, 4096, default=0.0, whole=True),
+    "slow_factor": Number(1, 100),
+    "layer_time": Number(1e-12, 1e9, "s"),
 }
 
 
@@ -94,25 +86,17 @@ class SlowDevices:
 
     def __post_init__(self) -> None:
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads | {"placement"}
-        self.optional = self._readings.optional
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        self._readings.check(values, {"placement": word(*PLACEMENTS)})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The steps of n placements."""
-        places: dict[Value, float] = {name: float(at) for at, name in enumerate(PLACEMENTS)}
         told = self._readings.columns(batch)
-        columns = [batch.lookup("placement", places), *(told[name] for name in _COUNTS)]
-        settings, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        columns = np.stack([told[name] for name in Setting._fields], axis=1)
+        settings, place = np.unique(columns, axis=0, return_inverse=True)
         found = [_setting(row) for row in settings.tolist()]
         faults = {at: reason for at, one in enumerate(found) if (reason := _impossible(one))}
         times = [(1.0, 1.0, 1.0) if at in faults else _times(one) for at, one in enumerate(found)]
@@ -128,11 +112,7 @@ class SlowDevices:
                 "slowdown": slow / nominal,
                 "bottleneck": np.argmax(np.stack(list(parts.values())), axis=0).astype(np.float64),
             },
-            faults={
-                row: Fault(kind="infeasible", reason=faults[at])
-                for row, at in enumerate(place.tolist())
-                if at in faults
-            },
+            faults=infeasible_rows(faults.get(at) for at in place.tolist()),
         )
 
 

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Ints, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.chips import ROWS
 from dse_evaluators.clusters.length_aware.batching import Batching, Rules
 from dse_evaluators.clusters.length_aware.pace import Home
 from dse_evaluators.clusters.length_aware.requests import Stream, edges, guessed, texts_of
 from dse_evaluators.clusters.length_aware.tally import PARTS, Tally
-from dse_evaluators.clusters.number_readings import Reading, Readings
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import number, word
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.readings import number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 POLICIES = ("worst-case", "guessed", "known")
@@ -46,13 +47,18 @@ _METRICS = (
     Metric(name="bottleneck", words=PARTS),
 )
 _READINGS: Mapping[str, Reading] = {
-    "devices": Reading(1, 4096, default=1.0, whole=True),
-    "buckets": Reading(1, 1000, default=10.0, whole=True),
-    "accuracy": Reading(0.0, 1.0, default=0.98),
-    "margin": Reading(0.0, 10.0, default=0.0),
-    "batch": Reading(1, 1e6, default=1e6, whole=True),
-    "cache_bits": Reading(1, 64, default=16.0),
+    "devices": Number(1, 4096, default=1.0, whole=True),
+    "buckets": Number(1, 1000, default=10.0, whole=True),
+    "accuracy": Number(0.0, 1.0, default=0.98),
+    "margin": Number(0.0, 10.0, default=0.0),
+    "batch": Number(1, 1e6, default=1e6, whole=True),
+    "cache_bits": Number(1, 64, default=16.0),
+    "policy": one_of(POLICIES),
+    "model": one_of(TRANSFORMERS),
+    "boundaries": one_of(BOUNDARIES, BOUNDARIES[0]),
+    "preemption": one_of(PREEMPTIONS, PREEMPTIONS[0]),
 }
+_MODELS = tuple(TRANSFORMERS.values())
 
 
 @dataclass(kw_only=True, eq=False)
@@ -124,8 +130,6 @@ class LengthAwareBatching:
         number(1e-3, 1e6)("median", self.median)
         number(0.0, 10.0)("spread", self.spread)
         number(1e-3, 1.0)("kept_share", self.kept_share)
-        if self.model is not None:
-            word(*TRANSFORMERS)("model", self.model)
         self._launch_s = amount("launch", self.launch, "s")
         self._host = amount("host_bandwidth", self.host_bandwidth, "B/s")
         self._stream = Stream(
@@ -137,52 +141,16 @@ class LengthAwareBatching:
         )
         self.provides = {metric.name: metric for metric in _METRICS}
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads | {"policy"} | (set() if self.model else {"model"})
-        self.optional = self._readings.optional | {"boundaries", "preemption"}
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        words = {
-            "policy": word(*POLICIES),
-            "model": word(*TRANSFORMERS),
-            "boundaries": word(*BOUNDARIES),
-            "preemption": word(*PREEMPTIONS),
-        }
-        self._readings.check(values, words)
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The pace and memory of n servers."""
-        told = self._readings.columns(batch)
-        words = {
-            name: batch.get(name, default).tolist()
-            for name, default in (
-                ("policy", POLICIES[0]),
-                ("model", self.model or ""),
-                ("boundaries", BOUNDARIES[0]),
-                ("preemption", PREEMPTIONS[0]),
-            )
-        }
-        rows = zip(*words.values(), *(told[name].tolist() for name in told), strict=True)
-        seen = dict[tuple[Value, ...], dict[str, float] | str]()
-        faults = dict[int, Fault]()
-        columns = {name: np.zeros(len(batch)) for name in self.provides}
-        for at, row in enumerate(rows):
-            if row not in seen:
-                seen[row] = self._one(dict(zip((*words, *told), row, strict=True)))
-            found = seen[row]
-            if isinstance(found, str):
-                faults[at] = Fault(kind="infeasible", reason=found)
-                continue
-            for name, value in found.items():
-                columns[name][at] = value
-        return Metrics(columns=columns, faults=faults)
+        return row_by_row(self._readings.rows(batch), self.provides, self._one)
 
-    def _one(self, told: Mapping[str, Value]) -> dict[str, float] | str:
+    def _one(self, told: Mapping[str, float]) -> dict[str, float] | str:
         """The metrics of a design, or why it cannot be."""
         home = self._home(told)
         if home.room < self.longest + self.prompt:
@@ -192,41 +160,42 @@ class LengthAwareBatching:
                 f"weights and the longest text take {needs:.6g} B of {home.memory_bytes:.6g} B: "
                 f"{short:.6g} B short"
             )
-        pace = home.pace
+        pace, swaps = home.pace, told["preemption"] == PREEMPTIONS.index("swap")
         rules = Rules(
             pace=pace,
             room=home.room,
-            most_running=int(float(told["batch"])),
+            most_running=int(told["batch"]),
             prompt=self.prompt,
             longest=self.longest,
             look_ahead=self.look_ahead,
-            moved_s=home.moved_s if told["preemption"] == "swap" else pace.text_s,
+            moved_s=home.moved_s if swaps else pace.text_s,
         )
         tokens = texts_of(self._stream).tokens
         run = Batching(rules, tokens.tolist(), self._reserved(told).tolist())
         return _metrics(run, run.run(self.texts), home, float(tokens.mean()))
 
-    def _home(self, told: Mapping[str, Value]) -> Home:
+    def _home(self, told: Mapping[str, float]) -> Home:
         return Home(
-            model=TRANSFORMERS[self.model or str(told["model"])],
+            model=_MODELS[int(told["model"])],
             device=self.device,
-            devices=int(float(told["devices"])),
-            cache_bits=float(told["cache_bits"]),
+            devices=int(told["devices"]),
+            cache_bits=told["cache_bits"],
             launch_s=self._launch_s,
             kept_share=self.kept_share,
             host_bytes_per_s=self._host,
         )
 
-    def _reserved(self, told: Mapping[str, Value]) -> Ints:
+    def _reserved(self, told: Mapping[str, float]) -> Ints:
         """Tokens that each text is given at first."""
         texts = texts_of(self._stream)
-        if told["policy"] == "known":
+        policy = POLICIES[int(told["policy"])]
+        if policy == "known":
             return texts.tokens
-        if told["policy"] == "worst-case":
+        if policy == "worst-case":
             return np.full_like(texts.tokens, self.longest)
-        most = edges(int(float(told["buckets"])), str(told["boundaries"]), self._stream)
-        told_tokens = guessed(texts, most, float(told["accuracy"]))
-        wide = np.ceil(told_tokens * (1.0 + float(told["margin"]))).astype(np.int64)
+        most = edges(int(told["buckets"]), BOUNDARIES[int(told["boundaries"])], self._stream)
+        told_tokens = guessed(texts, most, told["accuracy"])
+        wide = np.ceil(told_tokens * (1.0 + told["margin"])).astype(np.int64)
         return np.minimum(wide, self.longest)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse_evaluators.clusters.number_readings import Reading, Readings
 from dse_evaluators.clusters.offload.bandwidth_law import (
     KINDS,
     STATE_BYTES,
@@ -18,6 +17,7 @@ from dse_evaluators.clusters.offload.bandwidth_law import (
     bandwidth_for,
     efficiency,
 )
+from dse_evaluators.reading_table import Number, Reading, Readings
 
 _PARTS = ("compute", *KINDS)
 _METRICS = (
@@ -36,19 +36,19 @@ _METRICS = (
     Metric(name="bottleneck", words=_PARTS),
 )
 _SIZES: Mapping[str, Reading] = {
-    "layers": Reading(1, 1e6, whole=True),
-    "hidden": Reading(1, 1e7, whole=True),
-    "heads": Reading(1, 1e6, default=16.0, whole=True),
-    "batch": Reading(1, 1e7, default=1.0, whole=True),
-    "sequence": Reading(1, 1e8, default=1024.0, whole=True),
-    "checkpoint_interval": Reading(1, 1e5, default=1.0, whole=True),
+    "layers": Number(1, 1e6, whole=True),
+    "hidden": Number(1, 1e7, whole=True),
+    "heads": Number(1, 1e6, default=16.0, whole=True),
+    "batch": Number(1, 1e7, default=1.0, whole=True),
+    "sequence": Number(1, 1e8, default=1024.0, whole=True),
+    "checkpoint_interval": Number(1, 1e5, default=1.0, whole=True),
 }
 _RATES: Mapping[str, Reading] = {
-    "rate": Reading(1, 1e20, "FLOP/s", default=70e12),  # what the paper measures of a V100
-    "target": Reading(1e-6, 1.0 - 1e-6, default=0.5),
-    "weights_bandwidth": Reading(1, 1e18, "B/s", default=70e9),
-    "optimizer_bandwidth": Reading(1, 1e18, "B/s", default=1.5e12),
-    "activations_bandwidth": Reading(1, 1e18, "B/s", default=2e9),
+    "rate": Number(1, 1e20, "FLOP/s", default=70e12),  # what the paper measures of a V100
+    "target": Number(1e-6, 1.0 - 1e-6, default=0.5),
+    "weights_bandwidth": Number(1, 1e18, "B/s", default=70e9),
+    "optimizer_bandwidth": Number(1, 1e18, "B/s", default=1.5e12),
+    "activations_bandwidth": Number(1, 1e18, "B/s", default=2e9),
 }
 
 
@@ -91,17 +91,10 @@ class OffloadBandwidth:
 
     def __post_init__(self) -> None:
         self._readings = Readings.of({**_SIZES, **_RATES}, self)
-        self.reads = self._readings.reads
-        self.optional = self._readings.optional
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -10,9 +10,9 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse_evaluators.clusters.number_readings import Reading, Readings
 from dse_evaluators.clusters.offload.rooms import first_broken
 from dse_evaluators.clusters.rules import Rule
+from dse_evaluators.reading_table import Number, Reading, Readings
 
 _METRICS = (
     Metric(name="pass_time", unit="s", goal="minimize"),
@@ -27,14 +27,14 @@ _METRICS = (
     Metric(name="bottleneck", words=("compute", "transfer")),
 )
 _READINGS: Mapping[str, Reading] = {
-    "layers": Reading(1, 1e6, whole=True),
-    "resident": Reading(1, 1e6, whole=True),
-    "moved": Reading(1, 1e6, default=1.0, whole=True),
-    "layer_size": Reading(0, 1e18, "B"),
-    "layer_time": Reading(1e-12, 1e9, "s"),
-    "fixed": Reading(0, 1e18, "B", default=0.0),
-    "pcie_bandwidth": Reading(1, 1e15, "B/s", default=25e9),
-    "transfer_latency": Reading(0, 1e6, "s", default=20e-6),
+    "layers": Number(1, 1e6, whole=True),
+    "resident": Number(1, 1e6, whole=True),
+    "moved": Number(1, 1e6, default=1.0, whole=True),
+    "layer_size": Number(0, 1e18, "B"),
+    "layer_time": Number(1e-12, 1e9, "s"),
+    "fixed": Number(0, 1e18, "B", default=0.0),
+    "pcie_bandwidth": Number(1, 1e15, "B/s", default=25e9),
+    "transfer_latency": Number(0, 1e6, "s", default=20e-6),
 }
 
 
@@ -75,17 +75,10 @@ class LayerStreaming:
 
     def __post_init__(self) -> None:
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads
-        self.optional = self._readings.optional
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -13,7 +13,6 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.number_readings import Reading, Readings
 from dse_evaluators.clusters.offload.load import forward_flops
 from dse_evaluators.clusters.offload.node import Node, Prices
 from dse_evaluators.clusters.offload.plan import OVERLAPS, PLACES, WIRES, Plan, rules
@@ -21,7 +20,8 @@ from dse_evaluators.clusters.offload.residence import OnGpu, on_cpu, on_gpu, on_
 from dse_evaluators.clusters.offload.rooms import first_broken, room
 from dse_evaluators.clusters.offload.step import RESOURCES, Step, step
 from dse_evaluators.clusters.rules import Rule
-from dse_evaluators.readings import number, word
+from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
+from dse_evaluators.readings import number
 
 _STEP_PARTS = ("compute", "recompute", "transfer", "optimizer")
 _GPU_PARTS = ("weights", "gradients", "optimizer", "activations", "logits")
@@ -48,28 +48,35 @@ _METRICS = (
     Metric(name="bottleneck", words=RESOURCES),
 )
 _PLAN: Mapping[str, Reading] = {
-    "layers": Reading(1, 1e5, whole=True),
-    "hidden": Reading(1, 1e7, whole=True),
-    "vocabulary": Reading(0, 1e8, default=50_257.0, whole=True),
-    "batch": Reading(1, 1e7, whole=True),
-    "sequence": Reading(1, 1e8, default=1024.0, whole=True),
-    "accumulate": Reading(1, 1e6, default=1.0, whole=True),
-    "checkpoint_interval": Reading(1, 1e5, default=1.0, whole=True),
-    "kept": Reading(0, 1, default=0.0),
-    "resident": Reading(0, 1e5, default=0.0, whole=True),
+    "layers": Number(1, 1e5, whole=True),
+    "hidden": Number(1, 1e7, whole=True),
+    "vocabulary": Number(0, 1e8, default=50_257.0, whole=True),
+    "batch": Number(1, 1e7, whole=True),
+    "sequence": Number(1, 1e8, default=1024.0, whole=True),
+    "accumulate": Number(1, 1e6, default=1.0, whole=True),
+    "checkpoint_interval": Number(1, 1e5, default=1.0, whole=True),
+    "kept": Number(0, 1, default=0.0),
+    "resident": Number(0, 1e5, default=0.0, whole=True),
 }
 # PCIe 4 x16 moves 31.5 GB/s each way before its own packets: 25 is assumed. Adam: 2.57 s for ten
 # billion weights on two Xeon 8168 (Ren et al., ZeRO-Offload, 2021, table 4, recalled). The disk is
 # Intel's P5510 of 3.84 TB, one drive write a day for five years (its data sheet, recalled).
 _NODE: Mapping[str, Reading] = {
-    "pcie_bandwidth": Reading(1, 1e15, "B/s", default=25e9),
-    "host_memory": Reading(1, 1e18, "B", default=256e9),
-    "adam_rate": Reading(1, 1e15, "1/s", default=3.9e9),
-    "ssds": Reading(0, 1e4, default=0.0, whole=True),
-    "ssd_read_bandwidth": Reading(1, 1e15, "B/s", default=6.5e9),
-    "ssd_write_bandwidth": Reading(1, 1e15, "B/s", default=3.4e9),
-    "ssd_capacity": Reading(1, 1e18, "B", default=3.84e12),
-    "ssd_endurance": Reading(1, 1e21, "B", default=7.0e15),
+    "pcie_bandwidth": Number(1, 1e15, "B/s", default=25e9),
+    "host_memory": Number(1, 1e18, "B", default=256e9),
+    "adam_rate": Number(1, 1e15, "1/s", default=3.9e9),
+    "ssds": Number(0, 1e4, default=0.0, whole=True),
+    "ssd_read_bandwidth": Number(1, 1e15, "B/s", default=6.5e9),
+    "ssd_write_bandwidth": Number(1, 1e15, "B/s", default=3.4e9),
+    "ssd_capacity": Number(1, 1e18, "B", default=3.84e12),
+    "ssd_endurance": Number(1, 1e21, "B", default=7.0e15),
+}
+_WORDS: Mapping[str, Reading] = {
+    **dict.fromkeys(("weights_at", "optimizer_at"), one_of(PLACES)),
+    # Where nobody tells, gradients are where the optimizer runs.
+    **dict.fromkeys(("gradients_at", "activations_at"), one_of(PLACES, PLACES[0])),
+    "overlap": one_of(OVERLAPS, "transfers"),
+    "wire_format": Word(WIRES, "fp16"),
 }
 
 
@@ -145,19 +152,12 @@ class Offload:
                 hint=nearest(self.number_format, rates),
             )
         self._prices = Prices.of(self.prices)
-        self._readings = Readings.of({**_PLAN, **_NODE}, self)
-        self.reads = self._readings.reads | {"weights_at", "optimizer_at"}
-        self.optional = self._readings.optional | _WORDS.keys() - self.reads
-        self.units = self._readings.units
+        self._readings = Readings.of({**_PLAN, **_NODE, **_WORDS}, self)
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        self._readings.check(values, {name: word(*words) for name, words in _WORDS.items()})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n plans."""
@@ -205,26 +205,14 @@ class Offload:
         )
 
 
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("weights_at", "optimizer_at", "gradients_at", "activations_at"), PLACES),
-    "overlap": OVERLAPS,
-    "wire_format": tuple(map(str, WIRES)),
-}
-
-
 def _plan(batch: Batch, columns: Mapping[str, Floats]) -> Plan:
-    def place(name: str, absent: float = 0.0) -> Floats:
-        return batch.lookup(name, {one: float(at) for at, one in enumerate(_WORDS[name])}, absent)
-
-    optimizer_at, told_at = place("optimizer_at"), place("gradients_at", -1.0)
+    beside = np.minimum(columns["optimizer_at"], 1.0)
+    gradients_at = np.where(batch.absent("gradients_at"), beside, columns["gradients_at"])
+    own = (*_PLAN, "weights_at", "optimizer_at", "activations_at", "overlap")
     return Plan(
-        **{name: columns[name] for name in _PLAN},
-        weights_at=place("weights_at"),
-        optimizer_at=optimizer_at,
-        gradients_at=np.where(told_at < 0.0, np.minimum(optimizer_at, 1.0), told_at),
-        activations_at=place("activations_at"),
-        overlap=place("overlap", float(OVERLAPS.index("transfers"))),
-        wire_bytes=batch.lookup("wire_format", WIRES, WIRES["fp16"]),
+        **{name: columns[name] for name in own},
+        gradients_at=gradients_at,
+        wire_bytes=columns["wire_format"],
     )
 
 

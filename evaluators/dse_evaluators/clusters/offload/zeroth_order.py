@@ -12,7 +12,6 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.clusters.number_readings import Reading, Readings
 from dse_evaluators.clusters.offload.plan import WIRES
 from dse_evaluators.clusters.offload.rooms import first_broken, room
 from dse_evaluators.clusters.offload.zeroth_order_memory import (
@@ -23,7 +22,8 @@ from dse_evaluators.clusters.offload.zeroth_order_memory import (
     gpu_parts,
 )
 from dse_evaluators.clusters.offload.zeroth_order_time import Blocks, Pace, total_s
-from dse_evaluators.readings import flag, number, word
+from dse_evaluators.reading_table import Flag, Number, Reading, Readings, Word, one_of
+from dse_evaluators.readings import number
 
 _PLACES = ("gpu", "cpu")
 _WORDS = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0}
@@ -46,14 +46,18 @@ _METRICS = (
     Metric(name="extrapolated", words=_YES_NO),
 )
 _READINGS: Mapping[str, Reading] = {
-    "layers": Reading(1, 1e5, whole=True),
-    "hidden": Reading(1, 1e7, whole=True),
-    "vocabulary": Reading(0, 1e8, default=FITTED_VOCABULARY, whole=True),
-    "positions": Reading(0, 1e8, default=2050.0, whole=True),
-    "batch": Reading(1, 1e7, default=1.0, whole=True),
-    "sequence": Reading(1, 1e8, default=2048.0, whole=True),
-    "pcie_bandwidth": Reading(1, 1e15, "B/s", default=25e9),
-    "host_memory": Reading(1, 1e18, "B", default=512e9),
+    "weights_at": one_of(_PLACES),
+    "overlap": Flag(default=True),
+    "fused_update": Flag(default=True),
+    "wire_format": Word(WIRES, "fp16"),
+    "layers": Number(1, 1e5, whole=True),
+    "hidden": Number(1, 1e7, whole=True),
+    "vocabulary": Number(0, 1e8, default=FITTED_VOCABULARY, whole=True),
+    "positions": Number(0, 1e8, default=2050.0, whole=True),
+    "batch": Number(1, 1e7, default=1.0, whole=True),
+    "sequence": Number(1, 1e8, default=2048.0, whole=True),
+    "pcie_bandwidth": Number(1, 1e15, "B/s", default=25e9),
+    "host_memory": Number(1, 1e18, "B", default=512e9),
 }
 
 
@@ -120,19 +124,11 @@ class ZerothOrder:
         self._dram_bytes = self._device.dram_bytes
         self._word_bytes = _WORDS[self.number_format]
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads | {"weights_at"}
-        self.optional = self._readings.optional | {"overlap", "fused_update", "wire_format"}
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        words = {"weights_at": word(*_PLACES), "wire_format": word(*map(str, WIRES))}
-        self._readings.check(values, {**words, "overlap": flag, "fused_update": flag})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n steps."""
@@ -182,10 +178,12 @@ class ZerothOrder:
             tokens=columns["batch"] * columns["sequence"],
             sequence=columns["sequence"],
             word_bytes=np.full(size, self._word_bytes),
-            wire_bytes=batch.lookup("wire_format", WIRES, self._word_bytes),
-            streamed=batch.lookup("weights_at", {"gpu": 0.0, "cpu": 1.0}) > 0.0,
-            overlap=np.asarray(batch.get("overlap", True), dtype=bool),
-            fused=np.asarray(batch.get("fused_update", True), dtype=bool),
+            wire_bytes=np.where(
+                batch.absent("wire_format"), self._word_bytes, columns["wire_format"]
+            ),
+            streamed=columns["weights_at"] > 0.0,
+            overlap=columns["overlap"] > 0.0,
+            fused=columns["fused_update"] > 0.0,
             pace=Pace(
                 flops_per_s=self._device.flops_per_s[self.number_format] * self.compute_share,
                 dram_bytes_per_s=self._device.dram_bytes_per_s,

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.power.caps import fault, ladder
 from dse_evaluators.clusters.power.governor import LEVELS, Governor, Policy
 from dse_evaluators.clusters.power.load import DAY_S, FITTED, Load, Wave, load_of
 from dse_evaluators.clusters.power.outcome import Outcome, outcome
 from dse_evaluators.clusters.power.server import BRAKE_HZ, CLOCK_HZ, Class, Row, Server
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import number, word
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
+from dse_evaluators.readings import number
 
 POLICIES = ("none", "two-thresholds")
 
@@ -40,15 +39,16 @@ _METRICS = (
     Metric(name="bottleneck", words=(*LEVELS, "brake")),
 )
 _READINGS: Mapping[str, Reading] = {
-    "extra_servers": Reading(-0.99, 100.0),
-    "first_threshold": Reading(0.01, 10.0, default=0.80),
-    "second_threshold": Reading(0.01, 10.0, default=0.89),
-    "hysteresis": Reading(0.0, 1.0, default=0.05),
-    "low_clock": Reading(BRAKE_HZ, CLOCK_HZ, "Hz", default=1275e6),
-    "lower_clock": Reading(BRAKE_HZ, CLOCK_HZ, "Hz", default=1110e6),
-    "high_clock": Reading(BRAKE_HZ, CLOCK_HZ, "Hz", default=1305e6),
-    "low_share": Reading(0.0, 1.0, default=0.5),
-    "command_time": Reading(0.0, 3600.0, "s", default=40.0),
+    "policy": one_of(POLICIES),
+    "extra_servers": Number(-0.99, 100.0),
+    "first_threshold": Number(0.01, 10.0, default=0.80),
+    "second_threshold": Number(0.01, 10.0, default=0.89),
+    "hysteresis": Number(0.0, 1.0, default=0.05),
+    "low_clock": Number(BRAKE_HZ, CLOCK_HZ, "Hz", default=1275e6),
+    "lower_clock": Number(BRAKE_HZ, CLOCK_HZ, "Hz", default=1110e6),
+    "high_clock": Number(BRAKE_HZ, CLOCK_HZ, "Hz", default=1305e6),
+    "low_share": Number(0.0, 1.0, default=0.5),
+    "command_time": Number(0.0, 3600.0, "s", default=40.0),
 }
 _SPIKE_S = 40.0
 _MOST_STEPS = 2e7
@@ -140,41 +140,19 @@ class PowerRow:
         self._server = Server(idle=self.idle, prompt_share=self.prompt_share)
         self.provides = {metric.name: metric for metric in _METRICS}
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads | {"policy"}
-        self.optional = self._readings.optional
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        self._readings.check(values, {"policy": word(*POLICIES)})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """What n rows draw and suffer."""
-        told = self._readings.columns(batch)
-        places: dict[Value, float] = {name: float(at) for at, name in enumerate(POLICIES)}
-        told["governed"] = batch.lookup("policy", places)
-        load = load_of(self._wave)
-        rows = np.stack(list(told.values()), axis=1)
-        alike, place = np.unique(rows, axis=0, return_inverse=True)
-        found = [self._one(dict(zip(told, row, strict=True)), load) for row in alike.tolist()]
-        columns = {
-            name: np.array([0.0 if isinstance(one, str) else one[name] for one in found])[place]
-            for name in self.provides
-        }
-        faults = {
-            row: Fault(kind="infeasible", reason=reason)
-            for row, at in enumerate(place.tolist())
-            if isinstance(reason := found[at], str)
-        }
-        return Metrics(columns=columns, faults=faults)
+        told, load = self._readings.rows(batch), load_of(self._wave)
+        return row_by_row(told, self.provides, lambda design: self._one(design, load))
 
     def _one(self, told: Mapping[str, float], load: Load) -> dict[str, float] | str:
         """The metrics of a design, or why it cannot be."""
-        wrong = fault(told) if told["governed"] else ""
+        wrong = fault(told) if told["policy"] else ""
         if wrong:
             return wrong
         rows = tuple(self._row(told, *clocks) for clocks in ladder(told))
@@ -189,7 +167,7 @@ class PowerRow:
 
     def _policy(self, told: Mapping[str, float]) -> Policy:
         return Policy(
-            governed=told["governed"] > 0,
+            governed=told["policy"] > 0,
             first=told["first_threshold"],
             second=told["second_threshold"],
             hysteresis=told["hysteresis"],

@@ -10,11 +10,11 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse.errors import SpecError, nearest
-from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse.errors import SpecError
 from dse_evaluators.clusters.reasoning.assumed_scores import solved
 from dse_evaluators.clusters.reasoning.query_cost import Query, Sparse, cost
 from dse_evaluators.clusters.reasoning.reasoners import COUNTS, REASONERS, model_of, weights
+from dse_evaluators.reading_table import Number, Reading, Readings, one_of
 from dse_evaluators.readings import word
 
 ATTENTIONS = ("dense", "top-k", "block-top-k")
@@ -33,12 +33,14 @@ _METRICS = (
     Metric(name="bottleneck", words=_PARTS),
 )
 _READINGS: Mapping[str, Reading] = {
-    "tokens": Reading(1, 1e9),
-    "trials": Reading(1, 1e6, default=1.0, whole=True),
-    "prompt": Reading(0, 1e9, default=1024.0),
-    "budget": Reading(1, 1e9, default=1024.0),
-    "block": Reading(1, 1e6, default=16.0),
-    "cache_bits": Reading(1, 64, default=16.0),
+    "model": one_of(REASONERS),
+    "attention": one_of(ATTENTIONS, ATTENTIONS[0]),
+    "tokens": Number(1, 1e9),
+    "trials": Number(1, 1e6, default=1.0, whole=True),
+    "prompt": Number(0, 1e9, default=1024.0),
+    "budget": Number(1, 1e9, default=1024.0),
+    "block": Number(1, 1e6, default=16.0),
+    "cache_bits": Number(1, 64, default=16.0),
 }
 
 
@@ -91,32 +93,20 @@ class Reasoning:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        if self.counted not in COUNTS:
-            raise SpecError(
-                f"counted cannot be {self.counted!r}", hint=nearest(self.counted, COUNTS)
-            )
+        word(*COUNTS)("counted", self.counted)
         if not (self.rate > 0 and self.bandwidth > 0):
             raise SpecError("rate and bandwidth must be positive", hint="rate: 4.5e15")
         self.provides = {metric.name: metric for metric in _METRICS}
         self._readings = Readings.of(_READINGS, self)
-        self.reads = self._readings.reads | {"model"}
-        self.optional = self._readings.optional | {"attention"}
-        self.units = self._readings.units
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        words = {"model": word(*REASONERS), "attention": word(*ATTENTIONS)}
-        self._readings.check(values, words)
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The costs of n ways to answer."""
         told = self._readings.columns(batch)
-        places: dict[Value, float] = {name: float(at) for at, name in enumerate(ATTENTIONS)}
-        attention = batch.lookup("attention", places)
+        attention = told["attention"]
         query = self._query(batch, told)
         sparse = Sparse(
             some=attention > 0,

@@ -12,6 +12,7 @@ from dse.core.metric import Fault, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
+from dse_evaluators.alike import gathered, groups
 from dse_evaluators.clusters.serving.engine import PLAIN
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.plan import SPELLINGS, Plans
@@ -35,17 +36,12 @@ class Fleet:
         """
         if len(self.services) == 1:
             return served(next(iter(self.services.values())), batch, plan, emitted)
-        places: dict[Value, float] = {name: float(at) for at, name in enumerate(self.services)}
-        place = batch.lookup("device", places)
-        columns, faults = dict[str, Floats](), dict[int, Fault]()
-        for at, service in enumerate(self.services.values()):
-            rows = np.flatnonzero(place == at)
-            if len(rows):
-                some = served(service, batch.take(rows), plan.take(rows), emitted[rows])
-                for name, values in some.columns.items():
-                    columns.setdefault(name, np.zeros(len(batch)))[rows] = values
-                faults |= {int(rows[row]): fault for row, fault in some.faults.items()}
-        return Metrics(columns=columns, faults=faults)
+        parts = [
+            (rows, served(self.services[name], batch.take(rows), plan.take(rows), emitted[rows]))
+            for (name,), rows in groups(batch, {"device": ""})
+        ]
+        told = {name for _, found in parts for name in found.columns}
+        return gathered(len(batch), told, parts)
 
 
 def served(service: Service, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:

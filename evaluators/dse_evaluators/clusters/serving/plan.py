@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,37 +11,23 @@ from dse.core.batch import Batch
 from dse.core.values import Array, Floats, Value
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
-from dse_evaluators.readings import number, word
+from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
 
-
-class Knob(NamedTuple):
-    """A reading: what it is where a space lacks it, None if it may not; and what it can be."""
-
-    usual: Value | None
-    check: Callable[[str, Value], None]
-
-
-_COUNT = number(1, 1e9, whole=True)
-_OPTIONAL_COUNT = number(0, 1e9, whole=True)
+_COUNT = Number(1, 1e9, whole=True)
+_OPTIONAL_COUNT = Number(0, 1e9, default=0.0, whole=True)
 
 SPELLINGS: Mapping[Value, str] = {**{name: name for name in RECIPES}, "fp8_e4m3": "fp8"}
 """Formats of products by their names: those of devices, and those of number formats."""
 
-KNOBS: Mapping[str, Knob] = {
-    "tp": Knob(None, _COUNT),
-    "batch": Knob(None, _COUNT),
-    "replicas": Knob(1, _COUNT),
-    "prefill_replicas": Knob(0, _OPTIONAL_COUNT),
-    "prefill_tp": Knob(0, _OPTIONAL_COUNT),
-    "chunk": Knob(0, _OPTIONAL_COUNT),
-    "draft_tokens": Knob(0, number(0, 64, whole=True)),
-    "ep": Knob(1, _COUNT),
-    "attention_dp": Knob(1, _COUNT),
-    "pp": Knob(1, _COUNT),
-    "weight_format": Knob("bf16", word(*map(str, SPELLINGS))),
-    "kv_format": Knob("bf16", word(*CACHE_BYTES)),
-    "weight_bits": Knob(0.0, number(0, 64)),
-    "kv_bits": Knob(0.0, number(0, 64)),
+READINGS: Mapping[str, Reading] = {
+    **dict.fromkeys(("tp", "batch"), _COUNT),
+    **dict.fromkeys(("replicas", "ep", "attention_dp", "pp"), _COUNT._replace(default=1.0)),
+    **dict.fromkeys(("prefill_replicas", "prefill_tp", "chunk"), _OPTIONAL_COUNT),
+    "draft_tokens": Number(0, 64, default=0.0, whole=True),
+    "weight_format": one_of(map(str, SPELLINGS), "bf16"),
+    "kv_format": Word(dict(CACHE_BYTES.items()), "bf16"),
+    "weight_bits": Number(0, 64, default=0.0),
+    "kv_bits": Number(0, 64, default=0.0),
 }
 
 
@@ -82,12 +67,6 @@ class Plans:
         return once * self.attention_dp * self.pp
 
 
-def plans(batch: Batch) -> Plans:
+def plans(batch: Batch, readings: Readings) -> Plans:
     """The numbers of a batch."""
-    return Plans(**{each.name: _column(batch, each.name) for each in fields(Plans)})
-
-
-def _column(batch: Batch, name: str) -> Floats:
-    usual = KNOBS[name].usual
-    found = batch[name] if usual is None else batch.get(name, usual)
-    return np.asarray(found, dtype=np.float64)
+    return Plans(**{each.name: readings.column(each.name, batch) for each in fields(Plans)})

@@ -10,19 +10,20 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.alike import told_once
 from dse_evaluators.carbon.grids import GRIDS
 from dse_evaluators.clusters.serving.bill import CARBON, COST, emitted
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import JOINED, fabric_of
 from dse_evaluators.clusters.serving.fleet import Fleet
-from dse_evaluators.clusters.serving.plan import KNOBS, SPELLINGS, plans
+from dse_evaluators.clusters.serving.plan import READINGS, SPELLINGS, plans
 from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, Service
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import check_readings, number, word
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
+from dse_evaluators.reading_table import Readings, one_of
+from dse_evaluators.readings import number, picked
+from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 _METRICS = (
     Metric(name="tpot", unit="s", goal="minimize"),
@@ -127,25 +128,17 @@ class Serving:
                 for name in (JOINED if self.device is None else (self.device,))
             }
         )
-        named = {"device"} if self.device is None else set[str]()
-        placed = {"grid"} if self.grid is None else set[str]()
-        needed = {name for name, knob in KNOBS.items() if knob.usual is None}
-        lacking = {"draft_tokens"} if self.draft_model is None else set[str]()
-        self.reads = frozenset(needed | named | placed)
-        self.optional = frozenset(set(KNOBS) - needed - lacking)
+        places = {"device": one_of(self._fleet.services), "grid": one_of(GRIDS)}
+        alone = {"draft_tokens": 0.0} if self.draft_model is None else {}
+        self._readings = Readings.of({**READINGS, **places}, self).fixed(alone)
+        self.reads, self.optional, self.units = self._readings.declared
         priced = any(service.upkeep.priced for service in self._fleet.services.values())
         metrics = (*_METRICS, COST) if priced else _METRICS
         self.provides = {metric.name: metric for metric in metrics}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         services = self._fleet.services
-        places = {"device": word(*services), "grid": word(*GRIDS)}
-        check_readings(values, {name: knob.check for name, knob in KNOBS.items()} | places)
+        self._readings.check(values)
         for name in map(str, values.get("device", ())):
             services[name].upkeep.dollars(np.zeros(1))  # all of them, or nobody knows the cost
         for text in values.get("weight_format", ()) if len(services) == 1 else ():
@@ -153,23 +146,21 @@ class Serving:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n plans."""
-        among = batch.distinct(self.reads | self.optional)
-        some = batch.take(among.rows)
-        plan = plans(some)
-        if self.draft_model is None:
-            plan = replace(plan, draft_tokens=np.zeros_like(plan.tp))
-        found = self._fleet.run(some, plan, emitted(some, self.grid, self.pue))
-        return Metrics(
-            columns={name: among.spread(found.columns[name]) for name in self.provides},
-            faults=among.spread_rows(found.faults),
-        )
+        return told_once(batch, self.reads | self.optional, self._told)
+
+    def _told(self, batch: Batch) -> Metrics:
+        plan = plans(batch, self._readings)
+        found = self._fleet.run(batch, plan, emitted(batch, self.grid, self.pue))
+        return replace(found, columns={name: found.columns[name] for name in self.provides})
 
     def _service(self, device: str) -> Service:
         prices = self.price_per_hour
         own = prices.get(device) if isinstance(prices, Mapping) else prices
         return Service(
-            model=_model(self.model),
-            draft=None if self.draft_model is None else _model(self.draft_model),
+            model=picked("model", self.model, TRANSFORMERS),
+            draft=None
+            if self.draft_model is None
+            else picked("draft_model", self.draft_model, TRANSFORMERS),
             acceptance=self.acceptance,
             device=device_of(device),
             fabric=fabric_of(device),
@@ -186,9 +177,3 @@ class Serving:
                 embodied_kg=self.embodied_kg,
             ),
         )
-
-
-def _model(name: str) -> Transformer:
-    if name not in TRANSFORMERS:
-        raise SpecError(f"model cannot be {name!r}", hint=nearest(name, TRANSFORMERS))
-    return TRANSFORMERS[name]

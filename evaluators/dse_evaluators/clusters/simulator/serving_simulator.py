@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-import numpy as np
-
 from dse.core.batch import Batch
-from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Value
-from dse.errors import SpecError, nearest
+from dse.core.metric import Kind, Metric, Metrics
+from dse.core.values import Value
+from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse_evaluators.alike import gathered, groups, told_once
 from dse_evaluators.clusters.serving.bill import CARBON, COST
 from dse_evaluators.clusters.serving.fabric import JOINED
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
@@ -23,7 +21,8 @@ from dse_evaluators.clusters.simulator.plan import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
 from dse_evaluators.clusters.simulator.traffic import Lengths, Traffic, drawn, trace
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import Check, number, word
+from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
+from dse_evaluators.readings import number, picked, word
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 Arrivals = Literal["poisson", "closed", "trace"]
@@ -39,18 +38,21 @@ _METRICS = (
 )
 
 _READINGS: Mapping[str, Reading] = {
-    "tp": Reading(1, 1e6, whole=True),
-    "max_num_seqs": Reading(1, 1e6, whole=True),
-    "budget": Reading(1, 1e7, default=8192.0, whole=True),
-    "replicas": Reading(1, 1e4, default=1.0, whole=True),
-    "memory_share": Reading(0.01, 1, default=0.9),
-    "block_size": Reading(1, 4096, default=16.0, whole=True),
+    "tp": Number(1, 1e6, whole=True),
+    "max_num_seqs": Number(1, 1e6, whole=True),
+    "budget": Number(1, 1e7, default=8192.0, whole=True),
+    "replicas": Number(1, 1e4, default=1.0, whole=True),
+    "memory_share": Number(0.01, 1, default=0.9),
+    "block_size": Number(1, 4096, default=16.0, whole=True),
+    "policy": one_of(POLICIES, "chunked"),
+    "weight_format": one_of(RECIPES, "bf16"),
+    "kv_format": Word(dict(CACHE_BYTES.items()), "bf16"),
 }
 
 _LOADS: Mapping[str, dict[str, Reading]] = {
-    "poisson": {"rate": Reading(1e-9, 1e9, "1/s")},
-    "closed": {"concurrency": Reading(1, 1e6, whole=True)},
-    "trace": {"speedup": Reading(1e-6, 1e6, default=1.0)},
+    "poisson": {"rate": Number(1e-9, 1e9, "1/s")},
+    "closed": {"concurrency": Number(1, 1e6, whole=True)},
+    "trace": {"speedup": Number(1e-6, 1e6, default=1.0)},
 }
 
 
@@ -146,53 +148,33 @@ class ServingSimulator:
     def __post_init__(self) -> None:
         _check(self)
         self._traffic = self._requests()
-        self._readings = Readings.of({**_READINGS, **_LOADS[self.arrivals]}, self)
         devices = JOINED if self.device is None else (self.device,)
         self._sites = {name: self._site(name) for name in devices}
-        free = {"device"} if self.device is None else set[str]()
-        self.reads = frozenset(self._readings.reads | free)
-        self.optional = self._readings.optional | {"policy", "weight_format", "kv_format"}
-        self.units = self._readings.units
+        table = {**_READINGS, **_LOADS[self.arrivals], "device": one_of(self._sites)}
+        self._readings = Readings.of(table, self)
+        self.reads, self.optional, self.units = self._readings.declared
         priced = all(site.upkeep.priced for site in self._sites.values())
         metrics = (*_METRICS, COST) if priced else _METRICS
         self.provides = {metric.name: metric for metric in metrics}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        words: dict[str, Check] = {
-            "policy": word(*POLICIES),
-            "weight_format": word(*RECIPES),
-            "kv_format": word(*CACHE_BYTES),
-            "device": word(*self._sites),
-        }
-        self._readings.check(values, words)
+        self._readings.check(values)
         devices = values.get("device", ()) if self.device is None else (self.device,)
         for name in devices:
             self._sites[str(name)].check_formats(map(str, values.get("weight_format", ())))
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        among = batch.distinct(self.reads | self.optional)
-        some = batch.take(among.rows)
-        columns: dict[str, Floats] = {name: np.zeros(len(some)) for name in self.provides}
-        faults = dict[int, Fault]()
-        for name, site in self._sites.items():
-            rows = np.flatnonzero(some.get("device", name) == name)
-            if len(rows):
-                part = some.take(rows)
-                told = site.run(part, self._readings.columns(part), self._traffic)
-                for metric, values in told.columns.items():
-                    if metric in columns:
-                        columns[metric][rows] = values
-                faults |= {int(rows[at]): fault for at, fault in told.faults.items()}
-        return Metrics(
-            columns={name: among.spread(values) for name, values in columns.items()},
-            faults=among.spread_rows(faults),
+        return told_once(batch, self.reads | self.optional, self._told)
+
+    def _told(self, batch: Batch) -> Metrics:
+        """The metrics of n designs, each by its own device's site."""
+        parts = (
+            (rows, self._sites[device].run(part, self._readings.columns(part), self._traffic))
+            for (device,), rows in groups(batch, {"device": self.device or ""})
+            for part in (batch.take(rows),)
         )
+        return gathered(len(batch), self.provides, parts)
 
     def _requests(self) -> Traffic:
         if self.arrivals == "trace":
@@ -226,9 +208,7 @@ class ServingSimulator:
 
 def _check(options: ServingSimulator) -> None:
     """Refuses options that are out of range."""
-    if options.model not in TRANSFORMERS:
-        hint = nearest(options.model, TRANSFORMERS)
-        raise SpecError(f"model cannot be {options.model!r}", hint=hint)
+    picked("model", options.model, TRANSFORMERS)
     for name, most in (("requests", 10**6), ("isl", 2**31), ("osl", 2**31)):
         number(1, most, whole=True)(name, getattr(options, name))
     number(0, 2**31, whole=True)("seed", options.seed)

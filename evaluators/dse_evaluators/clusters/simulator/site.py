@@ -15,8 +15,7 @@ from dse_evaluators.clusters.rules import Rule, told
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import Fabric, fabric_of
-from dse_evaluators.clusters.serving.memory import CACHE_BYTES
-from dse_evaluators.clusters.serving.plan import plans
+from dse_evaluators.clusters.serving.plan import READINGS, plans
 from dse_evaluators.clusters.serving.plan_rules import impossible, too_large
 from dse_evaluators.clusters.simulator.fleet import Load, run
 from dse_evaluators.clusters.simulator.outcome import Limits, Played, metrics
@@ -24,10 +23,12 @@ from dse_evaluators.clusters.simulator.plan import POLICIES, Plan
 from dse_evaluators.clusters.simulator.server import Server
 from dse_evaluators.clusters.simulator.traffic import Traffic
 from dse_evaluators.clusters.upkeep import Upkeep
+from dse_evaluators.reading_table import Readings
 from dse_evaluators.workloads.transformer_configs import Transformer
 
 MEMORIES = ("weights", "cache", "workspace")
 
+_PLANS = Readings(READINGS)
 _TOGETHER = 1024
 """Designs that are played at once; what is kept of more would fill the memory."""
 
@@ -83,8 +84,8 @@ class Site:
 
     def run(self, batch: Batch, read: Mapping[str, Floats], traffic: Traffic) -> Metrics:
         """The metrics of n designs whose numbers were read."""
-        server = self._server(batch, read["tp"])
-        plan, kept = self._plan(batch, read, server)
+        server = self._server(batch, read)
+        plan, kept = self._plan(read, server)
         faults = self._faults(plan, read, traffic)
         fine = np.ones(len(batch), dtype=bool)
         fine[list(faults)] = False
@@ -103,28 +104,23 @@ class Site:
             columns=columns | self._played(plan, server, read, traffic, fine), faults=faults
         )
 
-    def _server(self, batch: Batch, tp: Floats) -> Server:
+    def _server(self, batch: Batch, read: Mapping[str, Floats]) -> Server:
         names = tuple(dict.fromkeys(batch.get("weight_format", "bf16").tolist()))
         places: dict[Value, float] = {name: float(place) for place, name in enumerate(names)}
-        cached: dict[Value, float] = dict(CACHE_BYTES.items())
         return Server.of(
             self.model,
             self.device,
             self.fabric,
-            devices=tp,
+            devices=read["tp"],
             formats=names,
             place=batch.lookup("weight_format", places, places.get("bf16", 0.0)).astype(np.intp),
-            cache_bytes=batch.lookup("kv_format", cached, cached["bf16"]),
+            cache_bytes=read["kv_format"],
         )
 
-    def _plan(
-        self, batch: Batch, read: Mapping[str, Floats], server: Server
-    ) -> tuple[Plan, dict[str, Floats]]:
+    def _plan(self, read: Mapping[str, Floats], server: Server) -> tuple[Plan, dict[str, Floats]]:
         """What a copy is told, and the bytes of each device that it takes."""
-        places: dict[Value, float] = {name: float(at) for at, name in enumerate(POLICIES)}
-        policy = batch.lookup("policy", places, places["chunked"])
-        seats, budget = read["max_num_seqs"], read["budget"]
-        texts = np.where(policy == places["mixed"], seats, 0.0)
+        seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
+        texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
         weights, workspace = server.weights(), server.workspace(budget + texts, seats)
         left = read["memory_share"] * self.device.dram_bytes - weights - workspace
         each = server.token_bytes() * read["block_size"]
@@ -135,7 +131,7 @@ class Site:
             seats=seats.astype(np.int64),
             blocks=blocks.astype(np.int64),
             block=read["block_size"].astype(np.int64),
-            clients=_clients(read, len(batch)),
+            clients=_clients(read, len(policy)),
         )
         return plan, {"weights": weights, "cache": blocks * each, "workspace": workspace}
 
@@ -147,7 +143,7 @@ class Site:
     def _faults(self, plan: Plan, read: Mapping[str, Floats], traffic: Traffic) -> dict[int, Fault]:
         named = {"tp": "tp", "batch": "max_num_seqs", "replicas": "replicas"}
         asked = {name: Column(read[other]) for name, other in named.items()}
-        faults = impossible(plans(Batch(asked, len(plan.block))), self.model)
+        faults = impossible(plans(Batch(asked, len(plan.block)), _PLANS), self.model)
         fine = np.ones(len(plan.block), dtype=bool)
         for rule in _rules(plan, read, traffic):
             fine[list(faults)] = False

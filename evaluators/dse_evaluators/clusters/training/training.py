@@ -10,15 +10,15 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Value
-from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import device_of
+from dse_evaluators.alike import told_once
 from dse_evaluators.clusters.chips import chip_of, chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import Account, metrics
 from dse_evaluators.clusters.training.activations import kept
 from dse_evaluators.clusters.training.exchange import SEEN_BY_STAGES, passed_s
 from dse_evaluators.clusters.training.kernels import FORMATS, plain
-from dse_evaluators.clusters.training.knobs import KNOBS, plans
+from dse_evaluators.clusters.training.knobs import READINGS, plans
 from dse_evaluators.clusters.training.layer import SEEN_BY_LAYERS, layer
 from dse_evaluators.clusters.training.memory import Memory, memory
 from dse_evaluators.clusters.training.plan import Job, Plan, spread
@@ -29,8 +29,9 @@ from dse_evaluators.clusters.training.state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import check_readings, number, word
-from dse_evaluators.workloads.transformer_configs import TRANSFORMERS, Transformer
+from dse_evaluators.reading_table import Readings, Word
+from dse_evaluators.readings import number, picked
+from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 
 @dataclass(kw_only=True, eq=False)
@@ -105,7 +106,7 @@ class Training:
             if getattr(self, name) is not None:
                 number(1, 1e9, whole=True)(name, getattr(self, name))
         self._job = Job(
-            model=_model(self.model),
+            model=picked("model", self.model, TRANSFORMERS),
             sequence=self.sequence,
             fused=self.fused,
             imbalance=self.imbalance,
@@ -120,38 +121,27 @@ class Training:
         self._host_bytes = amount("host_memory", self.host_memory, "B")
         self._account = self._accounts()
         self.provides = {metric.name: metric for metric in self._account.metrics}
-        self._fixed = (
-            {} if self.global_batch is None else {"global_batch": float(self.global_batch)}
-        )
-        free = KNOBS.keys() - self._fixed.keys()
-        self.reads = frozenset(name for name in free if KNOBS[name].default is None)
-        self.optional = frozenset(free) - self.reads
+        told = {} if self.global_batch is None else {"global_batch": self.global_batch}
+        self._readings = Readings({**READINGS, "number_format": self._formats()}).fixed(told)
+        self.reads, self.optional, self.units = self._readings.declared
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        checks = {name: knob.check for name, knob in KNOBS.items()}
-        check_readings(values, {**checks, "number_format": word(*self._chips)})
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n plans."""
-        among = batch.distinct(self.reads | self.optional)
-        some = batch if among.place is None else batch.take(among.rows)
-        plan = plans(some, fixed=self._fixed, usual=self._usual)
-        alike = some.distinct(SEEN_BY_LAYERS)
+        return told_once(batch, self.reads | self.optional, self._told)
+
+    def _told(self, batch: Batch) -> Metrics:
+        plan = plans(batch, self._readings)
+        alike = batch.distinct(SEEN_BY_LAYERS)
         few = plan.take(alike)
         one = spread(layer(self._job, few, self._chips, self._system), alike)
-        rest = self._rest(some, plan)
+        rest = self._rest(batch, plan)
         stored = memory(plan, rest.state, spread(kept(self._job, few), alike))
         took = step(plan, one, rest, chip=plain(self._chips), habits=self._habits)
         columns = metrics(self._account, plan, took, stored, rest.told.step_bytes(plan))
-        return Metrics(
-            columns={name: among.spread(values) for name, values in columns.items()},
-            faults=among.spread_rows(self._faults(plan, stored)),
-        )
+        return Metrics(columns=columns, faults=self._faults(plan, stored))
 
     def _rest(self, batch: Batch, plan: Plan) -> Rest:
         alike, stages = batch.distinct(SEEN_BY_STATE), batch.distinct(SEEN_BY_STAGES)
@@ -173,10 +163,14 @@ class Training:
             host_bytes=self._host_bytes / self._system.node_devices,
         )
 
-    def _accounts(self) -> Account:
-        usual = self.number_format or next(name for name in FORMATS if name in self._chips)
+    def _formats(self) -> Word:
+        """What the device multiplies in, and what it does where no design tells."""
+        known = {name: float(place) for place, name in enumerate(FORMATS) if name in self._chips}
+        usual = self.number_format or next(iter(known))
         chip_of(self._device.name, usual)
-        self._usual = {"number_format": float(FORMATS.index(usual))}
+        return Word(dict(known.items()), usual)
+
+    def _accounts(self) -> Account:
         return Account(
             job=self._job,
             device=self._device,
@@ -189,9 +183,3 @@ class Training:
             ),
             tokens=None if self.tokens is None else amount("tokens", self.tokens, ""),
         )
-
-
-def _model(name: str) -> Transformer:
-    if name not in TRANSFORMERS:
-        raise SpecError(f"model cannot be {name!r}", hint=nearest(name, TRANSFORMERS))
-    return TRANSFORMERS[name]

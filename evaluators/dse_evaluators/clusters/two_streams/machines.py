@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.errors import SpecError, nearest
+from dse_evaluators.readings import picked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +114,4 @@ def machine_of(name: str) -> Machine:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    if name not in MACHINES:
-        raise SpecError(f"system cannot be {name!r}", hint=nearest(name, MACHINES))
-    return MACHINES[name]
+    return picked("system", name, MACHINES)

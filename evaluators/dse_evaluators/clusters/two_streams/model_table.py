@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from dse.errors import SpecError, nearest
 from dse_evaluators.clusters.two_streams.diffusion import DIFFUSION
 from dse_evaluators.clusters.two_streams.models import Model, Unit
+from dse_evaluators.readings import picked
 
 _SOURCE = "Hsia et al., ISCA 2024, configurations of their tool (ScaleExplorer@562db98)"
 _WORDS = 50_257
@@ -166,6 +166,4 @@ def model_of(name: str) -> Model:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    if name not in MODELS:
-        raise SpecError(f"model cannot be {name!r}", hint=nearest(name, MODELS))
-    return MODELS[name]
+    return picked("model", name, MODELS)

@@ -9,28 +9,28 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault
-from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.number_readings import Reading, Readings
+from dse.core.values import Floats, Ints
 from dse_evaluators.clusters.rules import Rule, told
 from dse_evaluators.clusters.two_streams.machines import MACHINES, Machine
 from dse_evaluators.clusters.two_streams.models import Model
 from dse_evaluators.clusters.two_streams.rates import Rates
 from dse_evaluators.clusters.two_streams.strategies import Layout, Ways
+from dse_evaluators.reading_table import Number, Reading, Readings
 
 _UNTOLD = float("nan")
 """Of a reading that the machine or the model settles."""
 
 KNOBS: Mapping[str, Reading] = {
-    "nodes": Reading(1, 1e6, whole=True),
-    "devices_per_node": Reading(1, 1e4, default=_UNTOLD, whole=True),
-    "inner_degree": Reading(1, 1e4, default=_UNTOLD, whole=True),
-    "global_batch": Reading(1, 1e12, default=_UNTOLD, whole=True),
-    "peak": Reading(1e6, 1e20, "FLOP/s", default=_UNTOLD),
-    "flops_share": Reading(1e-3, 1.0, default=_UNTOLD),
-    "memory_capacity": Reading(1e6, 1e15, "B", default=_UNTOLD),
-    "memory_bandwidth": Reading(1e3, 1e18, "B/s", default=_UNTOLD),
-    "link_bandwidth": Reading(1e3, 1e18, "B/s", default=_UNTOLD),
-    "network_bandwidth": Reading(1e3, 1e18, "B/s", default=_UNTOLD),
+    "nodes": Number(1, 1e6, whole=True),
+    "devices_per_node": Number(1, 1e4, default=_UNTOLD, whole=True),
+    "inner_degree": Number(1, 1e4, default=_UNTOLD, whole=True),
+    "global_batch": Number(1, 1e12, default=_UNTOLD, whole=True),
+    "peak": Number(1e6, 1e20, "FLOP/s", default=_UNTOLD),
+    "flops_share": Number(1e-3, 1.0, default=_UNTOLD),
+    "memory_capacity": Number(1e6, 1e15, "B", default=_UNTOLD),
+    "memory_bandwidth": Number(1e3, 1e18, "B/s", default=_UNTOLD),
+    "link_bandwidth": Number(1e3, 1e18, "B/s", default=_UNTOLD),
+    "network_bandwidth": Number(1e3, 1e18, "B/s", default=_UNTOLD),
 }
 """``link_bandwidth`` is one device's within its node, ``network_bandwidth`` a whole node's.
 
@@ -58,7 +58,7 @@ class Plan:
         """All of a cluster, (n,)."""
         return self.nodes * self.node_devices
 
-    def take(self, rows: Mask) -> Plan:
+    def take(self, rows: Ints) -> Plan:
         """The plans of these rows."""
         rates = {name: getattr(self.rates, name)[rows] for name in Rates.__slots__}
         own = {name: getattr(self, name)[rows] for name in Plan.__slots__ if name != "rates"}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.values import Floats, Mask, Value
+from dse.core.values import Floats
 from dse.errors import SpecError, nearest
+from dse_evaluators.alike import groups
 from dse_evaluators.clusters.two_streams.iteration import memory_bytes, times
 from dse_evaluators.clusters.two_streams.models import Model
 from dse_evaluators.clusters.two_streams.order import Order, Task, order
@@ -78,17 +79,3 @@ def task_of(model: Model, name: str, frozen: Sequence[str] | None, *, ahead: boo
     if told == set(parts):
         raise SpecError("all is frozen", hint=f"some, not all, of: {', '.join(parts)}")
     return Task(frozen=frozenset(told), ahead=ahead)
-
-
-def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Mask]]:
-    """The rows that have the same words in some columns; ``usual`` where a word is absent."""
-    codes = np.zeros(len(batch), dtype=np.int64)
-    words: list[tuple[str, ...]] = [()]
-    for name, otherwise in usual.items():
-        own = tuple(sorted({str(each) for each in batch.get(name, otherwise)}))
-        places: dict[Value, float] = {each: float(place) for place, each in enumerate(own)}
-        found = batch.lookup(name, places, places.get(otherwise, 0.0)).astype(np.int64)
-        codes = codes * len(own) + found
-        words = [(*before, each) for before in words for each in own]
-    for code in np.unique(codes).tolist():
-        yield words[code], codes == code

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dse.core.batch import Batch, Column
-from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.batch import Batch
+from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
-from dse_evaluators.clusters.number_readings import Readings
+from dse_evaluators.alike import gathered, groups, settled, told_once
 from dse_evaluators.clusters.two_streams.bills import Bills
 from dse_evaluators.clusters.two_streams.iteration import PARTS
 from dse_evaluators.clusters.two_streams.machines import MACHINES
 from dse_evaluators.clusters.two_streams.model_table import MODELS, model_of
 from dse_evaluators.clusters.two_streams.plan import KNOBS, infeasible, plan_of
 from dse_evaluators.clusters.two_streams.rates import COLLECTIVES
-from dse_evaluators.clusters.two_streams.scenario import TASKS, Scenario, groups, task_of
+from dse_evaluators.clusters.two_streams.scenario import TASKS, Scenario, task_of
 from dse_evaluators.clusters.two_streams.strategies import DENSE, EMBEDDING
 from dse_evaluators.hardware.amounts import amount
-from dse_evaluators.readings import word
+from dse_evaluators.reading_table import Reading, Readings, one_of
 
 _METRICS = (
     Metric(name="iteration_time", unit="s", goal="minimize"),
@@ -46,12 +46,13 @@ _METRICS = (
     Metric(name="extrapolated", words=("no", "yes")),
 )
 
-_WORDS = {
-    "model": word(*MODELS),
-    "task": word(*TASKS),
-    "system": word(*MACHINES),
-    "dense": word(*DENSE),
-    "embedding": word(*EMBEDDING),
+_READINGS: Mapping[str, Reading] = {
+    **KNOBS,
+    "model": one_of(MODELS),
+    "task": one_of(TASKS, TASKS[0]),
+    "system": one_of(MACHINES),
+    "dense": one_of(DENSE),
+    "embedding": one_of(EMBEDDING, "mp"),  # where nobody tells, each model has its own
 }
 
 _IDLE_SHARE = 0.3
@@ -120,17 +121,12 @@ class TwoStreams:
             for name in ("model", "task", "system")
             if (value := getattr(self, name)) is not None
         }
-        for name, value in self._settled.items():
-            _WORDS[name](name, value)
+        readings = Readings.of(_READINGS, self)
         if self.frozen is not None and not {"model", "task"} <= self._settled.keys():
             raise SpecError("frozen needs model and task", hint="state both as options")
-        self._readings = Readings.of(KNOBS, self)
-        self.reads = self._readings.reads | ({"dense", "model", "system"} - self._settled.keys())
-        others = {"task"} - self._settled.keys()
-        if self.model is None or model_of(self.model).lookup_bytes:
-            others |= {"embedding"}
-        self.optional = self._readings.optional | others
-        self.units = self._readings.units
+        tables = self.model is None or model_of(self.model).lookup_bytes
+        self._readings = readings if tables else readings.fixed({"embedding": "mp"})
+        self.reads, self.optional, self.units = self._readings.declared
         self._samples = None if self.samples is None else amount("samples", self.samples, "")
         self._scenarios: dict[tuple[str, ...], Scenario] = {}
         if self.frozen is not None:
@@ -143,33 +139,20 @@ class TwoStreams:
         }
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
-        self._readings.check(values, _WORDS)
+        self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n plans."""
-        among = batch.distinct(self.reads | self.optional)
-        settled = {
-            name: Column.coded((value,), np.zeros(len(among.rows), dtype=np.int64))
-            for name, value in self._settled.items()
-        }
-        some = batch.take(among.rows).with_columns(settled)
-        columns = {name: np.empty(len(some)) for name in self.provides}
-        faults: dict[int, Fault] = {}
-        for (model, task), rows in groups(some, {"model": "", "task": TASKS[0]}):
-            got = self._told(some.take(rows), self._scenario(model, task))
-            for name, values in columns.items():
-                values[rows] = got.columns[name]
-            places = np.flatnonzero(rows)
-            faults |= {int(places[row]): fault for row, fault in got.faults.items()}
-        return Metrics(
-            columns={name: among.spread(values) for name, values in columns.items()},
-            faults=among.spread_rows(faults),
+        return told_once(batch, self.reads | self.optional, self._told)
+
+    def _told(self, batch: Batch) -> Metrics:
+        """The metrics of n plans, each by its own scenario."""
+        every = settled(batch, self._settled)
+        parts = (
+            (rows, self._under(self._scenario(model, task), every.take(rows)))
+            for (model, task), rows in groups(every, {"model": "", "task": TASKS[0]})
         )
+        return gathered(len(batch), self.provides, parts)
 
     def _scenario(self, model: str, task: str) -> Scenario:
         if (model, task) not in self._scenarios:
@@ -180,7 +163,7 @@ class TwoStreams:
             )
         return self._scenarios[model, task]
 
-    def _told(self, batch: Batch, scenario: Scenario) -> Metrics:
+    def _under(self, scenario: Scenario, batch: Batch) -> Metrics:
         """The metrics of plans for one model and task."""
         plan = plan_of(batch, self._readings, scenario.model)
         found = scenario.spent(batch, plan)

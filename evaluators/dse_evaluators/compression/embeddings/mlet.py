@@ -89,11 +89,6 @@ class Mlet:
         check_count("epochs", self.epochs, least=1)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         counts = {"embedding_dimension": number(1, _WIDEST, whole=True)}
         check_readings(values, {**counts, "inner_dimension": number(0, _WIDEST, whole=True)})
 

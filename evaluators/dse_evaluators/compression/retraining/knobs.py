@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from dse.core.values import Value
-from dse.errors import SpecError, nearest
-from dse_evaluators.formats.names import format_of
+from dse.errors import SpecError
+from dse_evaluators.readings import number, number_format, one_among, word
 
 _TRAINED = ("epochs", "rate", "alpha", "beta", "temperature")
 
@@ -30,25 +30,28 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 FACTORINGS = ("svd", "tucker-2")
 
-_RANGES: Mapping[str, tuple[float, float]] = {
-    "density": (0.001, 1.0),
-    "rate": (1e-5, 1.0),
-    "alpha": (0.0, 1.0),
-    "beta": (0.0, 1.0),
-    "temperature": (0.5, 20.0),
-    "mu_start": (1e-6, 1e4),
-    "mu_multiplier": (1.0, 10.0),
-    "penalty": (0.0, 0.99),
-    "threshold": (0.0, 1.0),
-}
-_COUNTS: Mapping[str, tuple[int, int]] = {
-    "seed": (0, 2**31 - 1),
-    "epochs": (1, 1000),
-    "steps": (1, 200),
-    "interval": (1, 1000),
-    "period": (1, 100_000),
-}
-_WORDS: Mapping[str, tuple[str, ...]] = {"method": tuple(METHODS), "factoring": FACTORINGS}
+check_knob = one_among(
+    {
+        "method": word(*METHODS),
+        "factoring": word(*FACTORINGS),
+        "format": number_format(),
+        "seed": number(0, 2**31 - 1, whole=True),
+        "density": number(0.001, 1),
+        "epochs": number(1, 1000, whole=True),
+        "rate": number(1e-5, 1),
+        "alpha": number(0, 1),
+        "beta": number(0, 1),
+        "temperature": number(0.5, 20),
+        "steps": number(1, 200, whole=True),
+        "mu_start": number(1e-6, 1e4),
+        "mu_multiplier": number(1, 10),
+        "penalty": number(0, 0.99),
+        "interval": number(1, 1000, whole=True),
+        "threshold": number(0, 1),
+        "period": number(1, 100_000, whole=True),
+    }
+)
+"""Nothing, if the knob can be set to the value; SpecError, if not, or if there is no such knob."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,9 @@ def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
                 hint=f"in the space: {{..., when: {_readers(name)}}}",
             )
     # Any: each knob has a type of its own, and that is what it is cast to.
-    told: dict[str, Any] = {name: _cast(name, values[name]) for name in values if name in read}
+    told: dict[str, Any] = {
+        name: type(getattr(Knobs(), name))(values[name]) for name in values if name in read
+    }
     return _checked(Knobs(**told))
 
 
@@ -117,38 +122,6 @@ def read_by(method: Value | None) -> frozenset[str]:
     if method is None:
         return frozenset(KNOBS)
     return frozenset(("seed", "format", *METHODS[str(method)]))
-
-
-def check_knob(name: str, value: Value) -> None:
-    """Nothing, if the knob can be set to the value.
-
-    Raises:
-        SpecError: it cannot, or there is no such knob.
-    """
-    if name not in KNOBS:
-        raise SpecError(f"there is no knob {name!r}", hint=nearest(name, KNOBS))
-    if name == "format":
-        format_of(str(value))
-    if name in _WORDS and value not in _WORDS[name]:
-        raise SpecError(f"{name} cannot be {value!r}", hint=nearest(str(value), _WORDS[name]))
-    if name in _RANGES:
-        low, high = _RANGES[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not low <= float(value) <= high:
-            raise SpecError(f"{name} cannot be {value!r}", hint=f"a number from {low} to {high}")
-    if name in _COUNTS:
-        least, most = _COUNTS[name]
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or not least <= int(value) <= most:
-            raise SpecError(
-                f"{name} cannot be {value!r}", hint=f"a whole number, {least} to {most}"
-            )
-
-
-def _cast(name: str, value: Value) -> str | int | float:
-    if name in _RANGES:
-        return float(value)
-    return int(value) if name in _COUNTS else str(value)
 
 
 def _checked(knobs: Knobs) -> Knobs:

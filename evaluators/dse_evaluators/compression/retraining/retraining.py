@@ -15,7 +15,7 @@ from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings
 from dse_evaluators.workloads.judging import CLASSIFIER
 from dse_evaluators.workloads.judging import METRICS as QUALITY
-from dse_evaluators.workloads.workload import SPLITS, Split
+from dse_evaluators.workloads.workload import Split, check_split
 
 METRICS: Mapping[str, Metric] = {
     **{name: QUALITY[name] for name in CLASSIFIER},
@@ -71,8 +71,7 @@ class Retraining:
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise PluginError(f"there is no model {self.model!r}", hint=nearest(self.model, MODELS))
-        if self.split not in SPLITS:
-            raise PluginError(f"there is no split {self.split!r}", hint=nearest(self.split, SPLITS))
+        check_split(self.split)
         _check_between("tail_keep", self.tail_keep, 0.05, 1.0)
         _check_between("noise", self.noise, 0.0, 2.0)
         for name, value in self.knobs.items():
@@ -80,11 +79,6 @@ class Retraining:
         self.optional = read_by(self.knobs.get("method")) - self.knobs.keys()
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        """Nothing, if it can be run on all of these values of its readings.
-
-        Raises:
-            SpecError: it cannot.
-        """
         check_readings(values, dict.fromkeys(KNOBS, check_knob))
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -1,0 +1,39 @@
+"""Rows whose numbers are none that a reading takes: metrics of others nobody checked before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dse.core.metric import Fault
+from dse.core.values import Floats
+from dse_evaluators.alike import infeasible
+from dse_evaluators.reading_table import Number, Readings, number_of
+
+
+def sound(
+    readings: Readings, columns: Mapping[str, Floats]
+) -> tuple[dict[str, Floats], dict[int, Fault]]:
+    """The columns with defaults in rows that have a fault, so that they can be reckoned, and why.
+
+    Args:
+        readings: each has a default.
+        columns: all of them, (n,) each.
+    """
+    faults: dict[int, Fault] = {}
+    for name, one in readings.table.items():
+        if isinstance(one, Number):
+            faults = {**_outside(name, one, columns[name]), **faults}
+    rows = list(faults)
+    found = {name: column.copy() for name, column in columns.items()}
+    for name, one in readings.table.items():
+        assert one.default is not None
+        found[name][rows] = number_of(one, one.default)
+    return found, faults
+
+
+def _outside(name: str, one: Number, column: Floats) -> dict[int, Fault]:
+    takes = f"from {one.low:.9g} to {one.high:.9g} {one.unit}".strip()
+    outside = ~((column >= one.low) & (column <= one.high))
+    return infeasible(np.asarray(outside), lambda row: f"{name} is {column[row]:g}, not {takes}")

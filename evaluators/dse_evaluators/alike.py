@@ -1,0 +1,97 @@
+"""Designs that are alike: told once for all of them, or together by the words that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Fault, Metrics
+from dse.core.values import Ints, Mask, Value
+
+
+def told_once(batch: Batch, names: Iterable[str], told: Callable[[Batch], Metrics]) -> Metrics:
+    """The metrics of n designs; those that agree in these readings are told once, where it pays."""
+    among = batch.distinct(names)
+    found = told(batch if among.place is None else batch.take(among.rows))
+    return Metrics(
+        columns={name: among.spread(values) for name, values in found.columns.items()},
+        faults=among.spread_rows(found.faults),
+    )
+
+
+def row_by_row(
+    designs: Sequence[Mapping[str, float]],
+    provides: Collection[str],
+    told: Callable[[Mapping[str, float]], Mapping[str, float] | str],
+) -> Metrics:
+    """The metrics of n designs, equal ones told once.
+
+    Args:
+        designs: all with the same readings, in the same order.
+        provides: the names of the metrics.
+        told: gives them for one design, or says why it cannot be.
+    """
+    keys = [tuple(design.values()) for design in designs]
+    seen = {key: told(design) for key, design in dict(zip(keys, designs, strict=True)).items()}
+    found = [seen[key] for key in keys]
+    columns = {
+        name: np.array([0.0 if isinstance(one, str) else one[name] for one in found])
+        for name in provides
+    }
+    return Metrics(columns=columns, faults=infeasible_rows(found))
+
+
+def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
+    """The faults of designs of which a text says why they cannot be, and others do not."""
+    return {
+        row: Fault(kind="infeasible", reason=one)
+        for row, one in enumerate(found)
+        if isinstance(one, str)
+    }
+
+
+def infeasible(rows: Mask, reason: Callable[[int], str]) -> dict[int, Fault]:
+    """The faults of these rows, each with a reason of its own."""
+    return {
+        row: Fault(kind="infeasible", reason=reason(row)) for row in np.flatnonzero(rows).tolist()
+    }
+
+
+def groups(batch: Batch, usual: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Ints]]:
+    """Words that some rows have in these columns, and which; ``usual`` where one is absent."""
+    codes, words = np.zeros(len(batch), dtype=np.int64), [tuple[str, ...]()]
+    for name, otherwise in usual.items():
+        own, found = _places(batch, name, otherwise)
+        codes = codes * len(own) + found
+        words = [(*before, str(each)) for before in words for each in own]
+    for code in np.unique(codes).tolist():
+        yield words[code], np.flatnonzero(codes == code)
+
+
+def _places(batch: Batch, name: str, otherwise: str) -> tuple[Sequence[Value], Ints]:
+    """The values that a column has, and the place of each row's among them."""
+    values = batch.get(name, otherwise).tolist()
+    own = sorted(set(values))
+    places = {each: place for place, each in enumerate(own)}
+    return own, np.fromiter(map(places.__getitem__, values), dtype=np.int64, count=len(values))
+
+
+def settled(batch: Batch, values: Mapping[str, Value]) -> Batch:
+    """The batch with columns of these values, whatever it has there."""
+    code = np.zeros(len(batch), dtype=np.int64)
+    return batch.with_columns({k: Column.coded((value,), code) for k, value in values.items()})
+
+
+def gathered(
+    size: int, provides: Collection[str], parts: Iterable[tuple[Ints, Metrics]]
+) -> Metrics:
+    """The metrics of n designs, of which each part tells its own rows; NaN where none does."""
+    columns = {name: np.full(size, np.nan) for name in provides}
+    faults: dict[int, Fault] = {}
+    for rows, found in parts:
+        for name in columns.keys() & found.columns.keys():
+            columns[name][rows] = found.columns[name]
+        faults |= {int(rows[at]): fault for at, fault in found.faults.items()}
+    return Metrics(columns=columns, faults=faults)

@@ -1,0 +1,178 @@
+"""What an evaluator reads, as a table; an option of the same name settles one for all designs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple, assert_never
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.values import Floats, Value
+from dse.errors import EvaluationError, SpecError, nearest
+from dse.units import quantity
+from dse_evaluators.hardware.amounts import amount
+from dse_evaluators.readings import Check, check_readings, flag, number, word
+
+
+class Number(NamedTuple):
+    """A number between two ends; without a default it is needed, like the others."""
+
+    low: float
+    high: float
+    unit: str = ""
+    default: float | None = None
+    whole: bool = False
+
+
+class Flag(NamedTuple):
+    """True or false."""
+
+    default: bool | None = None
+
+
+class Word(NamedTuple):
+    """One of some words, each of which stands for a number."""
+
+    numbers: Mapping[Value, float]
+    default: Value | None = None
+
+
+Reading = Number | Flag | Word
+
+
+def one_of(words: Iterable[str], default: Value | None = None) -> Word:
+    """One of some words, each of which stands for its place."""
+    return Word({name: float(place) for place, name in enumerate(words)}, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """A table of readings, some of which are settled."""
+
+    table: Mapping[str, Reading]
+    settled: Mapping[str, Value] = field(default_factory=dict)
+
+    @staticmethod
+    def of(table: Mapping[str, Reading], owner: object) -> Readings:
+        """The table, with what the owner's attributes of these names tell where they are not None.
+
+        Raises:
+            SpecError: an attribute cannot be what it is, or has another unit.
+        """
+        told = {name: getattr(owner, name, None) for name in table}
+        return Readings(table).fixed({k: value for k, value in told.items() if value is not None})
+
+    def fixed(self, given: Mapping[str, Value]) -> Readings:
+        """The same with these settled too; a number may be a text such as ``1.2 GHz``.
+
+        Raises:
+            SpecError: there is no such reading, or it cannot be that.
+        """
+        return Readings(self.table, {**self.settled, **self._judged(given)})
+
+    def otherwise(self, usual: Mapping[str, Value]) -> Readings:
+        """The same where designs that do not tell these have this value.
+
+        Raises:
+            SpecError: there is no such reading, or it cannot be that.
+        """
+        told = self._judged(usual)
+        table = {name: _with_default(self.table[name], value) for name, value in told.items()}
+        return Readings({**self.table, **table}, self.settled)
+
+    @property
+    def declared(self) -> tuple[frozenset[str], frozenset[str], dict[str, str]]:
+        """An evaluator's ``reads``, ``optional`` and ``units``: what is not settled."""
+        free = {name: one for name, one in self.table.items() if name not in self.settled}
+        reads = frozenset(name for name, one in free.items() if one.default is None)
+        units = {name: one.unit for name, one in free.items() if isinstance(one, Number)}
+        return reads, frozenset(free) - reads, {name: unit for name, unit in units.items() if unit}
+
+    def check(
+        self, values: Mapping[str, Sequence[Value]], lists: Mapping[str, int] | None = None
+    ) -> None:
+        """Nothing, if every reading can have all of its values: see :func:`check_readings`.
+
+        Raises:
+            SpecError: one cannot.
+        """
+        check_readings(values, {name: _check(one) for name, one in self.table.items()}, lists)
+
+    def columns(self, batch: Batch) -> dict[str, Floats]:
+        """All of them for n designs, (n,) each, words as the numbers that they stand for.
+
+        Raises:
+            EvaluationError: a word is none that a reading takes.
+        """
+        return {name: self.column(name, batch) for name in self.table}
+
+    def column(self, name: str, batch: Batch) -> Floats:
+        """One of them, (n,), likewise."""
+        one = self.table[name]
+        if name in self.settled:
+            return np.full(len(batch), number_of(one, self.settled[name]))
+        if isinstance(one, Word):
+            return _looked_up(name, one, batch)
+        found = batch[name] if one.default is None else batch.get(name, one.default)
+        return np.asarray(found, dtype=np.float64)
+
+    def rows(self, batch: Batch) -> list[dict[str, float]]:
+        """The same design by design."""
+        columns = [column.tolist() for column in self.columns(batch).values()]
+        return [dict(zip(self.table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def _judged(self, given: Mapping[str, Value]) -> dict[str, Value]:
+        """What some readings are said to be, in their units."""
+        for name in given:
+            if name not in self.table:
+                raise SpecError(f"there is no knob {name!r}", hint=nearest(name, self.table))
+        told = {name: _in_unit(name, self.table[name], value) for name, value in given.items()}
+        self.check({name: (value,) for name, value in told.items()})
+        return told
+
+
+def _check(one: Reading) -> Check:
+    match one:
+        case Number():
+            return number(one.low, one.high, whole=one.whole, unit=one.unit)
+        case Flag():
+            return flag
+        case Word():
+            return word(*one.numbers)
+    assert_never(one)
+
+
+def _in_unit(name: str, one: Reading, value: Value) -> Value:
+    """The value, a text such as ``1.2 GHz`` as a number in the unit; not yet checked."""
+    if isinstance(one, Number) and isinstance(value, str) and quantity(value) is not None:
+        return amount(name, value, one.unit, least=-inf)
+    return value
+
+
+def _with_default(one: Reading, value: Value) -> Reading:
+    match one:
+        case Number():
+            return one._replace(default=float(value))
+        case Flag():
+            return one._replace(default=bool(value))
+        case Word():
+            return one._replace(default=value)
+    assert_never(one)
+
+
+def number_of(one: Reading, value: Value) -> float:
+    """What a value of a reading stands for."""
+    return one.numbers[value] if isinstance(one, Word) else float(value)
+
+
+def _looked_up(name: str, one: Word, batch: Batch) -> Floats:
+    usual = 0.0 if one.default is None else one.numbers[one.default]
+    try:
+        return batch.lookup(name, one.numbers, usual)
+    except KeyError as error:
+        value = np.asarray(error.args[0]).item()  # as Python writes it
+        hint = nearest(value, map(str, one.numbers))
+        raise EvaluationError(f"{name} cannot be {value!r}", hint=hint) from error
