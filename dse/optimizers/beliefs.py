@@ -147,7 +147,7 @@ def _archive(
     batch = problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
     rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
-    found = [stairs.whole(batch.take(np.array([row]))).losses for row in rows]
+    found = [own.losses for own in stairs.wholes(batch.take(rows))]
     counts = [len(part) for part in found]
     learnt = losses[np.repeat(rows, counts)]
     known = np.vstack([np.zeros((0, len(roles.known))), *found])

@@ -132,7 +132,7 @@ def completed_front(
         kept &= limit.slacks(columns, len(done)) >= 0
     rows = np.flatnonzero(kept)
     rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
-    found = [stairs.whole(batch.take(np.array([row]))) for row in rows]
+    found = stairs.wholes(batch.take(rows))
     losses = np.zeros((sum(len(own.losses) for own in found), len(problem.objectives)))
     if not len(losses):
         return batch.take(np.arange(0)), losses

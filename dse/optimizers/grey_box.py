@@ -154,10 +154,7 @@ class GreyBox:
         if not pending:
             return known
         batch = self._problem.space.batch(pending)
-        losses = [
-            self._stairs.whole(batch.take(np.array([row]))).losses for row in range(len(batch))
-        ]
-        return known.awaiting(batch, losses)
+        return known.awaiting(batch, [own.losses for own in self._stairs.wholes(batch)])
 
     def _best(self, known: Beliefs, gone: set[bytes], rng: np.random.Generator) -> Design | None:
         """The measured part of largest gain, in the design of its staircase that gains most."""
@@ -226,7 +223,7 @@ class GreyBox:
         count = np.clip(_LOOKS // max(self._stairs.looks, 1), _FINALISTS[0], _FINALISTS[1])
         top = np.argsort(-worth, kind="stable")[: int(count)]
         few = pool.take(top)
-        whole = [self._stairs.whole(few.take(np.array([row]))).losses for row in range(len(few))]
+        whole = [own.losses for own in self._stairs.wholes(few)]
         groups = np.array([row if len(own) else -1 for row, own in enumerate(whole)])
         stairs = [own if len(own) else known.archive.known_reference[None, :] for own in whole]
         gains = expected_gains(known.archive, known.predictions(few), stairs, groups, rng)
@@ -256,7 +253,7 @@ class GreyBox:
         stairs, groups = self._stairs.guessed(one)
         case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
         if case is None or not len(case.losses):
-            case = self._stairs.whole(one)
+            case = self._stairs.wholes(one)[0]
         if not len(case.losses):
             return []
         return [case.designs.design(int(row)) for row in _order(case, known)[:1]]

@@ -16,7 +16,9 @@ from dse.core.batch import Batch, Column, joined
 from dse.core.moves import crossed, mutated
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
+from dse.core.space import Space
 from dse.core.values import Floats, Ints, Mask
+from dse.errors import DesignError
 from dse.optimizers.merging import firsts, keys, merged, paired
 from dse.optimizers.roles import Roles
 
@@ -34,6 +36,8 @@ _SHELF = 1_536
 """Free parts that every other measured part is tried with."""
 _PROBES = 32
 _CHUNK = 200_000
+_ABREAST = 8
+"""So many measured parts are searched at a time: models are asked for all their broods at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,9 @@ class Staircases:
     """Staircases by measured part: exact or searched for one, from a shelf for many.
 
     Parts whose known losses agree on a set of probes are taken for equal where many are guessed.
-    What a design is told to have in a front is always its own evaluation.
+    What a design is told to have in a front is always its own evaluation. What is kept depends on
+    the measured part alone, and neither on the design that brought it nor on what was asked before:
+    a study that was killed and resumed asks what an undisturbed one asks.
     """
 
     def __init__(self, problem: Problem, roles: Roles) -> None:
@@ -62,16 +68,28 @@ class Staircases:
         self.looks = 0
         """Designs that a part's staircase takes to be found, in the mean of those on the shelf."""
 
-    def whole(self, one: Batch) -> Staircase:
-        """The staircase of a single design's measured part, by listing or by searching."""
-        return self._known(one)[0]
+    def wholes(self, batch: Batch) -> list[Staircase]:
+        """The staircase of each design's measured part, by listing or by searching."""
+        return [staircase for staircase, _ in self._known(batch)]
 
-    def _known(self, one: Batch) -> tuple[Staircase, int]:
-        """The same, and how many designs were looked at for it, now or earlier."""
-        key = keys(one, self._names)[0]
-        if key not in self._whole:
-            self._whole[key] = self._found(one)
-        return self._whole[key]
+    def _known(self, batch: Batch) -> list[tuple[Staircase, int]]:
+        """The same, and how many designs were looked at for each, now or earlier."""
+        tags = keys(batch, self._names)
+        searched: list[tuple[bytes, Batch, Space]] = []
+        for row in firsts(tags).tolist():
+            if tags[row] not in self._whole:
+                one = batch.take(np.array([row]))
+                inner = self._inside(one)
+                found = self._listed(one, inner)
+                if found is None:
+                    searched.append((tags[row], one, inner))
+                else:
+                    self._whole[tags[row]] = found
+        for start in range(0, len(searched), _ABREAST):
+            names, ones, inside = zip(*searched[start : start + _ABREAST], strict=True)
+            for tag, staircase in zip(names, self._searched(ones, inside), strict=True):
+                self._whole[tag] = staircase, _SEARCH
+        return [self._whole[tag] for tag in tags]
 
     def guessed(self, batch: Batch) -> tuple[list[Staircase], Ints]:
         """Staircases over the shelf, and which of them each row has, (n,); -1 for an empty one."""
@@ -80,31 +98,25 @@ class Staircases:
         if self._shelf is None:
             self._begin()
         assert self._probes is not None
-        tags = self._tags(batch)
+        tags, parts = self._tags(batch), keys(batch, self._names)
+        first = firsts(tags)
+        fresh = np.array([row for row in first if parts[row] not in self._guessed], dtype=np.int64)
+        self._guess(batch.take(fresh), [parts[row] for row in fresh])
         stairs: list[Staircase] = []
         places: dict[bytes, int] = {}
-        fresh = [
-            row
-            for tag, row in dict(zip(tags[::-1], range(len(batch))[::-1], strict=True)).items()
-            if tag not in self._guessed
-        ]
-        self._guess(batch.take(np.array(fresh, dtype=np.int64)), [tags[row] for row in fresh])
-        groups = np.empty(len(batch), dtype=np.int64)
-        for row, tag in enumerate(tags):
-            if tag not in places:
-                own = self._guessed[tag]
-                places[tag] = len(stairs) if len(own.losses) else -1
-                stairs += [own] if len(own.losses) else []
-            groups[row] = places[tag]
-        return stairs, groups
+        for row in first.tolist():
+            own = self._guessed[parts[row]]
+            places[tags[row]] = len(stairs) if len(own.losses) else -1
+            stairs += [own] if len(own.losses) else []
+        return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
 
     def on(self, one: Batch, staircase: Staircase) -> Staircase:
         """A guessed staircase's free parts with this measured part, as they really are."""
-        return self._staircase(*self._with(one, staircase.designs))
+        return self._with([one], [staircase.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[Staircase], Ints]:
         """Where nothing is free each design is its own staircase, and all are alike but for it."""
-        losses, fine = self._judged(batch, np.ones(len(batch), dtype=bool))
+        losses, fine = self._judged(batch, _all(batch))
         if not losses.shape[1]:
             one = Staircase(designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1])
             return [one], np.where(fine, 0, -1)
@@ -122,16 +134,16 @@ class Staircases:
         rng = self._problem.rng(0, 1)
         drawn = self._problem.space.sample(_PROBES, rng)
         batch = self._problem.space.sample(2 * _MODELS[1], rng)
-        order = firsts(keys(batch, self._names))
+        order = firsts(keys(batch, self._names))[: _MODELS[1]]
         found: list[Batch] = []
         looked_at = 0
-        for number, row in enumerate(order.tolist()):
-            enough = number >= _MODELS[0] and looked_at >= _LOOKS
-            if enough or number >= _MODELS[1]:
+        for start in range(0, len(order), _ABREAST):
+            for own, looks in self._known(batch.take(order[start : start + _ABREAST])):
+                if len(found) < _MODELS[0] or looked_at < _LOOKS:
+                    found.append(own.designs)
+                    looked_at += looks
+            if len(found) >= _MODELS[0] and looked_at >= _LOOKS:
                 break
-            own, looks = self._known(batch.take(np.array([row])))
-            found.append(own.designs)
-            looked_at += looks
         self.looks = looked_at // max(len(found), 1)
         shelf = joined([*(one for one in found if len(one)), drawn])
         tags = keys(shelf, sorted(self._roles.free))
@@ -156,62 +168,60 @@ class Staircases:
             tags += [row.tobytes() for row in table]
         return tags
 
-    def _guess(self, batch: Batch, tags: Sequence[bytes]) -> None:
+    def _guess(self, batch: Batch, parts: Sequence[bytes]) -> None:
         assert self._shelf is not None
         step = max(1, _CHUNK // len(self._shelf))
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
             pairs, legal = paired(self._problem.space, rows, self._shelf, self._roles.part)
-            losses, fine = self._judged(pairs, legal)
-            for row in range(len(rows)):
-                own = np.arange(row * len(self._shelf), (row + 1) * len(self._shelf))
-                own = own[fine[own]]
-                own = own[nondominated(losses[own])] if len(own) else own
-                self._guessed[tags[start + row]] = Staircase(
-                    designs=pairs.take(own), losses=losses[own]
-                )
+            sizes = [len(self._shelf)] * len(rows)
+            for row, found in enumerate(self._staircases(pairs, legal, sizes)):
+                self._guessed[parts[start + row]] = found
 
-    def _found(self, one: Batch) -> tuple[Staircase, int]:
-        space = self._problem.space
-        if not self._roles.free:
-            return self._staircase(one, np.ones(1, dtype=bool)), 1
+    def _inside(self, one: Batch) -> Space:
+        """The designs that share the measured part."""
         here = one.row(0)
-        values = {name: here[name] for name in self._names if name in here}
-        inner = space.fixed(values)
-        total = inner.count()
-        if total is None or total > LISTED:
-            return self._searched(one), _SEARCH
-        if not total:
-            return self._staircase(one, np.ones(1, dtype=bool)), 1
-        parts = [
-            self._staircase(batch, np.ones(len(batch), dtype=bool)) for batch in inner.enumerate()
-        ]
-        return _best(parts), total
+        return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
-    def _searched(self, one: Batch) -> Staircase:
-        """By evolution of the free parts alone; the models cost nothing."""
-        space, rng = self._problem.space, self._problem.rng(0, 2)
-        start = joined([one, space.sample(_BROOD, rng)])
-        best = self._staircase(*self._with(one, start))
+    def _listed(self, one: Batch, inner: Space) -> tuple[Staircase, int] | None:
+        """By looking at all designs of the measured part; nothing where they are too many."""
+        total = inner.count() if self._roles.free else 0
+        if total is None or total > LISTED:
+            return None
+        parts = inner.enumerate() if total else [one]
+        found = [self._staircases(part, _all(part), [len(part)])[0] for part in parts]
+        return _best(found), max(total, 1)
+
+    def _searched(self, ones: Sequence[Batch], inside: Sequence[Space]) -> list[Staircase]:
+        """By evolution of each one's free part alone; the models cost nothing."""
+        space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
+        first = [
+            joined([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
+            for inner, rng in zip(inside, rngs, strict=True)
+        ]
+        best = self._with(ones, first)
         for _ in range(_GENERATIONS):
-            if not len(best.designs):
-                best = self._staircase(*self._with(one, space.sample(4 * _BROOD, rng)))
-                continue
-            mothers, fathers = rng.integers(len(best.designs), size=(2, _BROOD))
-            children = crossed(space, best.designs.take(mothers), best.designs.take(fathers), rng)
-            brood = self._staircase(*self._with(one, mutated(space, children, rng)))
-            best = _best([best, brood])
+            broods = [_brood(space, own.designs, rng) for own, rng in zip(best, rngs, strict=True)]
+            more = self._with(ones, broods)
+            best = [_best(pair) for pair in zip(best, more, strict=True)]
         return best
 
-    def _with(self, one: Batch, free: Batch) -> tuple[Batch, Mask]:
-        rows = one.take(np.zeros(len(free), dtype=np.int64))
-        return merged(self._problem.space, rows, free, self._roles.part)
+    def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[Staircase]:
+        """The staircase of each measured part over free parts of its own."""
+        sizes = [len(own) for own in free]
+        measured = joined(ones).take(np.repeat(np.arange(len(ones)), sizes))
+        pairs, legal = merged(self._problem.space, measured, joined(free), self._roles.part)
+        return self._staircases(pairs, legal, sizes)
 
-    def _staircase(self, batch: Batch, legal: Mask) -> Staircase:
+    def _staircases(self, batch: Batch, legal: Mask, sizes: Sequence[int]) -> list[Staircase]:
+        """One over each run of rows, of these sizes."""
         losses, fine = self._judged(batch, legal)
-        rows = np.flatnonzero(fine)
-        rows = rows[nondominated(losses[rows])] if len(rows) else rows
-        return Staircase(designs=batch.take(rows), losses=losses[rows])
+        found = []
+        for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
+            rows = run[fine[run]]
+            rows = rows[nondominated(losses[rows])] if len(rows) else rows
+            found.append(Staircase(designs=batch.take(rows), losses=losses[rows]))
+        return found
 
     def _judged(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask]:
         """The known losses of the designs, (n, k), and which are legal and keep known limits."""
@@ -245,6 +255,27 @@ def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -
     objective = problem.objectives[place]
     sign = 1.0 if objective.goal == "minimize" else -1.0
     return sign * objective.values(columns, size)
+
+
+def _all(batch: Batch) -> Mask:
+    return np.ones(len(batch), dtype=bool)
+
+
+def _any_of(inner: Space, space: Space, rng: np.random.Generator) -> Batch:
+    """A design of a part of the space, whatever brought the part; none if none is found."""
+    try:
+        return space.batch(inner.sample(1, rng).designs())
+    except DesignError:
+        return space.batch([])
+
+
+def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
+    """Children of the staircase; where there is none, designs drawn at random."""
+    if not len(parents):
+        return space.sample(4 * _BROOD, rng)
+    mothers, fathers = rng.integers(len(parents), size=(2, _BROOD))
+    children = crossed(space, parents.take(mothers), parents.take(fathers), rng)
+    return mutated(space, children, rng)
 
 
 def _best(parts: Sequence[Staircase]) -> Staircase:

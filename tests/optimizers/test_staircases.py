@@ -1,0 +1,97 @@
+"""Staircases of measured parts: searched side by side they are what each is alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dse.core.metric import Metrics
+from dse.core.parameter import Choice, Integer, Ordinal
+from dse.core.parser import parse
+from dse.core.space import Space
+from dse.optimizers import staircases
+from dse.optimizers.roles import Roles
+from dse.optimizers.staircases import Staircases
+from dse.testing.known import enumerated
+
+SPACE = Space(
+    parameters=(
+        Choice(name="format", values=("bf16", "fp8", "mxfp4")),
+        Ordinal(name="rows", values=(4, 8, 16, 32)),
+        Ordinal(name="cols", values=(4, 8, 16, 32)),
+        Integer(name="clock", low=1, high=6),
+    ),
+    constraints=(parse("rows * cols <= 256"),),
+)
+
+
+def truth(batch):
+    bits = batch.lookup("format", {"bf16": 16.0, "fp8": 8.0, "mxfp4": 4.0})
+    array = batch["rows"] * batch["cols"] * 1.0
+    return Metrics(
+        columns={
+            "loss": 1 / bits,
+            "time": bits / (array * batch["clock"]) + array / 5000,
+            "energy": bits * (1 + batch["clock"] ** 2 / 20 + array / 300),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def problem():
+    kinds = {"loss": "measured", "time": "modelled", "energy": "modelled"}
+    found = enumerated(SPACE, kinds, dict.fromkeys(kinds, "minimize"), truth).problem
+    read = replace(found.sources["loss"], reads=frozenset({"format"}))
+    return replace(found, sources={**found.sources, "loss": read})
+
+
+@pytest.fixture
+def parts():
+    """A design of each measured part, one of them twice."""
+    chips = [{"rows": 4, "cols": 8, "clock": clock} for clock in (1, 2, 3, 4)]
+    formats = ("bf16", "mxfp4", "fp8", "bf16")
+    pairs = zip(formats, chips, strict=True)
+    return SPACE.batch([{"format": name, **chip} for name, chip in pairs])
+
+
+def found(problem, batch):
+    """The staircases of a batch's parts, as their designs and losses."""
+    stairs = Staircases(problem, Roles(problem=problem)).wholes(batch)
+    return [(one.designs.designs(), one.losses.tolist()) for one in stairs]
+
+
+def test_parts_that_are_searched_side_by_side_have_the_staircase_of_each_alone(
+    problem, parts, monkeypatch
+):
+    monkeypatch.setattr(staircases, "LISTED", 10)
+    together = found(problem, parts)
+    assert together[:3] == [found(problem, parts.take(np.array([row])))[0] for row in range(3)]
+    assert together[3] == together[0]
+
+
+def test_a_search_finds_the_losses_that_listing_finds(problem, parts, monkeypatch):
+    listed = found(problem, parts)
+    monkeypatch.setattr(staircases, "LISTED", 10)
+    searched = found(problem, parts)
+    assert min(len(losses) for _, losses in listed) > 3
+    for (_, one), (_, other) in zip(listed, searched, strict=True):
+        assert np.unique(one, axis=0).tolist() == np.unique(other, axis=0).tolist()
+
+
+def test_a_staircase_depends_on_the_measured_part_alone(problem, parts, monkeypatch):
+    monkeypatch.setattr(staircases, "LISTED", 10)
+    others = SPACE.batch(
+        [{"format": one["format"], "rows": 32, "cols": 4, "clock": 6} for one in parts.designs()]
+    )
+    assert found(problem, others) == found(problem, parts)
+
+
+def test_a_guess_depends_on_the_parts_at_hand_and_on_nothing_before(problem, parts, monkeypatch):
+    monkeypatch.setattr(staircases, "LISTED", 10)
+    monkeypatch.setattr(staircases, "_PROBES", 1)  # so that parts are easily taken for equal
+    fresh, used = (Staircases(problem, Roles(problem=problem)) for _ in range(2))
+    for row in (2, 1, 0):
+        used.guessed(parts.take(np.array([row])))
+    (one, places), (other, same) = fresh.guessed(parts), used.guessed(parts)
+    assert places.tolist() == same.tolist()
+    assert [own.losses.tolist() for own in one] == [own.losses.tolist() for own in other]
