@@ -19,14 +19,15 @@ MOST_PAIRS = 6
 class Rate:
     """A step along the front of two objectives, from ``start`` to ``end``.
 
-    ``gain`` is what the first objective improves by, ``price`` what the second worsens by, both
-    positive and in the objectives' units; of other objectives nothing is said.
+    ``gain`` is what the first objective improves by, from ``value``, and ``price`` what the second
+    worsens by, both positive; all in the objectives' units. Of other objectives nothing is said.
     """
 
     first: int
     second: int
     start: Trial
     end: Trial
+    value: float
     gain: float
     price: float
     where: str
@@ -62,6 +63,7 @@ def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
             second=second,
             start=front.trials[int(places[step])],
             end=front.trials[int(places[step + 1])],
+            value=abs(float(losses[places[step], 0])),
             gain=float(losses[places[step], 0] - losses[places[step + 1], 0]),
             price=float(losses[places[step + 1], 1] - losses[places[step], 1]),
             where=where,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dse.core.pareto import hypervolume_trace
 from dse.core.problem import Problem
 from dse.core.trial import Trial
+from dse.core.trials import Trials
 from dse.core.values import Floats, Ints
 
 Spent = NDArray[np.int64] | NDArray[np.float64]
@@ -50,22 +51,23 @@ class Progress:
                 it stays zero.
             counted: what ``counts`` counts.
         """
-        finished = [trial for trial in trials if trial.state.finished]
-        each = [trial.measured if counted == "measurements" else 1 for trial in finished]
+        held = Trials.of(trials)
+        finished = held.take(held.over)
+        each = finished.measured if counted == "measurements" else np.ones_like(finished.measured)
         volumes = np.zeros(len(finished))
         if reference_point is not None:
             fixed = replace(problem, fixed_reference=tuple(reference_point))
             volumes = hypervolume_trace(fixed, finished)
         return Progress(
-            counts=np.cumsum(np.array(each, dtype=np.int64)),
-            seconds=np.cumsum([trial.cost_s for trial in finished]),
+            counts=np.cumsum(each),
+            seconds=np.cumsum(finished.cost_s),
             hypervolume=volumes,
         )
 
 
-def counted_in(trials: Iterable[Trial]) -> Counted:
+def counted_in(trials: Sequence[Trial]) -> Counted:
     """What progress is counted in: trials, where none of them cost a measurement."""
-    return "measurements" if any(trial.measured for trial in trials) else "trials"
+    return "measurements" if Trials.of(trials).measured.any() else "trials"
 
 
 def igd_plus(

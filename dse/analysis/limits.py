@@ -33,7 +33,7 @@ class Buys:
 class Activity:
     """One limit over the trials that are done.
 
-    ``broken`` break it, ``alone`` of those break no other; ``near`` on the front are at it.
+    ``broken`` break it, ``alone`` of those break no other; ``near`` keep all limits and are at it.
     ``looser`` is what a bound looser by :data:`LOOSER` buys, ``without`` what no bound does.
     """
 

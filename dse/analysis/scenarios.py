@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dse.core.metric import Goal
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
@@ -34,7 +35,7 @@ class Contest:
     """One objective that differs between scenarios; ``chosen`` wins the study's."""
 
     text: str
-    goal: str
+    goal: Goal
     unit: str
     chosen: int | None
     standings: tuple[Standing, ...]

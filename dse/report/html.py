@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,7 +13,8 @@ from dse.analysis.limits import activities
 from dse.analysis.runner_up import Duel
 from dse.analysis.scenarios import Contrast
 from dse.core.pareto import ParetoSet
-from dse.core.trial import Event, State, Trial
+from dse.core.trial import Event, Trial
+from dse.core.trials import Trials
 from dse.report.answer import Answer
 from dse.report.effects import effects_html
 from dse.report.failures import Failure, failures
@@ -30,8 +30,8 @@ from dse.report.words import reference_text, seconds_text
 _MAX_NUMBERS = 8
 
 _BRUSHING = (
-    '<p class="soft">Drag over designs to pick them: they stand out in every figure and in the'
-    " table. A double click lets go.</p>"
+    '<p class="soft screen">Drag over designs to pick them: they stand out in every figure and in'
+    " the table. A double click lets go. By keys: arrows and Enter in the table, Escape.</p>"
 )
 
 _PICKED = (
@@ -73,6 +73,7 @@ def report_html(
         provenance: the versions and the machine, by name.
         beside: what some studies tell beside their front.
     """
+    trials = Trials.of(trials)
     answer = Answer.of(front, trials)
     beside = beside or Beside()
     exact = any(event.kind == "exact" for event in events)
@@ -81,7 +82,7 @@ def report_html(
         _tiles(front, answer, trials, exact=exact),
         _headline(front, answer),
         section("Why the best ones win", duels_html(front.problem, beside.duels)),
-        _figures(front, trials, beside.importances),
+        _figures(front, trials, beside.importances, exact=exact),
         _table(front, answer),
         section("Where the winner changes", _contrast(beside)),
         section("What the objectives cost one another", rates_html(front.problem, rates(front))),
@@ -98,22 +99,27 @@ def report_html(
     return page(study, body)
 
 
-def _tiles(front: ParetoSet, answer: Answer, trials: Sequence[Trial], *, exact: bool) -> str:
-    finished = [trial for trial in trials if trial.state.finished]
-    measured = sum(trial.measured for trial in finished)
-    seconds = seconds_text(sum(trial.cost_s for trial in finished))
+def _tiles(front: ParetoSet, answer: Answer, trials: Trials, *, exact: bool) -> str:
+    finished = trials.take(trials.over)
+    measured = int(finished.measured.sum())
+    seconds = seconds_text(float(finished.cost_s.sum()))
     kind = "every legal design considered" if exact else "best found so far"
     tiles = [
         (
             "on the front",
             str(len(front.trials)),
-            kind if answer.feasible else "none keeps all limits",
+            kind
+            if answer.feasible
+            else "none keeps all limits"
+            if answer.trials
+            else "no answer yet",
         ),
         ("evaluated", str(len(finished)), _evaluated_note(trials)),
         ("measurements", str(measured), "" if measured else "all metrics modelled"),
         ("evaluation time", seconds, "summed over workers"),
     ]
-    if front.hypervolume is not None and front.reference_point is not None:
+    several = len(front.problem.objectives) > 1  # of one, the volume is but a distance
+    if several and front.hypervolume is not None and front.reference_point is not None:
         point = reference_text(front.problem.objectives, front.reference_point)
         tiles.append(("hypervolume", f"{front.hypervolume:.4g}", f"from {point}"))
     cells = (
@@ -123,10 +129,8 @@ def _tiles(front: ParetoSet, answer: Answer, trials: Sequence[Trial], *, exact: 
     return f'<dl class="tiles">{"".join(cells)}</dl>'
 
 
-def _evaluated_note(trials: Sequence[Trial]) -> str:
-    counts = Counter(trial.state for trial in trials)
-    told = [f"{counts[state]} {state.value}" for state in State if counts[state]]
-    return ", ".join(told)
+def _evaluated_note(trials: Trials) -> str:
+    return ", ".join(f"{count} {state.value}" for state, count in trials.counts.items())
 
 
 def _headline(front: ParetoSet, answer: Answer) -> str:
@@ -166,10 +170,12 @@ def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
     return section("What each parameter does", f'<div class="figures">{figures}</div>{tables}')
 
 
-def _figures(front: ParetoSet, trials: Sequence[Trial], found: Sequence[Importance]) -> str:
+def _figures(
+    front: ParetoSet, trials: Sequence[Trial], found: Sequence[Importance], *, exact: bool
+) -> str:
     from dse.report.figures import drawings
 
-    figures = drawn(drawings(front, trials, weightiest(found)))
+    figures = drawn(drawings(front, trials, weightiest(found), exact=exact))
     missing = (
         '<p class="soft">Hypervolumes are told once ten designs keep all limits,'
         " or from a stated <code>reference:</code>.</p>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
@@ -27,6 +29,11 @@ def section(title: str, content: str) -> str:
     return f"<section><h2>{title}</h2>\n{content}\n</section>" if content else ""
 
 
+def breakable(words: str) -> str:
+    """Words that may go on in the next line within a name, after a dot or an underscore."""
+    return re.sub(r"([._])(?=[A-Za-z])", r"\1<wbr>", escape(words))
+
+
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Names with what is told of each."""
     cells = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
@@ -38,21 +45,34 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def drawn(drawings: Iterable[Any]) -> str:  # of plotly, which comes late
-    """Figures with their captions."""
-    return "\n".join(
+    """Figures with their captions; what they tell of a trial is told once, for all of them."""
+    words: dict[str, str] = {}
+    figures = [_figure(one, words) for one in drawings]
+    told = f'<script type="application/json" data-hovers>{_inert(json.dumps(words))}</script>'
+    return "\n".join([*figures, *([told] if words else [])])
+
+
+def _figure(one: Any, words: dict[str, str]) -> str:
+    plain = json.loads(one.figure.to_json())
+    for trace in plain["data"]:
+        if "customdata" in trace and "hovertext" in trace:
+            told, numbers = trace.pop("hovertext"), trace["customdata"]
+            each = [told] * len(numbers) if isinstance(told, str) else told
+            words.update(zip(map(str, numbers), each, strict=True))
+    return (
         f'<figure class="{"wide" if one.wide else ""}">'
         f"<figcaption><h3>{escape(one.title)}</h3><p>{escape(one.caption)}</p></figcaption>"
-        f'<div class="scroll"><div role="img" aria-label="{escape(one.title)}"'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(one.title)}">'
+        f'<div role="img" aria-label="{escape(f"{one.title}. {one.caption}")}"'
         f' style="min-width:{one.least_px}px;height:{one.figure.layout.height}px"></div>'
-        f'<script type="application/json" data-figure="{one.key}">{_inert(one.figure.to_json())}'
+        f'<script type="application/json" data-figure="{one.key}">{_inert(json.dumps(plain))}'
         "</script></div></figure>"
-        for one in drawings
     )
 
 
-def _inert(json: str) -> str:
+def _inert(text: str) -> str:
     """JSON that cannot end the element it stands in."""
-    return json.replace("<", "\\u003c")
+    return text.replace("<", "\\u003c")
 
 
 def _asset(name: str) -> str:

@@ -8,7 +8,10 @@ from html import escape
 from dse.analysis.exchange import Rate
 from dse.analysis.limits import LOOSER, Activity, Buys
 from dse.core.problem import Problem
+from dse.report.page_parts import breakable
 from dse.report.words import joined, number_text
+
+_LONG = 24
 
 
 def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
@@ -19,23 +22,32 @@ def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
             problem.objectives[rate.second].name,
             rate.where,
             f"{rate.start.number} to {rate.end.number}",
+            step_words(problem, rate),
             rate_words(problem, rate),
         ]
         for rate in rates
     ]
-    return _table(["more of", "for", "where", "trials", "rate"], rows) if rows else ""
+    heads = ["to better", "pay in", "where", "trials", "the step", "that is"]
+    return _table(heads, rows) if rows else ""
+
+
+def step_words(problem: Problem, rate: Rate) -> str:
+    """``3.1 nJ less energy for 234 ns more latency``: from one design of the front to the next."""
+    first, second = problem.objectives[rate.first], problem.objectives[rate.second]
+    better = "less" if first.goal == "minimize" else "more"
+    worse = "more" if second.goal == "minimize" else "less"
+    gain, price = number_text(rate.gain, first.unit), number_text(rate.price, second.unit)
+    return f"{gain} {better} {first.name} for {price} {worse} {second.name}"
 
 
 def rate_words(problem: Problem, rate: Rate) -> str:
-    """``1 % more accuracy costs 2.1 mJ``: a share where the gaining objective has no unit."""
+    """``1 % (0.0098) costs 2.1 mJ``, of the value where the step begins; a dash where that is 0."""
     first, second = problem.objectives[rate.first], problem.objectives[rate.second]
-    best = "less" if first.goal == "minimize" else "more"
-    gain, price = number_text(rate.gain, first.unit), number_text(rate.price, second.unit)
-    worse = "more" if second.goal == "minimize" else "less"
-    told = f"{gain} {best} {first.name} for {price} {worse} {second.name}"
-    if first.unit:
-        return told
-    return f"{told}; 0.01 costs {number_text(0.01 * rate.each, second.unit)}"
+    hundredth = 0.01 * abs(rate.value)
+    if not hundredth:
+        return "-"
+    price = number_text(hundredth * rate.each, second.unit)
+    return f"1 % ({number_text(hundredth, first.unit)}) costs {price}"
 
 
 def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
@@ -43,15 +55,31 @@ def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
     rows = [
         [
             one.text,
-            f"{one.broken} of {one.done}" + (f", {one.alone} by it alone" if one.broken else ""),
-            str(one.near) if one.near else "-",
+            _binding(one),
+            f"{one.broken:,} of {one.done:,}"
+            + (f", {one.alone:,} by it alone" if one.broken else ""),
+            f"{one.near:,}" if one.near else "-",
             _bought(problem, one.looser),
             _bought(problem, one.without),
         ]
         for one in found
     ]
-    heads = ["limit", "breaks it", "at it", f"{100 * LOOSER:.0f} % looser buys", "without it"]
+    heads = [
+        "limit",
+        "binds",
+        "designs that break it",
+        "others at it",
+        f"{100 * LOOSER:.0f} % looser buys",
+        "without it",
+    ]
     return _table(heads, rows) if rows else ""
+
+
+def _binding(one: Activity) -> str:
+    """Whether the answer would be better without the limit, as far as the trials tell."""
+    if one.broken == one.done:
+        return "nobody keeps it"
+    return "yes" if one.without else "no"
 
 
 def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
@@ -64,12 +92,21 @@ def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col" class="text">{escape(one)}</th>' for one in heads)
-    body = "".join(
-        "<tr>" + "".join(f'<td class="text">{escape(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
+    sides = [_side(column) for column in zip(*rows, strict=True)]
+    pairs = zip(heads, sides, strict=True)
+    head = "".join(f'<th scope="col" class="{side}">{escape(one)}</th>' for one, side in pairs)
+    body = "".join(f"<tr>{_cells(row, sides)}</tr>" for row in rows)
     return (
         '<div class="box scroll"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _cells(row: Sequence[str], sides: Sequence[str]) -> str:
+    pairs = zip(row, sides, strict=True)
+    return "".join(f'<td class="{side}">{breakable(cell)}</td>' for cell, side in pairs)
+
+
+def _side(column: Sequence[str]) -> str:
+    """Sentences are not pressed into a narrow column."""
+    return "text told" if max(map(len, column)) > _LONG else "text"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from dse.core.metric import Metric
 from dse.core.objective import Objective
@@ -12,6 +13,7 @@ from dse.core.values import Value
 from dse.units import converted, shown
 
 
+@lru_cache(maxsize=65_536, typed=True)  # tables and figures tell the same values again and again
 def value_text(value: Value | None, unit: str = "") -> str:
     """A parameter's value for people; a dash where it is inactive."""
     if value is None:
@@ -25,6 +27,7 @@ def value_text(value: Value | None, unit: str = "") -> str:
     return shown(value, unit)
 
 
+@lru_cache(maxsize=65_536)
 def number_text(value: float | None, unit: str = "", spread: float | None = None) -> str:
     """A metric for people, with its standard error where one is known; a dash without value."""
     if value is None or not math.isfinite(value):
@@ -53,10 +56,25 @@ def prefixed(typical: float, unit: str) -> str:
     return shown(typical, unit).partition(" ")[2] if unit and typical else unit
 
 
-def design_text(design: Mapping[str, Value], names: Iterable[str], units: Mapping[str, str]) -> str:
-    """``name=value`` pairs of the parameters that are active."""
-    pairs = [f"{n}={value_text(design[n], units.get(n, ''))}" for n in names if n in design]
-    return ", ".join(pairs)
+def design_text(
+    design: Mapping[str, Value],
+    names: Iterable[str],
+    units: Mapping[str, str],
+    most: int | None = None,
+) -> str:
+    """``name=value`` pairs of the parameters that are active; of more than ``most`` the first."""
+    pairs = [
+        f"{shortened(n)}={shortened(value_text(design[n], units.get(n, '')))}"
+        for n in names
+        if n in design
+    ]
+    more = 0 if most is None else len(pairs) - most
+    return ", ".join([*pairs[:most], f"and {more} more"] if more > 0 else pairs)
+
+
+def shortened(words: str, letters: int = 80) -> str:
+    """The beginning of long words, so that they stay in their place."""
+    return words if len(words) <= letters else words[: letters - 1] + "…"
 
 
 def parameter_units(problem: Problem) -> dict[str, str]:

@@ -40,6 +40,13 @@ def test_ties_make_no_smaller_chance_than_there_can_be(size: int) -> None:
     assert unpaired_p(same, np.zeros(size)) >= least_p(size, size, paired=False) - 1e-12
 
 
+@pytest.mark.parametrize(("alone", "chance"), [(3.0, 0.5), (2.0, 1.0), (0.0, 0.5)])
+def test_one_number_beside_ties_is_one_place_of_all(alone: float, chance: float) -> None:
+    # Of four places one is the single number's own: 2 * 1/4; amid the ties it tells nothing.
+    single, ties = np.array([alone]), np.array([1.0, 2.0, 2.0])
+    assert unpaired_p(single, ties) == unpaired_p(ties, single) == chance
+
+
 def test_equal_numbers_tell_nothing() -> None:
     assert paired_p(np.ones(6), np.ones(6)) == 1.0
     assert unpaired_p(np.ones(6), np.ones(4)) == 1.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dse.report.answer import Answer
-from dse.report.axes import Spoke, axis_of, seconds_axis, spokes
+from dse.report.axes import Spoke, axis_of, focus, seconds_axis, spokes
 
 
 def spoke(answer: Answer, title: str) -> Spoke:
@@ -90,3 +90,35 @@ def test_the_weightiest_parameter_stands_beside_the_objectives(made_up) -> None:
     titles = [spoke.title for spoke in spokes(answer, [first])]
     assert titles[: len(answer.varying)] == [*answer.varying[1:], first]
     assert last in titles
+
+
+NOTHING = np.array([])
+
+
+def test_ends_are_drawn_in_to_where_the_best_are() -> None:
+    best, others = np.array([1.0, 2.0]), np.array([1.5, 2.5, 3.0, 2.0, 1.0, 100.0])
+    low, high = focus(best, others, NOTHING, log=False)
+    assert low < 1.0
+    assert 3.0 < high < 4.0
+
+
+def test_what_is_marked_is_kept_in_sight_up_to_two_spans_away() -> None:
+    best, others = np.array([1.0, 2.0]), np.array([1.0, 50.0, 1.5, 1.2, 1.4])
+    assert focus(best, others, np.array([3.9]), log=False)[1] > 3.9
+    assert focus(best, others, np.array([4.1]), log=False)[1] < 4.1
+
+
+def test_ends_of_a_log_axis_are_drawn_in_by_decades() -> None:
+    best, others = np.array([1.0, 100.0]), np.array([1.0, 10.0, 50.0, 1e9])
+    low, high = focus(best, others, NOTHING, log=True)
+    assert 0.1 < low < 1.0
+    assert 100.0 < high < 1e4
+
+
+@pytest.mark.parametrize("others", [[], [1.0, 2.0], [0.5, 2.5]])
+def test_where_nothing_lies_far_away_the_axis_is_left_alone(others) -> None:
+    assert focus(np.array([1.0, 2.0]), np.array(others), NOTHING, log=False) is None
+
+
+def test_without_a_best_there_is_nothing_to_draw_in_to() -> None:
+    assert focus(NOTHING, np.array([1.0, 2.0]), NOTHING, log=False) is None

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from dse.core.objective import Limit
 from dse.core.pareto import ParetoSet
+from dse.core.parser import parse
 from dse.report.figures import drawings
 from dse.report.figures.parallel import MAX_LINES
 
@@ -18,7 +21,11 @@ def figure(study, key: str):
 
 
 def trace(study, key: str, name: str):
-    return next(one for one in figure(study, key).data if one.name == name)
+    return trace_of(figure(study, key), name)
+
+
+def trace_of(figure, name: str):
+    return next(one for one in figure.data if one.name == name)
 
 
 def test_three_objectives_are_drawn_in_all_their_pairs(made_up) -> None:
@@ -30,6 +37,7 @@ def test_three_objectives_are_drawn_in_all_their_pairs(made_up) -> None:
         "parallel",
         "growth-measurements",
         "growth-seconds",
+        "stages",
     ]
 
 
@@ -85,6 +93,55 @@ def test_the_hypervolume_ends_where_the_front_says(made_up) -> None:
 
 def test_nearest_misses_are_drawn_under_their_own_name(hopeless) -> None:
     assert len(trace(hopeless, "pair-0-1", "nearest misses").x) == 4
+
+
+def test_an_exact_front_did_not_grow(made_up) -> None:
+    drawn = drawings(made_up.front, made_up.trials, exact=True)
+    assert not {"stages", "growth-seconds"} & {drawing.key for drawing in drawn}
+
+
+def test_each_panel_of_the_stages_ends_where_the_front_does_under_its_cut(made_up) -> None:
+    drawn = figure(made_up, "stages")
+    losses = made_up.front.losses
+    cut = np.quantile(losses[:, 2], 0.25)
+    kept = losses[losses[:, 2] <= cut]
+    whole = [t for t in drawn.data if t.xaxis == "x" and t.name.endswith("(100%)")]
+    assert max(whole[0].x) == pytest.approx(-kept[:, 0].min())
+    assert min(whole[0].y) == pytest.approx(1e6 * kept[:, 1].min())
+
+
+def test_two_objectives_have_one_panel_without_a_cut(made_up) -> None:
+    asked = replace(made_up.problem, objectives=made_up.problem.objectives[:2])
+    front = ParetoSet.of(asked, made_up.trials)
+    drawn = next(d.figure for d in drawings(front, made_up.trials) if d.key == "stages")
+    (whole,) = [trace for trace in drawn.data if trace.name.endswith("(100%)")]
+    inside = {(x, y) for x, y in zip(whole.x, whole.y, strict=True)}
+    energies = {
+        (t.metrics["quality.accuracy"], 1e6 * t.metrics["chip.energy"]) for t in front.trials
+    }
+    assert {tuple(np.round(p, 9)) for p in energies} <= {tuple(np.round(p, 9)) for p in inside}
+
+
+def test_a_trial_far_away_leaves_the_front_its_room_and_is_told_of(made_up) -> None:
+    far = replace(
+        made_up.trials[0],
+        number=999,
+        metrics={**made_up.trials[0].metrics, "quality.accuracy": -50.0},
+    )
+    first = drawings(made_up.front, [*made_up.trials, far])[0]
+    assert first.figure.layout.xaxis.range[0] > 0
+    assert -50.0 in trace_of(first.figure, "outside limits").x
+    assert "1 of these lie far away" in first.caption
+
+
+def test_a_limit_on_a_log_axis_is_told_of_where_its_line_is(made_up) -> None:
+    limit = Limit(text="chip.latency <= 50 us", slack=parse("5e-5 - chip.latency"), scale=5e-5)
+    asked = replace(made_up.problem, limits=(limit,))
+    front = ParetoSet.of(asked, made_up.trials)
+    drawn = next(d.figure for d in drawings(front, made_up.trials) if d.key == "pair-1-2")
+    assert drawn.layout.yaxis.type == "log"
+    assert drawn.layout.shapes[0].y0 == pytest.approx(50.0)
+    assert 10 ** drawn.layout.annotations[0].y == pytest.approx(50.0)
 
 
 def test_without_a_reference_point_no_volume_is_drawn(made_up) -> None:

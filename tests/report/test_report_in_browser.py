@@ -1,12 +1,9 @@
 """The report in a real browser: drawn, quiet, sortable."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -14,26 +11,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from dse.report.html import report_html
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-unsafe-swiftshader",  # WebGL without a graphics card
-)
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="Chromium and its driver are not installed"
-    ),
-]
+FIGURES = 8
 
 
 @pytest.fixture(scope="module")
@@ -47,20 +27,17 @@ def page(made_up, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(page: Path, tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(executable_path=DRIVER))
+def browser(page: Path, chromium):
+    driver = chromium
+    for log in ("browser", "performance"):
+        driver.get_log(log)  # which empties it of what others looked at
     driver.set_window_size(1400, 1000)
     driver.get(page.as_uri())
     driver.first_drawn = len(drawn(driver))
-    driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    WebDriverWait(driver, 30).until(lambda d: len(drawn(d)) == 7)
-    yield driver
-    driver.quit()
+    for event in ("beforeprint", "afterprint"):
+        driver.execute_script(f"window.dispatchEvent(new Event('{event}'))")
+    WebDriverWait(driver, 30).until(lambda d: len(drawn(d)) == FIGURES)
+    return driver
 
 
 def drawn(driver):
@@ -73,12 +50,12 @@ def column(driver, place: int) -> list[float]:
 
 
 def test_a_figure_far_below_waits_until_it_is_needed(browser) -> None:
-    assert browser.first_drawn < 7
+    assert browser.first_drawn < FIGURES
 
 
 def test_every_figure_is_drawn_with_a_size(browser) -> None:
     sizes = [svg.size for svg in drawn(browser)]
-    assert len(sizes) == 7
+    assert len(sizes) == FIGURES
     assert min(size["width"] for size in sizes) > 300
     assert min(size["height"] for size in sizes) > 200
 
@@ -111,7 +88,8 @@ def test_no_button_sends_the_chart_away(browser) -> None:
         button.get_attribute("data-title")
         for button in browser.find_elements(By.CSS_SELECTOR, ".modebar-btn")
     }
-    flat = {"Download plot as a PNG", "Box Select", "Lasso Select", "Zoom", "Pan", "Reset axes"}
+    flat = {"Download plot as a PNG", "Box Select", "Lasso Select", "Zoom", "Pan"}
+    flat |= {"Autoscale", "Reset axes"}
     assert titles == flat | {"Orbital rotation", "Reset camera to default"}
 
 
@@ -189,3 +167,38 @@ def test_nothing_sticks_out_on_a_telephone(browser) -> None:
     width = browser.execute_script("return document.documentElement.scrollWidth")
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert width == 400
+
+
+def picked_numbers(driver) -> set[int]:
+    rows = driver.find_elements(By.CSS_SELECTOR, '#front tr[aria-selected="true"] td:first-child')
+    return {int(cell.get_attribute("data-value")) for cell in rows}
+
+
+def test_the_table_can_be_walked_and_picked_from_by_keys(browser) -> None:
+    rows = browser.find_elements(By.CSS_SELECTOR, "#front tbody tr")
+    browser.execute_script("arguments[0].focus()", rows[0])
+    ActionChains(browser).send_keys(Keys.ARROW_DOWN, Keys.ENTER).perform()
+    second = int(rows[1].find_element(By.TAG_NAME, "td").get_attribute("data-value"))
+    assert picked_numbers(browser) == {second}
+    ActionChains(browser).send_keys(Keys.ESCAPE).perform()
+    WebDriverWait(browser, 10).until(lambda d: not d.find_element(By.ID, "picked").is_displayed())
+
+
+def test_the_pointer_is_told_of_the_design_below_it(browser, made_up) -> None:
+    plot(browser, "pair-0-1")
+    told = browser.execute_script(
+        "return document.querySelector('[data-figure=\"pair-0-1\"].js-plotly-plot')"
+        ".data.find((trace) => trace.name === 'front').hovertext"
+    )
+    assert len(told) == len(made_up.front.trials)
+    assert told[0].startswith(f"<b>trial {made_up.front.trials[0].number}</b>")
+
+
+def test_who_wants_no_motion_gets_none(browser) -> None:
+    feature = {"name": "prefers-reduced-motion", "value": "reduce"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    line = browser.find_element(By.CSS_SELECTOR, ".js-plotly-plot .scatterlayer .trace")
+    shown = line.value_of_css_property("transition-duration")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert shown == "0s"
+    assert line.value_of_css_property("transition-duration") != "0s"

@@ -1,15 +1,18 @@
 """Tables that fit the terminal and lose nothing."""
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from dse.core.pareto import ParetoSet
+from dse.report.grid import Lane, print_lanes, print_lines, print_split, results_console
 from dse.report.table import front_table, studies_table, trials_table
+from dse.report.words import number_text
 
-WIDTHS = [60, 80, 200]
+WIDTHS = [40, 60, 80, 200]
 
 
 def console(width: int) -> Console:
@@ -105,3 +108,103 @@ def test_studies_are_a_line_each() -> None:
     ]
     studies_table(rows, console=to)
     assert len([line for line in printed(to).splitlines() if line.strip()]) == 4
+
+
+LANES = [
+    Lane(heading="parameter", cells=["compress.activation_format", "chip.rows"]),
+    Lane(heading="domain", cells=["int8, int6, int4, fp8_e4m3, fp8_e5m2", "4 .. 64"]),
+    Lane(heading="designs", cells=["1,234", ""], right=True),
+]
+"""The longest words fill 50 columns with the gaps between them, whole cells fill 78."""
+
+
+def words(text: str) -> list[str]:
+    return text.replace("─", "").split()
+
+
+@pytest.mark.parametrize("width", [78, 100])
+def test_a_table_that_fits_has_a_line_for_each_row(width: int) -> None:
+    to = console(width)
+    print_lanes(to, LANES)
+    assert "compress.activation_format   int8, int6, int4, fp8_e4m3, fp8_e5m2" in printed(to)
+
+
+@pytest.mark.parametrize("width", [*range(50, 78, 4), 77])
+def test_a_table_is_folded_between_words(width: int) -> None:
+    to = console(width)
+    print_lanes(to, LANES)
+    assert widest(printed(to)) <= width
+    told = words(printed(to))
+    assert {word for lane in LANES for cell in lane.cells for word in cell.split()} <= set(told)
+    assert told[:3] == ["parameter", "domain", "designs"]
+
+
+@pytest.mark.parametrize("width", [30, 40, 48])
+def test_where_words_would_be_broken_each_row_is_a_record(width: int) -> None:
+    to = console(width)
+    print_lanes(to, LANES)
+    assert widest(printed(to)) <= width
+    assert printed(to).startswith("compress.activation_format\n  domain: int8, int6,")
+    assert "designs: 1,234" in printed(to)
+    assert printed(to).count("designs") == 1  # an empty cell is not told
+
+
+@pytest.mark.parametrize("width", [12, 20, 40])
+def test_a_word_longer_than_the_terminal_is_broken_and_whole(width: int) -> None:
+    to = console(width)
+    print_lanes(to, [Lane(heading="a", cells=["x" * 50]), Lane(heading="b", cells=["y"])])
+    assert widest(printed(to)) <= width
+    assert printed(to).count("x") == 50
+
+
+def test_split_tables_repeat_their_key_and_leave_no_lane_out() -> None:
+    to = console(20)
+    lanes = [Lane(heading=f"metric-{n}", cells=[f"{n}.5"], right=True) for n in range(6)]
+    print_split(to, Lane(heading="trial", cells=["7"]), lanes)
+    assert printed(to).count("trial") == 6
+    assert all(f"metric-{n}" in printed(to) for n in range(6))
+
+
+def test_metrics_that_are_left_out_are_named_with_the_way_to_see_them(made_up) -> None:
+    to = console(60)
+    front_table(made_up.front, exact=False, console=to)
+    told = " ".join(printed(to).split())
+    assert "1 more metric does not fit here (chip. area)" not in told
+    assert "1 more metric does not fit here (chip.area): --format csv or json has all" in told
+
+
+def test_at_forty_columns_every_number_and_name_is_whole(made_up) -> None:
+    to = console(40)
+    front_table(made_up.front, exact=False, console=to)
+    told = set(re.split(r"[\s=,]+", printed(to)))
+    numbers = {
+        number_text(trial.metrics[name], unit).split()[0]
+        for trial in made_up.front.trials
+        for name, unit in (("chip.energy", "J"), ("chip.latency", "s"))
+    }
+    assert numbers <= told
+    assert {"compress.sparsity", "weight_format", "chip.clock", "chip.buffer"} <= told
+
+
+def test_what_is_no_terminal_gets_lines_as_long_as_they_are(made_up, monkeypatch, capsys) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    front_table(made_up.front, made_up.trials, exact=False)
+    told = capsys.readouterr().out.splitlines()
+    assert sum("knee" in line for line in told) == 1
+    assert len([line for line in told if " µJ " in line]) == len(made_up.front.trials)
+    assert results_console().width > 10_000
+
+
+def test_a_width_that_was_asked_for_holds_without_a_terminal_too(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    assert results_console().width == 72
+
+
+def test_lines_are_folded_between_words_and_go_on_further_in() -> None:
+    to = console(24)
+    print_lines(["  choice: grey-box, for it is measured", "short"], to)
+    assert printed(to).splitlines() == [
+        "  choice: grey-box, for",
+        "      it is measured",
+        "short",
+    ]

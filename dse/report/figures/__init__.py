@@ -9,23 +9,25 @@ from dse.core.trial import Trial
 from dse.report.figures.growth import growth_figures
 from dse.report.figures.parallel import parallel_figure
 from dse.report.figures.space import space_figure
+from dse.report.figures.stages import stages_figure
 from dse.report.figures.style import Drawing
 from dse.report.figures.trade_off import trade_off_figures
 
 
 def drawings(
-    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
+    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = (), *, exact: bool = False
 ) -> list[Drawing]:
-    """All figures of a study: trade-offs, parallel coordinates, the growth of the hypervolume.
+    """All figures of a study: trade-offs, parallel coordinates, how the front grew.
 
     Args:
         front: the study's front.
         trials: all trials, in the order in which they were finished.
         weighty: parameters by what they matter, the weightiest first, where that is known.
+        exact: the front was computed at once, and did not grow.
     """
     return [
         *trade_off_figures(front, trials),
         *space_figure(front, trials),
         *parallel_figure(front, trials, weighty),
-        *growth_figures(front, trials),
+        *([] if exact else [*growth_figures(front, trials), *stages_figure(front, trials)]),
     ]

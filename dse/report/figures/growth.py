@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,13 +11,16 @@ from dse.analysis.indicators import Progress, Spent, counted_in
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Floats
-from dse.report.axes import Axis, seconds_axis
-from dse.report.figures.style import BLUE, Drawing, axis_layout, blank
+from dse.report.axes import Axis, axis_of, seconds_axis
+from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, tinted
 
 
 def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
-    """Two figures, or none while there is no reference point to tell volumes from."""
-    if front.reference is None:
+    """Two figures, or none while there is no reference point to tell volumes from.
+
+    Of a single objective they tell its best value, which the volume is the distance to.
+    """
+    if front.reference is None or front.reference_point is None:
         return []
     counted = counted_in(trials)
     progress = Progress.of(front.problem, trials, front.reference_point, counted)
@@ -24,34 +28,72 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
         return []
     counts = Axis(name=counted, unit="", factor=1.0, log=False)
     seconds = seconds_axis("evaluation time", float(progress.seconds[-1]))
+    grown = _best(front, progress) or _volume(progress)
     return [
-        _drawing(counted, counts, progress.counts, progress.hypervolume),
-        _drawing("seconds", seconds, progress.seconds, progress.hypervolume),
+        _drawing(counted, counts, progress.counts, grown),
+        _drawing("seconds", seconds, progress.seconds, grown),
     ]
 
 
-def _drawing(key: str, axis: Axis, spent: Spent, volumes: Floats) -> Drawing:
-    changes = np.flatnonzero(np.diff(volumes, prepend=0.0))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grown:
+    """What grew, trial by trial, along its axis."""
+
+    axis: Axis
+    values: Floats  # (n,)
+    caption: str
+    filled: bool
+
+
+def _volume(progress: Progress) -> _Grown:
+    return _Grown(
+        axis=Axis(name="hypervolume", unit="", factor=1.0, log=False),
+        values=progress.hypervolume,
+        caption="What the front dominates, up to the reference point.",
+        filled=True,
+    )
+
+
+def _best(front: ParetoSet, progress: Progress) -> _Grown | None:
+    if len(front.problem.objectives) > 1 or front.reference_point is None:
+        return None
+    (objective,), (point,) = front.problem.objectives, front.reference_point
+    sign = 1.0 if objective.goal == "minimize" else -1.0
+    volumes = np.where(progress.hypervolume > 0, progress.hypervolume, np.nan)
+    values = point - sign * volumes
+    axis = axis_of(objective.name, objective.unit, values)
+    return _Grown(
+        axis=replace(axis, name=f"best {objective.name}"),
+        values=values * axis.factor,
+        caption="The best value so far.",
+        filled=False,
+    )
+
+
+def _drawing(key: str, axis: Axis, spent: Spent, grown: _Grown) -> Drawing:
+    volumes = np.nan_to_num(grown.values, nan=np.inf)
+    changes = np.flatnonzero(np.diff(volumes, prepend=0.0) != 0)
     places = np.unique(np.append(changes, len(volumes) - 1))
     figure = blank(
-        xaxis=axis_layout(axis),
-        yaxis=axis_layout(Axis(name="hypervolume", unit="", factor=1.0, log=False)),
-        showlegend=False,
-        height=320,
+        xaxis=axis_layout(axis), yaxis=axis_layout(grown.axis), showlegend=False, height=320
     )
-    figure.update_yaxes(rangemode="tozero")
+    figure.update_xaxes(rangemode="tozero")
+    start = (np.zeros(1), np.zeros(1)) if grown.filled else (np.zeros(0), np.zeros(0))
+    look = {"fill": "tozeroy", "fillcolor": tinted(0, 0.12)} if grown.filled else {}
+    if grown.filled:
+        figure.update_yaxes(rangemode="tozero")
     figure.add_scatter(
-        x=np.append(0.0, spent[places] * axis.factor),
-        y=np.append(0.0, volumes[places]),
+        x=np.append(start[0], spent[places] * axis.factor),
+        y=np.append(start[1], grown.values[places]),
         mode="lines",
         line={"shape": "hv", "color": BLUE, "width": 2.5},
-        fill="tozeroy",
-        fillcolor="rgba(0,114,178,0.12)",
         hovertemplate="%{x:.4~g}: %{y:.5~g}<extra></extra>",
+        **look,
     )
+    name = grown.axis.name
     return Drawing(
         key=f"growth-{key}",
-        title=f"Hypervolume over {axis.name}",
-        caption="What the front dominates, up to the reference point.",
+        title=f"{name[0].upper()}{name[1:]} over {axis.name}",
+        caption=grown.caption,
         figure=figure,
     )

@@ -12,12 +12,21 @@ from dse.analysis.importance import Importance, Slice
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.report.axes import Axis, axis_of
-from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, text, tinted
-from dse.report.words import parameter_units, value_text
+from dse.report.figures.style import (
+    BLUE,
+    Drawing,
+    axis_layout,
+    blank,
+    text,
+    tinted,
+    wrapped,
+)
+from dse.report.words import parameter_units, shortened, value_text
 
 MOST_DRAWN = 10
 """Of more parameters, the weightiest are drawn."""
 
+_TITLE_LETTERS = 14
 _LETTERS = 22
 
 
@@ -34,17 +43,22 @@ def _shares(objective: Objective, one: Importance) -> Drawing:
     shown = one.shares[:MOST_DRAWN][::-1]
     figure = blank(
         xaxis=axis_layout(Axis(name="share of the variance", unit="%", factor=100.0, log=False)),
-        yaxis={"automargin": True, "type": "category"},
+        yaxis={
+            "automargin": True,
+            "tickvals": list(range(len(shown))),
+            "ticktext": [text(shortened(name, _LETTERS)) for name, _ in shown],
+        },
         showlegend=False,
         height=90 + 26 * len(shown),
     )
     figure.update_xaxes(rangemode="tozero")
     figure.add_bar(
         x=[100 * share for _, share in shown],
-        y=[text(_short(name)) for name, _ in shown],
+        y=list(range(len(shown))),  # not the words, of which two may begin alike
+        hovertext=[text(shortened(name)) for name, _ in shown],
         orientation="h",
         marker={"color": BLUE},
-        hovertemplate="%{y}: %{x:.3~g} %<extra></extra>",
+        hovertemplate="%{hovertext}: %{x:.3~g} %<extra></extra>",
     )
     explained = f"{100 * one.explained:.0f} %"
     return Drawing(
@@ -66,10 +80,12 @@ def _slices(problem: Problem, objective: Objective, one: Importance) -> Drawing:
         rows=1,
         cols=len(one.slices),
         shared_yaxes=True,
-        subplot_titles=[text(_short(each.parameter)) for each in one.slices],
+        subplot_titles=[wrapped(each.parameter, _TITLE_LETTERS) for each in one.slices],
         horizontal_spacing=0.03,
     )
-    figure.update_layout(blank(showlegend=False, height=320).layout)
+    margin = {"l": 12, "r": 12, "t": 70, "b": 12}
+    figure.update_layout(blank(showlegend=False, height=360, margin=margin).layout)
+    figure.update_annotations(font={"size": 12})
     units = parameter_units(problem)
     for column, each in enumerate(one.slices, start=1):
         _add_slice(figure, each, axis, units[each.parameter], column)
@@ -85,7 +101,7 @@ def _slices(problem: Problem, objective: Objective, one: Importance) -> Drawing:
 
 
 def _add_slice(figure: go.Figure, one: Slice, axis: Axis, unit: str, column: int) -> None:
-    words = [text(_short(value_text(value, unit))) for value in one.values]
+    words = [text(shortened(value_text(value, unit), _LETTERS)) for value in one.values]
     for edge, fill in ((one.lows, None), (one.highs, "tonexty")):
         figure.add_scatter(
             x=words,
@@ -108,7 +124,3 @@ def _add_slice(figure: go.Figure, one: Slice, axis: Axis, unit: str, column: int
         col=column,
     )
     figure.update_xaxes(type="category", automargin=True, tickangle=-60, row=1, col=column)
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= _LETTERS else words[: _LETTERS - 1] + "…"

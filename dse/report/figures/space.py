@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from dse.core.pareto import ParetoSet
-from dse.core.trial import State, Trial
+from dse.core.trial import Trial
 from dse.core.values import Floats
-from dse.report.answer import Answer, objective_values
-from dse.report.axes import Axis, axis_of
-from dse.report.figures.style import BLUE, GREY, Drawing, blank, hovers, text
+from dse.report.figures.scene import Quantity, Scene
+from dse.report.figures.style import BLUE, GREY, Drawing, blank, extent, hovers, text
 
 MAX_OTHERS = 2_000
 """Of more trials than these, evenly spaced ones are drawn beside the front."""
@@ -20,27 +19,25 @@ MAX_OTHERS = 2_000
 
 def space_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
     """One figure where there are three objectives or more, and a browser with WebGL to draw it."""
-    answer = Answer.of(front, trials)
-    if len(front.problem.objectives) < 3 or len(answer.trials) < 2:
+    if len(front.problem.objectives) < 3:
         return []
-    shown = {trial.number for trial in answer.trials}
-    others = [one for one in trials if one.state is State.DONE and one.number not in shown]
-    others = others[:: -(-len(others) // MAX_OTHERS) or 1]
-    cloud = objective_values(front.problem, others)[:, :3].reshape(-1, 3)
-    best = answer.values[:, :3]
-    axes = [
-        axis_of(one.name, one.unit, np.concatenate([cloud[:, at], best[:, at]]))
-        for at, one in enumerate(front.problem.objectives[:3])
-    ]
-    figure = blank(height=520, scene=_scene(axes), margin={"l": 0, "r": 0, "t": 0, "b": 0})
-    if len(others):
+    scene = Scene.of(front, trials, MAX_OTHERS)
+    if len(scene.answer.trials) < 2:
+        return []
+    shown = scene.quantities[:3]
+    figure = blank(height=520, scene=_scene(shown), margin={"l": 0, "r": 0, "t": 0, "b": 0})
+    seen = np.all([one.seen for one in shown], axis=0)
+    if seen.any():
         marks = {"size": 2.5, "color": GREY, "opacity": 0.5}
-        figure.add_scatter3d(name="other trials", **_placed(cloud, axes, others, marks))
-    marks = {"size": 5, "color": BLUE}
+        cloud = [one.others[seen] for one in shown]
+        numbers = scene.others.number[seen].tolist()
+        figure.add_scatter3d(name="other trials", **_placed(cloud, numbers, marks))
+    marks = {"size": 4, "color": BLUE}
+    numbers = [trial.number for trial in scene.answer.trials]
     figure.add_scatter3d(
-        name="front",
-        **_placed(best, axes, answer.trials, marks),
-        hovertext=hovers(answer),
+        name=scene.name,
+        **_placed([one.best for one in shown], numbers, marks),
+        hovertext=hovers(scene.answer),
         hoverinfo="text",
     )
     return [
@@ -55,26 +52,35 @@ def space_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
 
 
 def _placed(
-    values: Floats, axes: Sequence[Axis], trials: Sequence[Trial], marker: dict[str, Any]
+    columns: Sequence[Floats], numbers: Sequence[int], marker: dict[str, Any]
 ) -> dict[str, Any]:
-    columns = [values[:, at] * axis.factor for at, axis in enumerate(axes)]
     return {
         **dict(zip("xyz", columns, strict=True)),
-        "customdata": [trial.number for trial in trials],
+        "customdata": numbers,
         "mode": "markers",
         "marker": marker,
     }
 
 
-def _scene(axes: Sequence[Axis]) -> dict[str, Any]:
+def _scene(shown: Sequence[Quantity]) -> dict[str, Any]:
     return {
-        f"{letter}axis": {
-            "title": {"text": text(axis.title)},
-            "type": "log" if axis.log else "linear",
-            "exponentformat": "power",
-            "backgroundcolor": "rgba(0,0,0,0)",
-            "gridcolor": GREY,
-            "color": GREY,
-        }
-        for letter, axis in zip("xyz", axes, strict=True)
+        "aspectmode": "manual",
+        "aspectratio": {"x": 1.5, "y": 1.2, "z": 0.85},
+        "camera": {"eye": {"x": 1.5, "y": -1.75, "z": 0.85}, "center": {"x": 0, "y": 0, "z": -0.2}},
+        **{f"{letter}axis": _axis(one) for letter, one in zip("xyz", shown, strict=True)},
+    }
+
+
+def _axis(one: Quantity) -> dict[str, Any]:
+    return {
+        "title": {"text": text(one.axis.title), "font": {"size": 13}},
+        "type": "log" if one.axis.log else "linear",
+        "exponentformat": "power",
+        "nticks": 6,
+        "tickfont": {"size": 12},
+        "backgroundcolor": "rgba(0,0,0,0)",
+        "gridcolor": GREY,
+        "color": GREY,
+        **({"tickformat": "~g"} if one.axis.log else {}),
+        **({"range": extent(one.axis, one.ends)} if one.ends else {}),
     }

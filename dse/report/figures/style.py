@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import html
+import math
+import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +22,10 @@ SERIES = (BLUE, VERMILION, "#009E73", "#CC79A7", ORANGE, "#56B4E9", "#F0E442", G
 SCALE = [[0.0, BLUE], [0.5, "#9A9A9A"], [1.0, ORANGE]]
 
 HEIGHT_PX = 440
+_MOST_LINES = 4
 
 _LOG = {
-    "dtick": 1,
+    "nticks": 8,  # of a short axis 2 and 5 are told too
     "tickformat": "~g",
     "minor": {"dtick": "D1", "showgrid": True, "gridcolor": "#CCCCCC", "griddash": "dot"},
 }
@@ -55,8 +59,10 @@ def blank(**layout: Any) -> go.Figure:
     return go.Figure(layout={**shared, **layout})
 
 
-def axis_layout(axis: Axis, goal: str = "") -> dict[str, Any]:
-    """An axis of a figure, with what is wanted along it."""
+def axis_layout(
+    axis: Axis, goal: str = "", ends: tuple[float, float] | None = None
+) -> dict[str, Any]:
+    """An axis of a figure, with what is wanted along it; from end to end where these are given."""
     return {
         "title": {"text": text(f"{axis.title}, {goal}" if goal else axis.title), "standoff": 8},
         "type": "log" if axis.log else "linear",
@@ -65,7 +71,13 @@ def axis_layout(axis: Axis, goal: str = "") -> dict[str, Any]:
         "automargin": True,
         "exponentformat": "power",
         **(_LOG if axis.log else {"nticks": 7}),
+        **({"range": extent(axis, ends)} if ends else {}),
     }
+
+
+def extent(axis: Axis, places: Iterable[float]) -> list[float]:
+    """Places on an axis as plotly takes ends and notes: on a logarithmic one their exponents."""
+    return [math.log10(place) if axis.log and place > 0 else place for place in places]
 
 
 def tinted(place: int, opacity: float) -> str:
@@ -78,6 +90,14 @@ def tinted(place: int, opacity: float) -> str:
 def text(words: str) -> str:
     """Words as they are, where plotly would read markup."""
     return html.escape(words)
+
+
+def wrapped(title: str, letters: int) -> str:
+    """A title in short lines, at most four, broken after dots and underscores and at spaces."""
+    lines = textwrap.wrap(title.replace(".", ". ").replace("_", "_ "), letters)
+    lines = [line.replace(". ", ".").replace("_ ", "_") for line in lines]
+    kept = lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
+    return "<br>".join(map(text, kept))
 
 
 def hovers(answer: Answer) -> list[str]:

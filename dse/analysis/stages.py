@@ -1,0 +1,41 @@
+"""The front as it stood after shares of what was spent: which part of it was found when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.analysis.runs import Course, Currency, Run, currencies
+from dse.core.values import Floats
+
+SHARES = (0.1, 0.25, 0.5, 1.0)
+"""Of all that was spent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What a study attained when so much of a currency was spent."""
+
+    currency: Currency
+    spent: float
+    share: float
+    losses: Floats  # (f, m), minimised, the front
+
+
+def stages(run: Run) -> list[Stage]:
+    """The different fronts at :data:`SHARES` of the measurements, or of the trials without any.
+
+    A front that is that of the stage before is told once, with the least that it took.
+    """
+    (currency, *_), course = currencies([run]), Course.of(run)
+    budgets = np.ceil(np.array(SHARES) * run.total(currency))
+    found: dict[int, Stage] = {}
+    for share, spent, arrived in zip(
+        SHARES, budgets.tolist(), course.arrived(currency, budgets).tolist(), strict=True
+    ):
+        if arrived and arrived not in found:
+            found[arrived] = Stage(
+                currency=currency, spent=spent, share=share, losses=course.front(arrived)
+            )
+    return list(found.values())

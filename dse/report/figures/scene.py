@@ -1,0 +1,176 @@
+"""What the trade-offs are drawn from: the answer, the other trials beside it, and each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.expression import Binary, Expression, Node, names_in
+from dse.core.objective import Objective
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.trials import Trials
+from dse.core.values import Floats, Mask
+from dse.report.answer import Answer, objective_values
+from dse.report.axes import Axis, axis_of, focus
+
+MOST_BEST = 3_000
+"""Of a larger front, evenly spaced designs are drawn, its ends and its knee among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """What one axis shows, in the axis's unit; ``marks`` are the limits on it.
+
+    Where ``ends`` are given, the axis runs between them, and what lies far away is left out.
+    """
+
+    axis: Axis
+    goal: str
+    others: Floats  # (n,)
+    best: Floats  # (k,), the answer's
+    baselines: Floats  # (b,)
+    reference: float | None = None
+    marks: tuple[tuple[str, float], ...] = ()
+    ends: tuple[float, float] | None = None
+
+    @property
+    def seen(self) -> Mask:
+        """Which of the other trials lie between the ends, (n,)."""
+        low, high = self.ends or (-np.inf, np.inf)
+        return np.asarray((self.others >= low) & (self.others <= high))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """The answer and the trials beside it; ``whole`` and ``done`` count those that are not drawn.
+
+    ``knee`` is a place among the answer's trials.
+    """
+
+    answer: Answer
+    whole: int
+    others: Trials  # n: done, and not in the answer
+    done: int
+    feasible: Mask  # (n,)
+    quantities: tuple[Quantity, ...]
+    knee: int | None
+
+    @staticmethod
+    def of(front: ParetoSet, trials: Sequence[Trial], most: int) -> Scene:
+        """The scene of a study, with so many trials beside its answer."""
+        answer, knee = Answer.of(front, trials), _knee(front)
+        shown = answer.thinned(MOST_BEST, knee)
+        done = _beside(answer, trials)
+        others = done.take(slice(None, None, -(-len(done) // most) or 1))
+        return Scene(
+            answer=shown,
+            whole=len(answer.trials),
+            others=others,
+            done=len(done),
+            feasible=front.problem.feasible(others),
+            quantities=_quantities(front, shown, others, trials),
+            knee=None if knee is None else shown.trials.index(knee),
+        )
+
+    @property
+    def name(self) -> str:
+        """What the answer is."""
+        return "front" if self.answer.feasible else "nearest misses"
+
+    @property
+    def words(self) -> str:
+        """How many trials there are, and how many of them are drawn."""
+        best = f"{self.whole:,} {'on the front' if self.answer.feasible else self.name}"
+        return (
+            f"{best}{_drawn(len(self.answer.trials), self.whole)}, "
+            f"{self.done:,} other trials{_drawn(len(self.others), self.done)}."
+        )
+
+
+def _drawn(some: int, every: int) -> str:
+    return f" ({some:,} drawn)" if some < every else ""
+
+
+def _knee(front: ParetoSet) -> Trial | None:
+    """The knee, where the front has a middle."""
+    several = len(front.trials) > 2 and len(front.problem.objectives) > 1
+    return front.knee if several else None
+
+
+def _beside(answer: Answer, trials: Sequence[Trial]) -> Trials:
+    held = Trials.of(trials)
+    shown = [trial.number for trial in answer.trials]
+    return held.take(held.are(State.DONE) & ~np.isin(held.number, shown))
+
+
+def _quantities(
+    front: ParetoSet, answer: Answer, others: Trials, trials: Sequence[Trial]
+) -> tuple[Quantity, ...]:
+    problem, marked = front.problem, _baselines(front.problem, trials)
+    told = [objective_values(problem, each) for each in (others, marked)]
+    points = front.reference_point or (None,) * len(problem.objectives)
+    found = [
+        _quantity(
+            problem, objective, (told[0][:, at], answer.values[:, at], told[1][:, at]), points[at]
+        )
+        for at, objective in enumerate(problem.objectives)
+    ]
+    if len(found) == 1:
+        numbers = [t.number.astype(np.float64) for t in (others, Trials.of(answer.trials), marked)]
+        axis = Axis(name="trial", unit="", factor=1.0, log=False)
+        first = Quantity(
+            axis=axis, goal="", others=numbers[0], best=numbers[1], baselines=numbers[2]
+        )
+        found.insert(0, first)
+    return tuple(found)
+
+
+def _baselines(problem: Problem, trials: Sequence[Trial]) -> Trials:
+    """The trials that are done of the designs that the study names as baselines."""
+    held = Trials.of(trials)
+    if not problem.baselines:
+        return held.take(slice(0, 0))
+    named = [dict(design) for design in problem.baselines]
+    are_named = np.array([dict(design) in named for design in held.iter_designs()], dtype=bool)
+    return held.take(are_named & held.are(State.DONE))
+
+
+def _quantity(
+    problem: Problem,
+    objective: Objective,
+    values: tuple[Floats, Floats, Floats],  # of the others (n,), the answer (k,), baselines (b,)
+    point: float | None,
+) -> Quantity:
+    axis = axis_of(objective.name, objective.unit, np.concatenate(values[:2]))
+    others, best, baselines = (each * axis.factor for each in values)
+    reference = None if point is None else point * axis.factor
+    marks = tuple((t, bound * axis.factor) for t, bound in _bounds(problem, objective))
+    told = [*baselines.tolist(), *(bound for _, bound in marks), reference]
+    marked = np.array([one for one in told if one is not None])
+    return Quantity(
+        axis=axis,
+        goal=objective.goal,
+        others=others,
+        best=best,
+        baselines=baselines,
+        reference=reference,
+        marks=marks,
+        ends=focus(best, others, marked, log=axis.log),
+    )
+
+
+def _bounds(problem: Problem, objective: Objective) -> list[tuple[str, float]]:
+    """The limits that bound this very objective by a constant, in its own unit."""
+    found = []
+    for limit in problem.limits:
+        node = limit.slack.node
+        sides: tuple[Node, ...] = (node.left, node.right) if isinstance(node, Binary) else ()
+        constants = [side for side in sides if not names_in(side)]
+        if len(constants) == 1 and objective.expression.node in sides:
+            value = Expression("", constants[0]).values({}, 1).values[0]
+            found.append((limit.text, float(value) / objective.scale))
+    return found
