@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from dse.errors import DesignError, SpecError
+from dse.records import adding
 from dse.schema.models import Scalar
 from dse.serve import by_hand, models, telling
 from dse.serve.figures import figures
@@ -71,7 +72,7 @@ def drawings(house: Here, name: Name) -> models.Figures:
 @router.get("/studies/{name}/trials")
 def trials(house: Here, name: Name, some: Annotated[models.Some, Query()]) -> models.Trials:
     """Some trials by number."""
-    return telling.trials(house.watch.snapshot(name), some.first, some.count)
+    return telling.trials(house.watch.snapshot(name), some)
 
 
 @router.get("/studies/{name}/trials/{number}")
@@ -96,7 +97,7 @@ def events(house: Here, name: Name) -> StreamingResponse:
 def start(house: Here, name: Name, told: models.Start) -> models.StudyState:
     """Run the study, or go on with it, by a process of this server."""
     snapshot = house.watch.snapshot(name)
-    snapshot.study.check_unchanged()
+    snapshot.study.check_runnable()
     options = [
         word
         for option, value in told.model_dump(exclude_none=True).items()
@@ -125,12 +126,12 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
         reason = " ".join(filter(None, [error.problem, f"({error.where})" if error.where else ""]))
         words = f"{reason}; {error.hint}" if error.hint else reason
         return models.Judgement(legal=False, reason=words, design={})
-    known = by_hand.trial_with(snapshot, design)
+    known = adding.trial_with(snapshot.trials, design)
     judgement = models.Judgement(legal=True, reason="", design=dict(design), same_as=known)
     if told.action == "evaluate":
         judgement.outcome = telling.outcome_row(snapshot, by_hand.evaluated(snapshot, design))
     elif told.action == "add":
-        judgement.added = by_hand.added(snapshot, design)
+        judgement.added = adding.added(snapshot.study, design, snapshot.trials)
     return judgement
 
 

@@ -14,6 +14,7 @@ from dse.serve.refusals import UnknownError
 router = APIRouter(include_in_schema=False)
 
 _SCRIPT, _STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
+_SCRIPTS = ("shared", "studies", "study", "live", "brush", "design", "tables", "login")
 
 
 def _plotly() -> str:
@@ -27,12 +28,8 @@ def _own(name: str) -> Callable[[], str]:
 
 
 _ASSETS: dict[str, tuple[str, Callable[[], str]]] = {
-    "shared.js": (_SCRIPT, _own("shared.js")),
-    "studies.js": (_SCRIPT, _own("studies.js")),
-    "study.js": (_SCRIPT, _own("study.js")),
-    "design.js": (_SCRIPT, _own("design.js")),
-    "tables.js": (_SCRIPT, _own("tables.js")),
-    "login.js": (_SCRIPT, _own("login.js")),
+    **{f"{name}.js": (_SCRIPT, _own(f"{name}.js")) for name in _SCRIPTS},
+    "icon.svg": ("image/svg+xml", _own("icon.svg")),
     "live.css": (_STYLE, _own("live.css")),
     "page.css": (_STYLE, lambda: files("dse.report").joinpath("page.css").read_text("utf-8")),
     "plotly.js": (_SCRIPT, _plotly),
@@ -45,8 +42,8 @@ def _content(name: str) -> bytes:
 
 
 @router.get("/assets/{name}")
-def asset(name: str) -> Response:
-    """One of the files that pages are made of."""
+async def asset(name: str) -> Response:
+    """One of the files that pages are made of; told without a thread, which others may hold."""
     if name not in _ASSETS:
         raise UnknownError(f"there is no {name[:80]!r}")
     lasting = {"cache-control": "max-age=86400" if name == "plotly.js" else "no-cache"}

@@ -10,7 +10,7 @@ from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
 from dse.report.words import value_text
 from dse.serve.frame import framed, study_url
-from dse.serve.watching import Snapshot
+from dse.serve.snapshot import Snapshot
 
 _MOST_OPTIONS = 200
 

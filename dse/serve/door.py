@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,8 +19,8 @@ BODY_BYTES = 64 * 1024
 BODY_S = 10.0
 """How long a request may take to arrive."""
 
-SEND_S = 30.0
-"""How long a reader may let a piece of an answer wait."""
+PIECE_BYTES = 64 * 1024
+"""What is longer is handed on in pieces, each of which waits until its reader has taken others."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
@@ -37,7 +38,7 @@ _HEADERS = {
     "content-security-policy": POLICY,
 }
 _log = logging.getLogger("uvicorn.error")  # which the server shows
-_READING = ("GET", "HEAD")
+_READING = ("GET", "HEAD", "OPTIONS", "TRACE", "QUERY")  # the safe ones, RFC 9110, 9.2.1
 _STRANGE = ("cross-site", "same-site")
 _FREE = ("/login", "/assets/")
 
@@ -145,7 +146,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 class _Armed:
-    """The answer with the headers that every answer has; a reader who lets it wait is dropped."""
+    """The answer with the headers that every answer has, in pieces that a reader can take."""
 
     def __init__(self, send: Send) -> None:
         self.begun = False
@@ -157,8 +158,17 @@ class _Armed:
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-        async with asyncio.timeout(SEND_S):
-            await self._send(message)
+        for piece in _pieces(message):
+            await self._send(piece)
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """The message, or the pieces of its body."""
+    body = message.get("body", b"")
+    cut = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
+    for at in range(0, cut, PIECE_BYTES):
+        yield {"type": message["type"], "body": body[at : at + PIECE_BYTES], "more_body": True}
+    yield {**message, "body": body[cut:]} if cut else message
 
 
 def _cookie(headers: Headers) -> str:

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
+import json
 import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
-from importlib.resources import files
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import Response
 
-from dse.analysis.comparison import Asked, compare
-from dse.analysis.effects import asked_effects
-from dse.analysis.groups import alone, by_kind
-from dse.analysis.importance import importances
-from dse.analysis.runner_up import duels
-from dse.analysis.runs import Run
 from dse.interchange import portable
 from dse.interchange.portable_record import Record, about
-from dse.report.comparison_page import comparison_html
-from dse.report.html import Beside, report_html
-from dse.report.sheet import front_columns, write_csv
+from dse.report.export import front_json, trials_json
+from dse.report.sheet import Sheet, front_columns, parquet_bytes, trials_columns, write_csv
 from dse.serve.house import Here
+from dse.serve.made_reports import comparison_text, report_text
 from dse.serve.refusals import UnknownError
-from dse.serve.watching import Snapshot
+from dse.serve.snapshot import Snapshot
+from dse.serve.streamed import shown, streamed
 
 router = APIRouter(include_in_schema=False)
 
@@ -40,23 +31,24 @@ MOST_COMPARED = 50
 
 @router.get("/studies/{name}/download/{kind}")
 def download(house: Here, name: str, kind: str) -> Response:
-    """The study as lines of JSON, its front as CSV, or its report as one page."""
+    """The study's record, its front or trials as a table, or its report as one page."""
     snapshot = house.watch.snapshot(name)
-    if kind == "study.jsonl":
-        return _lines(snapshot)
-    if kind == "front.csv":
-        text = io.StringIO()
-        write_csv(front_columns(snapshot.front, snapshot.finished), text)
-        return _given(text.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
-    if kind == "report.html":
-        return _given(_report(snapshot), "text/html; charset=utf-8", f"{name}.html")
-    raise UnknownError(f"there is no {kind[:80]!r}", hint="study.jsonl, front.csv, report.html")
+    taken = _TAKEN.get(kind)
+    if taken is None:
+        raise UnknownError(f"there is no {kind[:80]!r}", hint=f"valid: {', '.join(_TAKEN)}")
+    with house.turns.one():
+        content = taken.made(snapshot)
+    file = f"{name}.jsonl" if kind == "study.jsonl" else f"{name} {kind}"
+    attached = f"attachment; filename*=UTF-8''{quote(file, safe='')}"
+    return streamed(content, taken.media, {"content-disposition": attached})
 
 
 @router.get("/studies/{name}/report")
 def report(house: Here, name: str) -> Response:
     """The report, to be looked at here."""
-    return _shown(_report(house.watch.snapshot(name)))
+    snapshot = house.watch.snapshot(name)
+    with house.turns.one():
+        return shown(report_text(snapshot))
 
 
 @router.get("/compare/report")
@@ -73,72 +65,58 @@ def comparison(
     point is the worst of all fronts where no study states one.
     """
     found = [house.watch.snapshot(name) for name in dict.fromkeys(study)]
-    runs = [
-        Run.of(s.study.name, s.study.problem, s.finished, s.study.plan.budget.price_per_s)
-        for s in found
-    ]
-    groups = by_kind(runs) if seeds else alone(runs)
-    return _shown(comparison_html(compare(groups, Asked(joint_nadir=joint))))
+    with house.turns.one():
+        return shown(comparison_text(found, seeds=seeds, joint=joint))
 
 
-def _report(snapshot: Snapshot) -> str:
-    study, front, finished = snapshot.study, snapshot.front, snapshot.finished
-    factorial = study.plan.optimizer.use == "factorial"
-    return report_html(
-        study.name,
-        study.plan.question,
-        front,
-        finished,
-        snapshot.events,
-        study.provenance,
-        Beside(
-            contrast=study.contrast,
-            effects=asked_effects(study.problem, finished) if factorial else [],
-            duels=duels(front, finished),
-            importances=importances(study.problem, finished),
-        ),
-    )
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    media: str
+    made: Callable[[Snapshot], bytes]
 
 
-def _lines(snapshot: Snapshot) -> Response:
+def _record(snapshot: Snapshot) -> bytes:
     study = snapshot.study
-    folder = tempfile.TemporaryDirectory(prefix="dse-serve-")
-    path = Path(folder.name) / "study.jsonl"
-    record = Record.of(study.storage, study.name)
-    portable.write(replace(record, about=about(study.problem)), path)
-    return FileResponse(
-        path,
-        media_type="application/x-ndjson",
-        headers={"content-disposition": _attached(f"{study.name}.jsonl")},
-        background=BackgroundTask(folder.cleanup),
-    )
+    with tempfile.TemporaryDirectory(prefix="dse-serve-") as folder:
+        path = Path(folder) / "study.jsonl"
+        record = Record.of(study.storage, study.name)
+        portable.write(replace(record, about=about(study.problem)), path)
+        return path.read_bytes()
 
 
-def _given(text: str, kind: str, file: str) -> Response:
-    headers = {"content-disposition": _attached(file)}
-    return Response(text, media_type=kind, headers=headers)
+def _front(snapshot: Snapshot) -> Sheet:
+    return front_columns(snapshot.front, snapshot.finished)
 
 
-def _attached(file: str) -> str:
-    return f"attachment; filename*=UTF-8''{quote(file, safe='')}"
+def _trials(snapshot: Snapshot) -> Sheet:
+    return trials_columns(snapshot.study.problem, snapshot.trials)
 
 
-def _shown(text: str) -> Response:
-    """A page that carries its own scripts: these two run and no other, apart from our origin."""
-    scripts = " ".join(f"'sha256-{digest}'" for digest in _digests())
-    policy = (
-        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
-        " img-src data: blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
-        " sandbox allow-scripts allow-downloads"
-    )
-    return HTMLResponse(text, headers={"content-security-policy": policy})
+def _csv(sheet: Callable[[Snapshot], Sheet]) -> _Taken:
+    def made(snapshot: Snapshot) -> bytes:
+        text = io.StringIO()
+        write_csv(sheet(snapshot), text)
+        return text.getvalue().encode()
+
+    return _Taken("text/csv; charset=utf-8", made)
 
 
-@cache
-def _digests() -> Sequence[str]:
-    """What the scripts of a report's page come to."""
-    from plotly.offline import get_plotlyjs
+def _parquet(sheet: Callable[[Snapshot], Sheet]) -> _Taken:
+    media = "application/vnd.apache.parquet"
+    return _Taken(media, lambda snapshot: parquet_bytes(sheet(snapshot)))
 
-    own = files("dse.report").joinpath("page.js").read_text("utf-8")
-    scripts = (get_plotlyjs(), f"\n{own}\n")
-    return [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+
+def _json(told: Callable[[Snapshot], Any]) -> _Taken:
+    return _Taken("application/json", lambda snapshot: json.dumps(told(snapshot)).encode())
+
+
+_TAKEN = {
+    "front.csv": _csv(_front),
+    "front.json": _json(lambda s: front_json(s.study.name, s.front, s.finished, exact=s.exact)),
+    "front.parquet": _parquet(_front),
+    "trials.csv": _csv(_trials),
+    "trials.json": _json(lambda s: trials_json(s.study.name, s.study.problem, s.trials)),
+    "trials.parquet": _parquet(_trials),
+    "study.jsonl": _Taken("application/x-ndjson", _record),
+    "report.html": _Taken("text/html; charset=utf-8", lambda s: report_text(s).encode()),
+}

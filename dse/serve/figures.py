@@ -6,7 +6,7 @@ import json
 
 from dse.report.figures.style import Drawing
 from dse.serve import models
-from dse.serve.watching import Snapshot
+from dse.serve.snapshot import Snapshot
 
 
 def figures(snapshot: Snapshot) -> models.Figures:

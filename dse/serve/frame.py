@@ -11,7 +11,7 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/page.css">
 <link rel="stylesheet" href="/assets/live.css">
 {scripts}
@@ -19,6 +19,7 @@ _PAGE = """<!doctype html>
 <body{data}>
 <main>
 <nav><a href="/">studies</a> <a href="/compare">compare</a> <span id="token-state"></span></nav>
+<p id="banner" class="warn" role="alert" hidden></p>
 {body}
 </main>
 </body>

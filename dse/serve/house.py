@@ -12,6 +12,7 @@ from dse.serve.gate import Gate
 from dse.serve.runners import Runners
 from dse.serve.stream import Listeners
 from dse.serve.telling import masked
+from dse.serve.turns import Turns
 from dse.serve.watching import Watch
 
 
@@ -24,6 +25,7 @@ class House:
     runners: Runners
     gate: Gate
     listeners: Listeners = field(default_factory=Listeners)
+    turns: Turns = field(default_factory=Turns)
 
     @staticmethod
     def of(storage: str | Storage, gate: Gate) -> House:

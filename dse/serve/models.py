@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dse.core.trial import State
+
 Scalar = bool | int | float | str
 Condition = Literal["running", "stopping", "paused", "complete", "unreadable"]
 Text = Annotated[str, Field(max_length=1_000)]
@@ -127,6 +129,7 @@ class Front(_Told):
     objectives: list[ObjectiveRow]
     limits: list[str]
     metrics: dict[str, str]
+    words: dict[str, list[str]]
     parameters: dict[str, str]
     knee: int | None
     front: list[FrontRow]
@@ -157,20 +160,22 @@ class TrialRow(OutcomeRow):
 
 
 class Some(_Told):
-    """Which trials: so many from a number on."""
+    """Which trials: so many from a place on, of those in a state or of all."""
 
     first: int = Field(default=0, ge=0, le=2**53)
     count: int = Field(default=100, ge=1, le=1_000)
+    state: State | None = None
 
 
 class Trials(_Told):
-    """Some trials of a study by number; ``total`` is how many there are."""
+    """Some trials of a study by number; ``total`` is how many there are of that kind."""
 
     study: str
     total: int
     objectives: list[ObjectiveRow]
     limits: list[str]
     metrics: dict[str, str]
+    words: dict[str, list[str]]
     parameters: dict[str, str]
     trials: list[TrialRow]
 

@@ -27,6 +27,10 @@ class UnknownError(DseError):
     """What is asked for is not there."""
 
 
+class BusyError(DseError):
+    """The server has too much to do just now."""
+
+
 def refusal(
     path: str, status: int, problem: str, hint: str = "", headers: dict[str, str] | None = None
 ) -> Response:
@@ -45,7 +49,7 @@ def add_refusals(app: FastAPI) -> None:
 
     def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, DseError)
-        kinds = ((UnknownError, 404), *_STATUS)
+        kinds = ((UnknownError, 404), (BusyError, 503), *_STATUS)
         status = next((code for kind, code in kinds if isinstance(error, kind)), _OTHER)
         place = f" ({error.where})" if error.where else ""
         return refusal(request.url.path, status, f"{error.problem}{place}", error.hint)

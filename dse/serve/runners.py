@@ -135,7 +135,12 @@ class Runners:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "DSE_STORAGE": self.url},  # a URL may hold a password
+                env=self._environment(),
                 start_new_session=True,
             )
         return Runner(process=process, log=Path(name))
+
+    def _environment(self) -> dict[str, str]:
+        """Ours with the storage, whose URL may hold a password; evaluators need no token."""
+        ours = {name: value for name, value in os.environ.items() if name != "DSE_TOKEN"}
+        return {**ours, "DSE_STORAGE": self.url}

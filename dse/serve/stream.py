@@ -22,7 +22,7 @@ LIFE_S = 600.0
 MOST = 64
 """Streams at once; others are told to come again."""
 
-_AWAY_S = 5.0
+_AWAY_S = 2.0
 _QUIET_S = 15.0
 
 
@@ -59,7 +59,8 @@ async def _events(watch: Watch, runners: Runners, name: str) -> AsyncIterator[by
             yield _event("gone", json.dumps({"error": error.problem}))
             return
         except DseError as error:  # a storage that is busy or away may come back
-            yield _event("away", json.dumps({"error": error.problem}))
+            mark = ""  # so that its state is told again then
+            yield _event("away", json.dumps({"error": error.problem, "hint": error.hint}))
             await asyncio.sleep(_AWAY_S)
             continue
         if now.mark != mark:

@@ -11,14 +11,28 @@ from dse.report.page_table import front_rows
 from dse.report.words import number_text, seconds_text
 from dse.serve import models
 from dse.serve.frame import framed, study_url
-from dse.serve.pages import table
-from dse.serve.watching import Snapshot
+from dse.serve.pages import search, table
+from dse.serve.snapshot import Snapshot
 
 _MOST_ROWS = 500
+
+_TABLES = ("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")
+_TAKEN = (
+    ("front", [(f"front.{suffix}", words) for suffix, words in _TABLES]),
+    ("all trials", [(f"trials.{suffix}", words) for suffix, words in _TABLES]),
+    ("the whole record", [("study.jsonl", "JSON lines, which dse studies import reads")]),
+    ("report", [("report.html", "one page of HTML")]),
+)
+"""What can be taken away, and under which names."""
 
 _FIGURES = (
     '<section><h2>Front and progress</h2><div class="figures" id="figures">'
     '<p class="soft">Being drawn.</p></div></section>'
+)
+
+
+_PICKED = (
+    '<p id="picked" role="status" hidden><span></span><button type="button">show all</button></p>'
 )
 
 
@@ -31,18 +45,15 @@ def study_page(snapshot: Snapshot, told: models.StudyState) -> str:
             ("trials", "all trials"),
             ("design", "design by hand"),
             ("report", "report"),
-            ("download/study.jsonl", "record (JSON lines)"),
-            ("download/front.csv", "front (CSV)"),
-            ("download/report.html", "report (HTML)"),
         )
     )
     body = (
         f"<header><h1>{escape(name)}</h1><p>{escape(told.question)}</p></header>"
-        f'<p class="links">{links}</p>{_controls()}'
+        f'<p class="links">{links}</p>{_downloads(name)}{_controls()}'
         f'<div id="top">{_top(snapshot, told)}</div>{_FIGURES}'
-        f'<div id="parts">{_rest(snapshot, told)}</div>'
+        f'<div id="parts">{_rest(snapshot, told)}</div>{_PICKED}'
     )
-    scripts = ("plotly.js", "tables.js", "study.js")
+    scripts = ("plotly.js", "tables.js", "brush.js", "live.js", "study.js")
     return framed(name, body, scripts=scripts, study=name, url=study_url(name))
 
 
@@ -51,6 +62,19 @@ def parts(snapshot: Snapshot, told: models.StudyState) -> str:
     return (
         f'<div id="top">{_top(snapshot, told)}</div><div id="parts">{_rest(snapshot, told)}</div>'
     )
+
+
+def _downloads(name: str) -> str:
+    groups = "".join(
+        f'<dt>{words}</dt><dd class="links">'
+        + " ".join(
+            f'<a href="{study_url(name, "download", kind)}" download>{written}</a>'
+            for kind, written in kinds
+        )
+        + "</dd>"
+        for words, kinds in _TAKEN
+    )
+    return f'<details><summary>Downloads</summary><dl class="facts">{groups}</dl></details>'
 
 
 def _controls() -> str:
@@ -123,11 +147,8 @@ def _front(snapshot: Snapshot) -> str:
         return section("The front", f"<p>{words}</p>")
     title = "The front" if answer.feasible else "The nearest misses"
     rows = front_rows(snapshot.front, answer)
-    search = (
-        '<input id="filter" type="search" aria-label="Filter the rows"'
-        ' placeholder="Filter rows by words">'
-    )
-    return section(title, f'{search}<div class="box scroll" id="front">{rows}</div>')
+    field = search("#front", "Filter rows by words")
+    return section(title, f'{field}<div class="box scroll" id="front">{rows}</div>')
 
 
 def _failures(told: models.StudyState) -> str:

@@ -12,7 +12,8 @@ from dse.report.export import finite, front_json, trials_json
 from dse.serve import models
 from dse.serve.refusals import UnknownError
 from dse.serve.runners import Runners
-from dse.serve.watching import Snapshot, Watch
+from dse.serve.snapshot import Snapshot
+from dse.serve.watching import Watch
 
 _SHOWN_FAILURES = 50
 _SHOWN_EVENTS = 200
@@ -76,20 +77,23 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
 def front(snapshot: Snapshot) -> models.Front:
     """The front, or the nearest misses."""
     told = front_json(snapshot.study.name, snapshot.front, snapshot.finished, exact=snapshot.exact)
-    return models.Front(**told)
+    return models.Front.model_validate(told)
 
 
-def trials(snapshot: Snapshot, first: int, count: int) -> models.Trials:
-    """So many trials from a number on."""
-    some = snapshot.trials[first : first + count]
-    told = trials_json(snapshot.study.name, snapshot.study.problem, some)
-    return models.Trials(**told, total=len(snapshot.trials))
+def trials(snapshot: Snapshot, some: models.Some) -> models.Trials:
+    """So many trials from a place on, of those in a state or of all."""
+    found = snapshot.trials
+    if some.state is not None:
+        found = found.take(found.are(some.state))
+    shown = found[some.first : some.first + some.count]
+    told = trials_json(snapshot.study.name, snapshot.study.problem, shown)
+    return models.Trials.model_validate({**told, "total": len(found)})
 
 
 def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialRow:
     """One trial."""
     told = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
-    return models.TrialRow(**told["trials"][0])
+    return models.TrialRow.model_validate(told["trials"][0])
 
 
 def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:

@@ -10,11 +10,11 @@ from starlette.responses import HTMLResponse
 from dse.serve import pages, telling
 from dse.serve.design_form import design_page
 from dse.serve.house import Here
+from dse.serve.models import Some
 from dse.serve.study_page import parts, study_page
+from dse.serve.trial_pages import trial_page, trials_page
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-
-_PER_PAGE = 100
 
 
 @router.get("/")
@@ -38,16 +38,17 @@ def study_parts(house: Here, name: str) -> str:
 
 
 @router.get("/studies/{name}/trials")
-def trials(house: Here, name: str, first: Annotated[int, Query(ge=0, le=2**53)] = 0) -> str:
+def trials(house: Here, name: str, some: Annotated[Some, Query()]) -> str:
     """Trials by number."""
-    return pages.trials_page(telling.trials(house.watch.snapshot(name), first, _PER_PAGE), first)
+    return trials_page(telling.trials(house.watch.snapshot(name), some), some)
 
 
 @router.get("/studies/{name}/trials/{number}")
 def trial(house: Here, name: str, number: int) -> str:
     """One trial."""
     snapshot = house.watch.snapshot(name)
-    return pages.trial_page(snapshot.study, telling.trial(snapshot, number))
+    told = telling.trial(snapshot, number)
+    return trial_page(snapshot.study, told, len(snapshot.trials))
 
 
 @router.get("/studies/{name}/design")
@@ -63,6 +64,6 @@ def compare(house: Here) -> str:
 
 
 @router.get("/login")
-def login() -> str:
+async def login() -> str:
     """Where the token is told."""
     return pages.login_page()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from dse.core.metric import Fault
-from dse.core.trial import Outcome, State
+from dse.core.trial import Driver, Event, Outcome, Report, State
 from dse.protocols import Storage
+from dse.schema.budgets import Budget
 from dse.serve.app import application
 from dse.serve.gate import Gate
 from dse.serve.server import server
@@ -27,8 +29,19 @@ HOSTILE = (
     "x" * 10_000,
     "a/../../b",
     "line\nbreak",
+    "`${alert(1)}`]]>&lt;b&gt;",
+    "\u202egnp.exe\u2066",
 )
 REASON = "<img src=x onerror=alert(3)>"
+TEXTS = (
+    REASON,
+    "</script><script>alert(1)</script>",
+    "--><svg onload=alert(1)>]]>",
+    "\"'`${alert(1)}`' onmouseover=alert(1) x=\"",
+    "\u202egnp.exe\u2066 {{7*7}} %3Cscript%3E &lt;script&gt;",
+    "long <" * 1_700,
+)
+"""What stands wherever a study may have words of its own."""
 
 SPACE = """
 space: toy
@@ -73,6 +86,40 @@ executor: {use: processes, workers: 1}
 budget: {measurements: 400}
 seed: 3
 """
+
+HOSTILE_SPACE = "{space: hostile, parameters: {a: {integer: [1, 64]}, word: {choice: WORDS}}}"
+
+HOSTILE_STUDY = """
+study: hostile
+question: QUESTION
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {time: {formula: 1000 / a * 1 s, unit: s}, area: {formula: a + 3}}}
+objectives: [{minimize: chip.time}, {minimize: chip.area}]
+optimizer: random
+budget: {trials: 12}
+"""
+
+
+@pytest.fixture(scope="session")
+def hostile_study(storage: Storage, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A study of the storage with markup wherever words can be."""
+    path = tmp_path_factory.mktemp("hostile") / "study.yaml"
+    words = json.dumps([text[:150] for text in TEXTS])
+    question = json.dumps(" ".join(TEXTS)[:900])
+    path.write_text(HOSTILE_STUDY.replace("QUESTION", question))
+    path.with_name("space.yaml").write_text(HOSTILE_SPACE.replace("WORDS", words))
+    Study.open(path, storage=storage).run(budget=Budget(trials=12))
+    designs = [trial.design for trial in storage.trials("hostile")[:6]]
+    storage.add("hostile", designs)
+    faults = [Fault(kind="raised", reason=text) for text in TEXTS]
+    told = {n: Outcome(state=State.FAILED, fault=f) for n, f in enumerate(faults, start=12)}
+    storage.retry("hostile", told)
+    storage.finish("hostile", told, [Event(kind=text[:40], text=text) for text in TEXTS])
+    reports = [Report(number=12, step=n, metrics={text: 1.0}) for n, text in enumerate(TEXTS)]
+    storage.report("hostile", reports)
+    storage.enter("hostile", Driver(host=f"{REASON} 1 2", pid=77))
+    return "hostile"
 
 
 @pytest.fixture(scope="session")
@@ -120,10 +167,10 @@ def writer(client: TestClient) -> dict[str, str]:
 
 
 @contextmanager
-def served(storage: Storage | str, gate: Gate) -> Iterator[str]:
+def served(storage: Storage | str, gate: Gate, port: int = 0) -> Iterator[str]:
     """The address of a real server, until the block is left."""
     said: list[str] = []
-    made = server(storage, gate, "127.0.0.1", 0, said.append)
+    made = server(storage, gate, "127.0.0.1", port, said.append)
     thread = threading.Thread(target=made.run)
     thread.start()
     until = time.monotonic() + 20

@@ -1,50 +1,25 @@
 """The live view in a real browser: a study that grows, buttons that work, a quiet console."""
 
-import shutil
 import time
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from dse.core.trial import State
 from dse.study import Study, opened_storage
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-unsafe-swiftshader",
-)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="Chromium and its driver are not installed"
-    ),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(executable_path=DRIVER))
-    driver.set_window_size(1400, 1000)
-    yield driver
-    driver.quit()
+@pytest.fixture
+def browser(chromium):
+    """The browser at its usual size, in light colours, with an empty log and nothing kept."""
+    chromium.set_window_size(1400, 1000)
+    chromium.get_log("browser")
+    yield chromium
+    chromium.get("about:blank")
 
 
 @pytest.fixture(scope="module")
@@ -103,28 +78,34 @@ def test_a_front_grows_without_reload_and_pausing_and_going_on_work(
     kept.close()
 
 
-@pytest.mark.parametrize("wide", [1400, 400])
+@pytest.mark.parametrize(("wide", "colours"), [(1400, "light"), (400, "dark")])
 @pytest.mark.parametrize(
     "path",
     [
         "/",
         "/studies/toy%205",
         "/studies/toy%205/trials",
+        "/studies/toy%205/trials?state=failed&first=7",
         "/studies/toy%205/trials/3",
         "/studies/toy%205/design",
         "/compare",
         "/login",
     ],
 )
-def test_a_page_is_quiet_and_nothing_sticks_out(browser, address, path: str, wide: int) -> None:
+def test_a_page_is_quiet_and_nothing_sticks_out(
+    browser, address, path: str, wide: int, colours: str
+) -> None:
     metrics = {"width": wide, "height": 900, "deviceScaleFactor": 1, "mobile": wide == 400}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    scheme = {"name": "prefers-color-scheme", "value": colours}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
     browser.get(f"{address}{path}")
     time.sleep(0.3)
     width = browser.execute_script("return document.documentElement.scrollWidth")
     scripts = browser.execute_script("return document.querySelectorAll('script:not([src])').length")
     images = browser.execute_script("return document.images.length")
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert width <= wide
     assert (scripts, images) == (0, 0)
     assert complaints(browser) == []
@@ -150,6 +131,82 @@ def test_the_table_of_the_front_is_sorted_and_filtered(browser, address) -> None
     shown = [row for row in browser.find_elements(By.CSS_SELECTOR, "#front tbody tr") if row.text]
     assert values == sorted(values)
     assert 0 < len(shown) < len(rows)
+
+
+def names(driver) -> list[str]:
+    """The studies that the list shows, in its order."""
+    rows = "[...document.querySelectorAll('#studies tbody tr')].filter((row) => !row.hidden)"
+    return driver.execute_script(f"return {rows}.map((row) => row.cells[1].dataset.value)")
+
+
+def test_the_list_is_sorted_and_filtered_and_ticked_studies_are_compared(browser, address) -> None:
+    browser.get(f"{address}/")
+    browser.execute_script("window.first = document.querySelector('#studies tbody tr')")
+    browser.find_element(By.ID, "filter").send_keys("toy complete")
+    filtered = names(browser)
+    browser.find_elements(By.CSS_SELECTOR, "#studies th button")[0].click()
+    up = names(browser)
+    browser.find_elements(By.CSS_SELECTOR, "#studies th button")[0].click()
+    down = names(browser)
+    for name in ("toy 5", "toy 6"):
+        browser.find_element(By.CSS_SELECTOR, f"[value='{name}']").click()
+    time.sleep(3.5)  # the list was asked for once more meanwhile
+    kept = names(browser), browser.execute_script("return window.first.isConnected")
+    button = browser.find_element(By.ID, "compare")
+    words = button.text
+    assert (sorted(filtered), up, down) == (up, ["toy 5", "toy 6"], ["toy 6", "toy 5"])
+    assert (kept, words) == ((down, True), "Compare 2 studies")
+    button.click()
+    soon(browser, lambda d: "/compare/report?study=toy" in d.current_url)
+
+
+SELECTED = (
+    "return [...document.querySelectorAll('#figures .js-plotly-plot')].flatMap((plot) => plot.data)"
+    ".filter((trace) => trace.customdata && trace.selectedpoints)"
+    ".flatMap((trace) => [...trace.selectedpoints].map((row) => trace.customdata[row]))"
+)
+
+
+def test_designs_that_are_picked_stand_out_and_stay_so_when_the_figures_are_drawn_anew(
+    browser, address
+) -> None:
+    browser.get(f"{address}/studies/toy%205")
+    soon(browser, points)
+    area = browser.find_element(By.CSS_SELECTOR, "#figures .nsewdrag")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", area)
+    wide, high = area.rect["width"], area.rect["height"]
+    corner = int(4 - wide / 2), int(4 - high / 2)
+    pull = ActionChains(browser).move_to_element_with_offset(area, *corner).click_and_hold()
+    pull.move_by_offset(int(wide - 8), int(high - 8)).release().perform()
+    soon(browser, lambda d: d.find_element(By.ID, "picked").is_displayed())
+    many = len(browser.execute_script(SELECTED))
+    row = browser.find_element(By.CSS_SELECTOR, "#front tbody tr")
+    number = int(row.find_element(By.TAG_NAME, "td").get_attribute("data-value"))
+    row.find_element(By.CSS_SELECTOR, "td:last-child").click()
+    soon(browser, lambda d: d.execute_script(SELECTED) == [number])
+    browser.execute_script("wanted = true; renew()")
+    time.sleep(1)
+    kept = browser.execute_script(SELECTED)
+    faint = len(browser.find_elements(By.CSS_SELECTOR, "#front tr.out"))
+    browser.find_element(By.CSS_SELECTOR, "#picked button").click()
+    soon(browser, lambda d: not d.find_element(By.ID, "picked").is_displayed())
+    assert (many > 1, kept) == (True, [number])
+    assert faint == len(browser.find_elements(By.CSS_SELECTOR, "#front tbody tr")) - 1
+    assert browser.execute_script(SELECTED) == []
+    assert complaints(browser) == []
+
+
+def test_a_page_says_that_its_server_is_gone_and_goes_on_with_the_next(
+    browser, storage, local, server_at
+) -> None:
+    with server_at(storage, local) as address:
+        browser.get(f"{address}/studies/toy%205")
+        soon(browser, points)
+    words = soon(browser, lambda d: told(d, "#banner"))
+    with server_at(storage, local, port=int(address.rpartition(":")[2])):
+        soon(browser, lambda d: not told(d, "#banner"))
+        browser.get("about:blank")
+    assert words == "The server does not answer. Trying again until it does."
 
 
 def test_a_design_by_hand_is_judged_in_words(browser, address, local) -> None:

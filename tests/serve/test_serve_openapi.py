@@ -1,11 +1,10 @@
-"""The API keeps what its OpenAPI says, whatever is asked of it."""
+"""The API keeps what its OpenAPI says, whatever is asked of it over HTTP."""
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dse.serve.app import application
 from dse.serve.gate import Gate
 
 TOKEN = "x" * 20
@@ -32,9 +31,9 @@ SHORT = settings(
 
 
 @pytest.fixture(scope="module")
-def described(storage):
-    app = application(storage, Gate.at("127.0.0.1", token=TOKEN, allowed=("testserver",)))
-    return schemathesis.openapi.from_asgi("/api/openapi.json", app)
+def described(storage, server_at):
+    with server_at(storage, Gate.at("127.0.0.1", token=TOKEN)) as address:
+        yield schemathesis.openapi.from_url(f"{address}/api/openapi.json")
 
 
 def test_every_operation_is_asked(described) -> None:

@@ -1,12 +1,19 @@
 """Pages and API over studies that ran: what they say, and what they refuse."""
 
+import csv
+import io
+import json
+from contextlib import ExitStack
 from urllib.parse import quote
 
 import pytest
+from pyarrow import parquet
 
 from dse.core.pareto import ParetoSet
+from dse.serve.turns import MOST
 from dse.study import Study
 
+NAMED = "\"' onmouseover='alert(2)"
 TOY = "/api/studies/toy%205"
 
 
@@ -99,6 +106,44 @@ def test_a_report_runs_its_own_two_scripts_and_is_of_no_origin(client) -> None:
     assert policy.count("'sha256-") == 2
     assert "sandbox allow-scripts allow-downloads" in policy
     assert "allow-same-origin" not in policy
+
+
+@pytest.mark.parametrize("what", ["front", "trials"])
+def test_a_table_is_the_same_in_every_format(client, what: str) -> None:
+    def taken(suffix: str):
+        answer = client.get(f"/studies/toy%205/download/{what}.{suffix}")
+        assert answer.headers["content-disposition"].endswith(f"toy%205%20{what}.{suffix}")
+        return answer.content
+
+    rows = list(csv.DictReader(io.StringIO(taken("csv").decode())))
+    columns = parquet.read_table(io.BytesIO(taken("parquet"))).to_pydict()
+    plain = json.loads(taken("json"))[what]
+    numbers = [row["trial"] for row in plain]
+    assert [int(row["trial"]) for row in rows] == numbers == columns["trial"]
+    assert list(rows[0]) == list(columns)
+
+
+def test_trials_of_a_state_are_found_and_paged(client) -> None:
+    path = f"/api/studies/{quote(NAMED)}/trials"
+    failed = client.get(path, params={"state": "failed"}).json()
+    done = client.get(path, params={"state": "done"}).json()
+    page = client.get("/studies/toy%205/trials", params={"first": 20, "count": 20}).text
+    assert ([row["state"] for row in failed["trials"]], done["total"]) == (["failed"], 0)
+    for place in ("?count=20", "?first=40&amp;count=20"):  # the first ones, and the last ones
+        assert f'href="/studies/toy%205/trials{place}"' in page
+    assert "21 to 40 of 60" in page
+
+
+def test_too_many_wishes_for_reports_are_told_to_come_again(client, monkeypatch) -> None:
+    turns = client.app.state.house.turns
+    with ExitStack() as held:
+        for _ in range(MOST):
+            held.enter_context(turns.one())
+        monkeypatch.setattr("dse.serve.turns.PATIENCE_S", 0.05)
+        answer = client.get("/studies/toy%205/report")
+    assert answer.status_code == 503
+    assert "try again" in answer.text
+    assert client.get("/studies/toy%205/download/front.csv").status_code == 200
 
 
 def test_studies_are_compared(client) -> None:

@@ -190,6 +190,18 @@ def test_a_senseless_design_is_not_legal_and_does_no_harm(client, writer, values
         "/studies/toy%205/download/..%2f..%2fapp.py",
         "/studies/%2fetc%2fpasswd/report",
         "/studies/a%00b",
+        "/assets/%252e%252e%252fapp.py",
+        "/assets//etc/passwd",
+        "/assets/%2fetc%2fpasswd",
+        "/assets/shared.js%00.css",
+        "/assets/....//app.py",
+        "/assets/..%c0%afapp.py",
+        "/assets/C:%5cWindows%5cwin.ini",
+        "/studies/toy%205/download/%252e%252e%252fapp.py",
+        "/studies/toy%205/download/study.jsonl%00",
+        "/studies/..%5c..%5cpyproject.toml",
+        "/studies/%252e%252e%252fetc%252fpasswd",
+        "/api/studies/..%2f..%2fapp.py/front",
         "/api/studies/sqlite:%2f%2f%2fother.db",
     ],
 )
@@ -200,9 +212,18 @@ def test_no_path_leads_to_a_file(client, path: str) -> None:
     assert alive(client)
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
-def test_a_method_that_is_not_known_needs_the_token_too(client, method: str) -> None:
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "BREW"])
+def test_a_method_that_is_not_known_needs_the_token_too(client, writer, method: str) -> None:
     assert client.request(method, TOY).status_code == 401
+    assert client.request(method, TOY, headers=writer).status_code == 405
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "QUERY"])
+def test_what_only_asks_gets_no_more_than_what_can_be_asked(client, method: str) -> None:
+    answer = client.request(method, TOY, headers={"cookie": "secret", "origin": HERE})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert "secret" not in f"{answer.text}{answer.headers}"
+    assert "access-control-allow-origin" not in answer.headers
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "\"' onmouseover='alert(2)"])

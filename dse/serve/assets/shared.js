@@ -14,16 +14,16 @@ async function changed(path, body = {}) {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${token()}` },
     body: JSON.stringify(body),
-  });
+  }).catch(() => { throw new Error("the server does not answer; nothing was changed"); });
   const told = answer.status === 204 ? {} : await answer.json();
   if (!answer.ok) throw new Error([told.error, told.hint].filter(Boolean).join("; "));
   return told;
 }
 
 async function read(path) {
-  const answer = await fetch(path);
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error);
+  const answer = await fetch(path).catch(() => { throw new Error(GONE); });
+  const told = await answer.json().catch(() => ({ error: GONE })); // of a server that is full
+  if (!answer.ok) throw new Error([told.error, told.hint].filter(Boolean).join("; "));
   return told;
 }
 
@@ -34,9 +34,16 @@ function element(name, text = "", attributes = {}) {
   return made;
 }
 
+// One place on every page says what is wrong just now, and is empty when nothing is.
+function banner(words = "") {
+  const box = document.querySelector("#banner");
+  box.hidden = !words;
+  if (box.textContent !== words) box.textContent = words;
+}
+const GONE = "The server does not answer. Trying again until it does.";
+
 const studyUrl = (name, ...more) => ["/studies", encodeURIComponent(name), ...more].join("/");
 
-const state = document.querySelector("#token-state");
-if (state && !token() && location.pathname !== "/login") {
-  state.append(element("a", "tell the token to change anything", { href: "/login" }));
+if (!token() && location.pathname !== "/login") {
+  document.querySelector("#token-state").append(element("a", "tell the token to change anything", { href: "/login" }));
 }

@@ -5,8 +5,8 @@
 const { study, url } = document.body.dataset;
 const api = `/api${url}`;
 const answer = document.querySelector("#answer");
-const BUTTONS = [["toImage", "zoom2d", "pan2d", "resetScale2d"]];
-const CONFIG = { responsive: true, displaylogo: false, displayModeBar: "hover", modeBarButtons: BUTTONS, plotlyServerURL: "" };
+const BUTTONS = ["zoom2d", "pan2d", "autoScale2d", "resetScale2d"];
+const CONFIG = { responsive: true, displaylogo: false, displayModeBar: "hover", plotlyServerURL: "" };
 let wanted = true;
 let busy = false;
 
@@ -24,12 +24,22 @@ function box(figure, wide) {
 }
 
 async function drawn(told) {
-  document.querySelector("#figures > p")?.remove();
+  const waiting = document.querySelector("#figures > p");
+  if (told.figures.length) waiting?.remove();
+  else if (waiting) waiting.textContent = "Nothing has been found out yet.";
   for (const [place, figure] of told.figures.entries()) {
-    const made = box(figure, place === 0 || told.figures.length === 2);
+    const alone = place === told.figures.length - 1 && place % 2 === 1; // in the last line
+    const made = box(figure, place === 0 || alone);
     made.parentElement.querySelector("figcaption p").textContent = figure.caption;
     figure.layout.uirevision = "kept"; // who zoomed in stays there
-    await Plotly.react(made, figure.data, figure.layout, CONFIG);
+    figure.layout.dragmode = made.layout?.dragmode;
+    brush(figure);
+    const brushes = brushable(figure) ? ["select2d", "lasso2d"] : [];
+    const first = !made.layout;
+    telling = true;
+    await Plotly.react(made, figure.data, figure.layout, { ...CONFIG, modeBarButtons: [["toImage", ...brushes, ...BUTTONS]] });
+    telling = false;
+    if (first) listen(made);
   }
 }
 
@@ -47,10 +57,11 @@ async function renewed() {
     document.getElementById(part).replaceChildren(...held.content.getElementById(part).childNodes);
   }
   linked();
+  markRows();
   const field = document.querySelector("#filter");
   if (field) {
     field.value = words;
-    filter();
+    filter(field);
     if (focused) field.focus();
   }
   const heading = document.querySelectorAll("#front th")[place ?? -1];
@@ -75,7 +86,7 @@ async function renew() {
       await drawn(await read(`${api}/figures`));
       await renewed();
     } catch (error) {
-      answer.textContent = error.message;
+      banner(error.message);
     }
     await new Promise((go) => { setTimeout(go, Math.max(200, 2 * (performance.now() - begun))); });
   }
@@ -95,14 +106,7 @@ function told(now) {
   renew();
 }
 
-const source = new EventSource(`${api}/events`);
-source.addEventListener("state", (event) => told(JSON.parse(event.data)));
-source.addEventListener("gone", (event) => {
-  source.close();
-  answer.textContent = JSON.parse(event.data).error;
-});
-
-source.addEventListener("away", (event) => { answer.textContent = JSON.parse(event.data).error; });
+live(`${api}`, told);
 
 async function asked(path, body) {
   answer.textContent = "";

@@ -1,0 +1,33 @@
+"""Reports of what is watched: of one study, and of several beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.analysis.comparison import Asked, compare
+from dse.analysis.groups import alone, by_kind
+from dse.analysis.runs import Run
+from dse.records.pages import report_of
+from dse.report.comparison_page import comparison_html
+from dse.serve.snapshot import Snapshot
+
+
+def report_text(snapshot: Snapshot) -> str:
+    """The report of a study, as one page."""
+    return report_of(snapshot.study, snapshot.front, snapshot.finished, snapshot.events)
+
+
+def comparison_text(found: Sequence[Snapshot], *, seeds: bool, joint: bool) -> str:
+    """Several studies side by side, as one page.
+
+    Args:
+        found: the studies.
+        seeds: whether those that differ in nothing but their seed are one group.
+        joint: whether the worst of all fronts is the reference point where no study states one.
+    """
+    runs = [
+        Run.of(s.study.name, s.study.problem, s.finished, s.study.plan.budget.price_per_s)
+        for s in found
+    ]
+    groups = by_kind(runs) if seeds else alone(runs)
+    return comparison_html(compare(groups, Asked(joint_nadir=joint)))

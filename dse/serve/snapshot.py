@@ -1,0 +1,154 @@
+"""A study at one moment, and how the next moment is read from the storage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Driver, Event
+from dse.core.trials import Trials
+from dse.drivers.bounds import Room
+from dse.errors import DseError, StudyError
+from dse.protocols import Storage
+from dse.report.failures import Failure, failures
+from dse.report.figures.growth import growth_figures
+from dse.report.figures.style import Drawing
+from dse.report.figures.trade_off import trade_off_figures
+from dse.serve.presence import Presence
+from dse.serve.refusals import UnknownError
+from dse.study import Study
+
+_MOST_PAIRS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A study at one moment. ``changed_at`` is when the record was seen to grow; ``None``: never.
+
+    ``there`` are the drivers that are at work as far as anybody can tell.
+    """
+
+    spec: Mapping[str, Any]
+    study: Study
+    trials: Trials
+    events: Sequence[Event]
+    there: Sequence[Driver]
+    changed_at: float | None
+
+    @cached_property
+    def finished(self) -> Trials:
+        """The finished trials in their order."""
+        return self.trials.finished
+
+    @cached_property
+    def front(self) -> ParetoSet:
+        """The designs that no other beats."""
+        return ParetoSet.of(self.study.problem, self.finished)
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """Why designs are not on the front."""
+        return failures(self.study.problem, self.finished)
+
+    @cached_property
+    def drawings(self) -> list[Drawing]:
+        """The trade-offs of the first objectives, and how the hypervolume grew."""
+        pairs = trade_off_figures(self.front, self.finished)[:_MOST_PAIRS]
+        return [*pairs, *growth_figures(self.front, self.finished)[:1]]
+
+    @property
+    def exact(self) -> bool:
+        """True if every legal design was taken into account."""
+        return any(event.kind == "exact" for event in self.events)
+
+    @cached_property
+    def room(self) -> Room:
+        """What the study's own budget leaves."""
+        bounds, over = self.study.bounds(), self.trials.over
+        spent_s = float(self.trials.cost_s[over].sum())
+        if bounds.time_s is not None and spent_s >= bounds.time_s:
+            return Room(0, "the time is used up")
+        return bounds.room(
+            asked=len(self.trials),
+            measured=int((self.trials.measured > 0).sum()),
+            under_way=int((~over).sum()),
+            spent_s=spent_s,
+        )
+
+    @property
+    def mark(self) -> str:
+        """Another one whenever there is something new to show."""
+        there = ",".join(str(driver.id) for driver in self.there)
+        return f"{len(self.finished)}.{len(self.trials)}.{len(self.events)}.{there}"
+
+
+def read(name: str, storage: Storage, presence: Presence, before: Snapshot | None) -> Snapshot:
+    """The study as it stands; the snapshot ``before`` again if nothing has changed.
+
+    Raises:
+        UnknownError: there is none of that name.
+        StudyError: its record cannot be understood.
+        StorageError: it cannot be read.
+    """
+    spec = storage.spec(name)
+    if spec is None:
+        raise UnknownError(f"there is no study {name[:80]!r}")
+    if before is not None and (before.spec != spec or before.study.storage is not storage):
+        before = None  # begun anew, or the file is another one
+    events = storage.events(name)
+    there = presence.there(name, storage.drivers(name))
+    if before is not None and _same(before, events, there, storage, name):
+        return before
+    trials = storage.trials(name)
+    kept = before is not None and not before.study.plan.awaited
+    new = Snapshot(
+        spec=spec,
+        study=before.study if before is not None and kept else _loaded(name, storage),
+        trials=trials,
+        events=events,
+        there=there,
+        changed_at=_changed_at(before, trials),
+    )
+    _ = new.front  # here, where it is done once for all who look on
+    return new
+
+
+def _changed_at(before: Snapshot | None, trials: Trials) -> float | None:
+    if before is None:
+        return None
+    counts = len(before.finished), len(before.trials)
+    return before.changed_at if counts == (trials.over.sum(), len(trials)) else time.monotonic()
+
+
+def _same(
+    before: Snapshot,
+    events: Sequence[Event],
+    there: Sequence[Driver],
+    storage: Storage,
+    name: str,
+) -> bool:
+    if len(events) != len(before.events) or [d.id for d in there] != [d.id for d in before.there]:
+        return False
+    return not _grown(before, storage, name)
+
+
+def _grown(before: Snapshot, storage: Storage, name: str) -> bool:
+    """True if there are other trials than before: more, or those of a study that was begun anew."""
+    finished, asked = len(before.finished), len(before.trials)
+    news = storage.since(name, max(finished - 1, 0), max(asked - 1, 0))
+    counted = (len(news.finished), len(news.added)) == (min(finished, 1), min(asked, 1))
+    return not counted or [*news.finished] != [*before.finished[-1:]]
+
+
+def _loaded(name: str, storage: Storage) -> Study:
+    try:
+        return Study.load(name, storage)
+    except DseError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # another program wrote it
+        problem = "its record does not say what was asked"
+        raise StudyError(problem, hint=f"{type(error).__name__}: {error}"[:200]) from error

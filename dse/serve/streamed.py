@@ -1,0 +1,60 @@
+"""Long answers by way of a file without a name: who reads slowly holds no memory."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from dse.serve.door import PIECE_BYTES
+
+
+def streamed(content: bytes, media: str, headers: Mapping[str, str]) -> Response:
+    """The answer with this content."""
+    length = {"content-length": str(len(content))}
+    return _Held(content, media_type=media, headers={**headers, **length})
+
+
+class _Held(StreamingResponse):
+    """An answer whose file is closed with it, also where its reader left before the first piece."""
+
+    def __init__(self, content: bytes, media_type: str, headers: Mapping[str, str]) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the answer is over
+        self._file.write(content)
+        self._file.seek(0)
+        pieces = iter(lambda: self._file.read(PIECE_BYTES), b"")
+        super().__init__(pieces, media_type=media_type, headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+
+
+def shown(text: str) -> Response:
+    """A page that carries its own scripts: these two run and no other, apart from our origin."""
+    scripts = " ".join(f"'sha256-{digest}'" for digest in _digests())
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
+        " img-src data: blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
+        " sandbox allow-scripts allow-downloads"
+    )
+    headers = {"content-security-policy": policy}
+    return streamed(text.encode(), "text/html; charset=utf-8", headers)
+
+
+@cache
+def _digests() -> Sequence[str]:
+    """What the scripts of a report's page come to."""
+    from plotly.offline import get_plotlyjs
+
+    own = files("dse.report").joinpath("page.js").read_text("utf-8")
+    scripts = (get_plotlyjs(), f"\n{own}\n")
+    return [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]

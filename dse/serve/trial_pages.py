@@ -1,0 +1,179 @@
+"""The pages of trials: many in a table, and one with all that the record has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from urllib.parse import urlencode
+
+from dse.core.problem import Problem
+from dse.core.trial import State
+from dse.report.page_parts import facts, section
+from dse.report.words import (
+    broken_text,
+    metric_text,
+    number_text,
+    parameter_units,
+    seconds_text,
+    value_text,
+)
+from dse.serve import models
+from dse.serve.frame import framed, study_url
+from dse.serve.pages import header, table
+from dse.study import Study
+
+_CHOSEN = ' aria-current="true"'
+
+
+def trials_page(told: models.Trials, some: models.Some) -> str:
+    """Some trials in a table, with the way to the others and to those of one state."""
+    names = [objective.name for objective in told.objectives]
+    lines = "".join(_trial_line(told.study, one) for one in told.trials)
+    kind = "" if some.state is None else f"{some.state.value} "
+    words = f"{told.total} {kind}trials, in the units of the study"
+    none = "" if told.trials else "<p>There are none here.</p>"
+    body = (
+        f"{header(told.study, words)}{_choice(told, some)}{none}"
+        f"{table(('trial', 'state', *names, 'reason'), lines, texts=(1, len(names) + 2))}"
+        f"{_steps(told, some)}"
+    )
+    return framed(f"trials of {told.study}", body, scripts=("tables.js",))
+
+
+def _choice(told: models.Trials, some: models.Some) -> str:
+    """Of which state, and from which place on."""
+    kinds = ("all", None), *((state.value, state) for state in State)
+    links = " ".join(
+        f'<a href="{_address(told.study, some, 0, state)}"'
+        f"{_CHOSEN if state is some.state else ''}>{words}</a>"
+        for words, state in kinds
+    )
+    kept = "" if some.state is None else f'<input type="hidden" name="state" value="{some.state}">'
+    return (
+        f'<p class="links">{links}</p><form class="controls" method="get">{kept}'
+        f'<label>from <input name="first" type="number" min="0" required value="{some.first}">'
+        f"</label> <button>Show</button></form>{_steps(told, some)}"
+    )
+
+
+def _steps(told: models.Trials, some: models.Some) -> str:
+    """The way to the first, the earlier, the later and the last ones."""
+    last = (max(told.total, 1) - 1) // some.count * some.count
+    places = (
+        ("first", 0, some.first > 0),
+        ("earlier", max(some.first - some.count, 0), some.first > 0),
+        ("later", some.first + some.count, some.first + some.count < told.total),
+        ("last", last, some.first < last),
+    )
+    links = " ".join(
+        f'<a href="{_address(told.study, some, at, some.state)}">{words}</a>'
+        if there
+        else f'<span class="soft">{words}</span>'
+        for words, at, there in places
+    )
+    upto = min(some.first + some.count, told.total)
+    shown = f"{some.first + 1} to {upto} of {told.total}" if some.first < told.total else ""
+    return f'<p class="links">{links} <span class="soft">{shown}</span></p>'
+
+
+def _address(study: str, some: models.Some, first: int, state: State | None) -> str:
+    asked = models.Some(first=first, count=some.count, state=state)
+    told = asked.model_dump(mode="json", exclude_defaults=True)
+    return escape(f"{study_url(study, 'trials')}?{urlencode(told)}")
+
+
+def trial_page(study: Study, told: models.TrialTold, total: int) -> str:
+    """One trial of ``total``: its design, its numbers, why it failed, what its evaluators said."""
+    problem, trial = study.problem, told.trial
+    units = parameter_units(problem)
+    design = facts((n, value_text(v, units.get(n, ""))) for n, v in trial.design.items())
+    body = (
+        f"{header(study.name, f'trial {trial.trial}: {trial.state}')}"
+        f"{_neighbours(study.name, trial.trial, total)}{_reason(problem, trial)}"
+        f"{section('Objectives', facts(_objectives(trial, problem)))}"
+        f"{section('Design', design)}"
+        f"{section('Metrics', facts(_metrics(trial, problem)))}"
+        f"{section('Log of its evaluators', _log(told))}"
+        f"{section('How it came about', facts(_story(told)))}"
+        f'<p><a href="{study_url(study.name, "design")}?like={trial.trial}">'
+        "Change it, and try that by hand</a></p>"
+    )
+    return framed(f"trial {trial.trial} of {study.name}", body, scripts=("tables.js",))
+
+
+def _neighbours(study: str, number: int, total: int) -> str:
+    """The way to the trials before and after."""
+    links = " ".join(
+        f'<a href="{study_url(study, "trials", other)}">{words}</a>'
+        for words, other in (("earlier", number - 1), ("later", number + 1))
+        if 0 <= other < total
+    )
+    more = f'<a href="{study_url(study, "trials")}?first={number // 100 * 100}">all trials</a>'
+    return f'<p class="links">{links} {more}</p>'
+
+
+def _trial_line(study: str, row: models.TrialRow) -> str:
+    values = "".join(
+        f"<td>{'-' if value is None else f'{value:.5g}'}</td>" for value in row.objectives
+    )
+    reason = f"{row.fault.kind}: {row.fault.reason}" if row.fault else "; ".join(row.broken)
+    return (
+        f'<tr><td><a href="{study_url(study, "trials", row.trial)}">{row.trial}</a></td>'
+        f'<td class="text">{escape(row.state)}</td>{values}'
+        f'<td class="text">{escape(reason[:300])}</td></tr>'
+    )
+
+
+def _reason(problem: Problem, trial: models.TrialRow) -> str:
+    told = f"{trial.fault.kind}: {trial.fault.reason}" if trial.fault else ""
+    words = told or broken_text(problem, trial.broken)
+    return f'<pre class="warn">{escape(words)}</pre>' if words else ""
+
+
+def _objectives(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:
+    pairs = zip(problem.objectives, trial.objectives, strict=True)
+    return [(f"{o.goal} {o.name}", number_text(value, o.unit)) for o, value in pairs]
+
+
+def _metrics(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:
+    known = ((name, value) for name, value in sorted(trial.metrics.items()))
+    return [
+        (name, metric_text(value, problem.metrics[name], trial.spread.get(name)))
+        for name, value in known
+        if name in problem.metrics
+    ]
+
+
+def _log(told: models.TrialTold) -> str:
+    """What the record keeps of its evaluators: attempts that were given up, and reports."""
+    attempts = "".join(
+        f'<tr><td>{one.attempt}</td><td class="text">'
+        f"{escape(f'{one.fault.kind}: {one.fault.reason}' if one.fault else '')}</td>"
+        f"<td>{seconds_text(one.cost_s or 0.0)}</td></tr>"
+        for one in told.attempts
+    )
+    reports = "".join(
+        f'<tr><td>{one.attempt}</td><td>{one.step}</td><td class="text">'
+        f"{escape(_numbers(one.metrics))}</td></tr>"
+        for one in told.reports[-1_000:]
+    )
+    return (
+        (table(("attempt", "given up", "after"), attempts, texts=(1,)) if attempts else "")
+        + (table(("attempt", "step", "told"), reports, texts=(2,)) if reports else "")
+    ) or '<p class="soft">They told nothing on their way.</p>'
+
+
+def _numbers(metrics: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{n} {'-' if v is None else f'{v:.6g}'}" for n, v in metrics.items())
+
+
+def _story(told: models.TrialTold) -> list[tuple[str, str]]:
+    trial = told.trial
+    many = "1 measurement" if trial.measured == 1 else f"{trial.measured} measurements"
+    measured = many if trial.measured else "all modelled"
+    return [
+        ("asked for by", told.asked_by or "the record does not tell: by hand, or an older version"),
+        ("known then", f"{trial.told} finished trials"),
+        ("run by", told.worker or "nobody yet"),
+        ("took", f"{seconds_text(trial.cost_s or 0.0)}, {measured}"),
+    ]

@@ -1,0 +1,313 @@
+"""Clients that are slow, many or senseless, at a real socket: left or answered, the server alive."""
+
+import re
+import select
+import socket
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from dse.core.metric import Fault
+from dse.core.trial import Outcome, State
+from dse.serve import door, looks, patience, stream
+from dse.storage.memory import MemoryStorage
+from dse.study import Study
+
+TOY = "/api/studies/toy%205"
+
+
+@pytest.fixture
+def hasty(monkeypatch) -> None:
+    """A server whose patience ends after parts of a second."""
+    monkeypatch.setattr(patience, "HEAD_S", 0.4)
+    monkeypatch.setattr(patience, "SEND_S", 0.4)
+    monkeypatch.setattr(door, "BODY_S", 0.4)
+
+
+def connected(address: str, *, buffer: int | None = None) -> socket.socket:
+    """A connection; with a small ``buffer`` the server soon cannot send on."""
+    host, port = address.removeprefix("http://").split(":")
+    made = socket.socket()
+    if buffer is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    made.settimeout(60)
+    made.connect((host, int(port)))
+    return made
+
+
+def asked(path: str, *lines: str, method: str = "GET") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *lines, "", ""]).encode()
+
+
+def dropped_after(talker: socket.socket, most_s: float) -> float:
+    """Seconds until the other side ends the connection, of which nothing is read meanwhile."""
+    watch = select.poll()
+    watch.register(talker, select.POLLERR | select.POLLHUP | select.POLLRDHUP)
+    begun = time.monotonic()
+    assert watch.poll(1000 * most_s), "it is still there"
+    return time.monotonic() - begun
+
+
+def until_event(listener: socket.socket) -> bytes:
+    """What a stream says up to its first event."""
+    told = b""
+    while b"event: " not in told:
+        told += listener.recv(16_384)
+    return told
+
+
+def alive(address: str) -> bool:
+    begun = time.monotonic()
+    status = httpx.get(f"{address}{TOY}", timeout=30).status_code
+    return status == 200 and time.monotonic() - begun < 5
+
+
+def said_until_dropped(talker: socket.socket, words: bytes, *, every_s: float) -> int:
+    """How many bytes of the words, said one by one, there was somebody to hear."""
+    for place in range(len(words)):
+        try:
+            talker.sendall(words[place : place + 1])
+        except OSError:
+            return place
+        time.sleep(every_s)
+    return len(words)
+
+
+def resident_mib() -> float:
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024
+
+
+@contextmanager
+def failing(storage: MemoryStorage, name: str, every_s: float):
+    """A study that grows by trials that fail for long reasons, so that each state is long."""
+    over = threading.Event()
+
+    def grow() -> None:
+        design = storage.trials("toy 5")[0].design
+        while not over.wait(every_s):
+            (trial,) = storage.add(name, [design])
+            fault = Fault(kind="raised", reason=f"{trial.number} {'why ' * 500}")
+            storage.finish(name, {trial.number: Outcome(state=State.FAILED, fault=fault)})
+
+    thread = threading.Thread(target=grow)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("path", ["/assets/plotly.js", "/studies/toy%205/download/report.html"])
+def test_a_reader_who_takes_nothing_is_dropped(storage, local, server_at, hasty, path) -> None:
+    with server_at(storage, local) as address, connected(address, buffer=4096) as reader:
+        reader.sendall(asked(path))
+        assert dropped_after(reader, 30) < 30
+        assert alive(address)
+
+
+def test_a_slow_reader_who_goes_on_reading_gets_everything(
+    storage, local, server_at, monkeypatch
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    monkeypatch.setattr(patience, "SEND_S", 2.0)
+    with server_at(storage, local) as address, connected(address, buffer=16_384) as reader:
+        reader.sendall(asked("/assets/plotly.js"))
+        head, _, taken = reader.recv(4096).partition(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", head)[1])
+        read = len(taken)
+        while read < length and (piece := reader.recv(65_536)):
+            read += len(piece)
+            time.sleep(0.01)
+    assert read == length
+
+
+def test_a_listener_who_takes_nothing_is_dropped_while_the_study_grows(
+    folder, storage, local, server_at, hasty, monkeypatch
+) -> None:
+    monkeypatch.setattr(stream, "LOOK_S", 0.01)
+    monkeypatch.setattr(looks, "YOUNG_S", 0.0)
+    Study.open(folder / "toy.yaml", name="grows", storage=storage)
+    with (
+        failing(storage, "grows", 0.02),
+        server_at(storage, local) as address,
+        connected(address, buffer=4096) as listener,
+    ):
+        listener.sendall(asked("/api/studies/grows/events"))
+        assert dropped_after(listener, 60) < 60
+        assert alive(address)
+    storage.delete("grows")
+
+
+@pytest.mark.parametrize("piece", [b"G", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"\r\n"])
+def test_a_head_that_comes_byte_by_byte_is_not_waited_for(
+    storage, local, server_at, hasty, piece: bytes
+) -> None:
+    with server_at(storage, local) as address, connected(address) as talker:
+        talker.sendall(piece)
+        said = said_until_dropped(talker, b"x" * 200, every_s=0.05)
+        assert said < 200
+        assert alive(address)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["Content-Length: 60000"], ["Transfer-Encoding: chunked"]],
+    ids=["of a length", "in chunks"],
+)
+def test_a_body_that_comes_byte_by_byte_is_not_waited_for(
+    storage, local, server_at, hasty, lines
+) -> None:
+    piece = b"x" if "Length" in lines[0] else b"1\r\nx\r\n"
+    token = f"Authorization: Bearer {local.token}"
+    with server_at(storage, local) as address, connected(address) as talker:
+        talker.sendall(asked(f"{TOY}/designs", token, *lines, method="POST"))
+        answer, begun = b"", time.monotonic()
+        talker.settimeout(0.05)
+        while not answer and time.monotonic() - begun < 10:
+            talker.sendall(piece)
+            try:
+                answer = talker.recv(4096)
+            except TimeoutError:
+                continue
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert alive(address)
+
+
+@pytest.mark.parametrize(
+    ("lines", "body", "statuses"),
+    [
+        (["Content-Length: 5"], b'{"values": {}} and more', {b"422", b"400"}),
+        (["Content-Length: 5", "Content-Length: 7"], b"{}", {b"400"}),
+        (["Content-Length: -1"], b"{}", {b"400"}),
+        (["Content-Length: 1e3"], b"{}", {b"400"}),
+        (["Content-Length: 99999999999999999999"], b"{}", {b"400", b"413"}),
+        (
+            ["Content-Length: 3", "Transfer-Encoding: chunked"],
+            b"2\r\n{}\r\n0\r\n\r\n",
+            {b"400", b"422"},
+        ),
+        (["Transfer-Encoding: chunked"], b"zz\r\n{}\r\n", {b"400"}),
+        (["Transfer-Encoding: chunked"], b"%x\r\n%b" % (70_000, b"x" * 70_000), {b"413"}),
+        (["Transfer-Encoding: gzip, chunked"], b"2\r\n{}\r\n0\r\n\r\n", {b"400", b"501"}),
+        (["Content-Length: 200000"], b"x" * 200_000, {b"413"}),
+    ],
+)
+def test_a_body_of_another_length_than_told_is_refused(
+    storage, local, server_at, lines, body: bytes, statuses
+) -> None:
+    token = f"Authorization: Bearer {local.token}"
+    kind = "Content-Type: application/json"
+    with server_at(storage, local) as address, connected(address) as talker:
+        talker.sendall(asked(f"{TOY}/designs", token, kind, *lines, method="POST"))
+        talker.sendall(body)
+        assert talker.recv(4096).split()[1] in statuses
+        assert alive(address)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),  # TLS
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",  # no host
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
+        b"GET /\x00\x01 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: a\r\n b\r\nBad Header\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"CONNECT evil.example:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n\xff\xfe garbage \r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 100_000,
+        asked(TOY) * 50,
+        asked(TOY) * 20 + b"GARBAGE\r\n\r\n" + asked(TOY),
+    ],
+)
+def test_what_is_no_request_does_no_harm(storage, local, server_at, sent: bytes) -> None:
+    with server_at(storage, local) as address, connected(address) as talker:
+        talker.sendall(sent)
+        answer = talker.recv(20)
+        assert answer.startswith(b"HTTP/1.1 ")
+        assert b" 500" not in answer
+        assert alive(address)
+
+
+def test_many_listeners_leave_the_server_to_others(storage, local, server_at) -> None:
+    with server_at(storage, local) as address, ExitStack() as all_of_them:
+        listeners = [all_of_them.enter_context(connected(address)) for _ in range(200)]
+        for one in listeners:
+            one.sendall(asked(f"{TOY}/events"))
+        told = [until_event(one) for one in listeners]
+        assert alive(address)
+    full = sum(b"event: busy" in one for one in told)
+    assert full == 200 - 64
+    assert sum(b"event: state" in one for one in told) + full == 200
+
+
+def test_connections_without_end_are_refused_and_then_forgotten(
+    storage, local, server_at, hasty
+) -> None:
+    with server_at(storage, local) as address, ExitStack() as all_of_them:
+        for _ in range(300):
+            all_of_them.enter_context(connected(address))
+        refused = httpx.get(f"{address}{TOY}").status_code
+        time.sleep(1.5)
+        assert (refused, alive(address)) == (503, True)
+
+
+def test_a_wrong_token_is_neither_told_nor_kept(storage, local, server_at, capfd, caplog) -> None:
+    wrong = "a-wrong-token-of-somebody"
+    with server_at(storage, local) as address:
+        headers = {"authorization": f"Bearer {wrong}"}
+        answers = [
+            httpx.post(f"{address}{TOY}/pause", headers=headers),
+            httpx.post(f"{address}/api/session", headers=headers),
+            httpx.get(f"{address}/?token={wrong}"),
+        ]
+    said = "".join([*capfd.readouterr(), caplog.text])
+    told = "".join(f"{answer.text}{answer.headers}" for answer in answers)
+    assert [answer.status_code for answer in answers] == [401, 401, 200]
+    assert wrong not in said + told
+    assert local.token not in said + told
+    assert {answer.headers["referrer-policy"] for answer in answers} == {"no-referrer"}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("readers", [1, 60])
+def test_readers_who_take_nothing_cost_little_memory_and_are_gone_after_a_minute(
+    folder, storage, local, server_at, readers: int
+) -> None:
+    Study.open(folder / "toy.yaml", name="grows", storage=storage)
+    with failing(storage, "grows", 0.1), server_at(storage, local) as address, ExitStack() as held:
+        alive(address)
+        paths = ("/api/studies/grows/events", "/studies/toy%205/download/report.html")
+        before = resident_mib()
+        waiting = [held.enter_context(connected(address, buffer=4096)) for _ in range(readers)]
+        for place, one in enumerate(waiting):
+            one.sendall(asked(paths[place % 2]))
+        begun, most = time.monotonic(), before
+        while time.monotonic() - begun < 20:
+            assert alive(address)
+            most = max(most, resident_mib())
+            time.sleep(0.5)
+        gone = [dropped_after(one, 120) for one in waiting]
+        assert len(gone) == readers
+        assert most - before < 300
+        assert alive(address)
+    storage.delete("grows")
+
+
+@pytest.mark.proof
+def test_a_client_of_a_byte_a_second_is_gone_after_its_ten_seconds(
+    storage, local, server_at
+) -> None:
+    with server_at(storage, local) as address, connected(address) as talker:
+        said = said_until_dropped(talker, asked(TOY, f"X: {'x' * 200}"), every_s=1)
+        assert 8 < said < 25
+        assert alive(address)
