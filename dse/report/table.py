@@ -13,7 +13,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.report.answer import Answer, broken_limits, objective_values
-from dse.report.grid import Lane, print_fitted, table_of
+from dse.report.grid import Lane, print_fitted, print_lanes, results_console
 from dse.report.story import common_words
 from dse.report.words import (
     broken_text,
@@ -37,7 +37,7 @@ def front_table(
     console: Console | None = None,
 ) -> None:
     """Print the front, or the nearest misses among ``trials`` where no design is feasible."""
-    console = console or Console()
+    console = console or results_console()
     answer = Answer.of(front, trials)
     console.print(escape(_summary(front, answer, exact=exact)), style="bold")
     if answer.common:
@@ -58,7 +58,7 @@ def trials_table(
     problem: Problem, trials: Sequence[Trial], *, console: Console | None = None
 ) -> None:
     """Print the latest trials; what a trial lacks is told by its limits or its fault."""
-    console = console or Console()
+    console = console or results_console()
     earlier = max(len(trials) - MAX_ROWS, 0)
     trials = trials[earlier:]
     reasons = [
@@ -90,7 +90,8 @@ def studies_table(rows: Sequence[Mapping[str, Any]], *, console: Console | None 
         )
         for heading in (rows[0] if rows else ())
     ]
-    (console or Console()).print(table_of(lanes))
+    if lanes:
+        print_lanes(console or results_console(), lanes)
 
 
 def _answer_key(front: ParetoSet, answer: Answer) -> Lane:

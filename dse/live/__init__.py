@@ -1,0 +1,1 @@
+"""What is known and shown of a study while it runs: for commands, programs and notebooks."""
