@@ -10,6 +10,7 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _WHERE = {
+    "Comparison": "dse.api.comparison",
     "Design": "dse.core.design",
     "DseError": "dse.errors",
     "Front": "dse.api.front",
@@ -18,9 +19,21 @@ _WHERE = {
     "Space": "dse.api.space",
     "Study": "dse.api.study",
     "Trial": "dse.core.trial",
+    "check": "dse.api.program",
+    "compare": "dse.api.comparison",
+    "doctor": "dse.api.program",
     "evaluator": "dse.api.evaluators",
+    "import_study": "dse.api.storages",
+    "init": "dse.beginning.writing",
+    "live_view": "dse.api.live_view",
+    "merge": "dse.api.storages",
+    "plugin": "dse.api.program",
+    "plugins": "dse.api.program",
+    "reproduce": "dse.api.reproducing",
+    "studies": "dse.api.storages",
+    "sweep": "dse.api.sweeping",
 }
-_MODULES = ("report",)
+_MODULES = ("report", "supplies")
 """``dse.report`` is a package that can be called."""
 
 __all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604 - they are texts

@@ -1,10 +1,24 @@
 """What ``dse`` offers; :mod:`dse` says where it is."""
 
 from dse import report as report
+from dse import supplies as supplies
+from dse.api.comparison import Comparison as Comparison
+from dse.api.comparison import compare as compare
 from dse.api.evaluators import evaluator as evaluator
 from dse.api.front import Front as Front
+from dse.api.live_view import live_view as live_view
+from dse.api.program import check as check
+from dse.api.program import doctor as doctor
+from dse.api.program import plugin as plugin
+from dse.api.program import plugins as plugins
+from dse.api.reproducing import reproduce as reproduce
 from dse.api.space import Space as Space
+from dse.api.storages import import_study as import_study
+from dse.api.storages import merge as merge
+from dse.api.storages import studies as studies
 from dse.api.study import Study as Study
+from dse.api.sweeping import sweep as sweep
+from dse.beginning.writing import init as init
 from dse.core.design import Design as Design
 from dse.core.metric import Metric as Metric
 from dse.core.trial import Trial as Trial

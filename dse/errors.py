@@ -24,6 +24,10 @@ class DseError(Exception):
         mend = f"\n  hint: {self.hint}" if self.hint else ""
         return f"{place}{self.problem}{mend}"
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return _rebuilt, (type(self), self.problem, self.where, self.hint)
 

@@ -8,19 +8,25 @@ from typing import Any
 import typer
 
 from dse.cli.app import app
+from in_python import IN_PYTHON
 
 _WIDTH = 96
+_INTRODUCTION = (
+    "What `--help` says of each command, and what is written in Python instead, after `import dse`",
+    "and `from dse import Space, Study, supplies`. There `study` and `other` are studies, such as",
+    '`Study.load("first")`, and `space` is a space, such as `Space.read("space.yaml")`.',
+)
 
 
 def command_line() -> str:
     """The page of all commands."""
     found = list(_commands(typer.main.get_command(app), ("dse",)))
-    lines = ["# Command line", "", "What `--help` says of each command.", ""]
+    lines = ["# Command line", "", *_INTRODUCTION, ""]
     lines += ["| command | what |", "|---|---|"]
     lines += [f"| [`{' '.join(p)}`](#{'-'.join(p)}) | {_summary(c)} |" for p, c in found]
     for path, command in found:
         lines += ["", f"## {' '.join(path)} {{#{'-'.join(path)}}}", "", "```text"]
-        lines += [_help(command, path), "```"]
+        lines += [_help(command, path), "```", "", *_in_python(path)]
     return "\n".join([*lines, ""])
 
 
@@ -31,6 +37,11 @@ def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
         return
     for name, below in command.commands.items():
         yield from _commands(below, (*path, name))
+
+
+def _in_python(path: tuple[str, ...]) -> list[str]:
+    """What is written in Python instead; the page of a new command cannot be made without it."""
+    return ["In Python:", "", "```python", *IN_PYTHON[" ".join(path[1:])], "```"]
 
 
 def _help(command: Any, path: tuple[str, ...]) -> str:

@@ -10,6 +10,8 @@ from mkdocs.structure.files import File, Files
 from catalogue_pages import catalogue
 from command_pages import command_line
 from decision_pages import INDEX, decisions, decisions_in
+from json_pages import json_reference, json_schemas
+from python_pages import python_reference
 from yaml_pages import yaml_reference
 
 _DECISIONS = "Design decisions"
@@ -28,9 +30,12 @@ def on_files(files: Files, config: Any) -> Files:
     """All files, with the generated ones."""
     pages = {
         "reference/command-line.md": command_line(),
+        "reference/json.md": json_reference(),
+        "reference/python.md": python_reference(),
         "reference/yaml.md": yaml_reference(),
         INDEX: decisions(config.docs_dir),
         **{f"reference/{group}.md": text for group, text in catalogue().items()},
+        **{f"reference/{path}": text for path, text in json_schemas().items()},
     }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))

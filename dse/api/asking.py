@@ -78,9 +78,13 @@ class Asking:
         self._raise()
         return self._stored.pop(number)
 
+    def leave(self) -> None:
+        """Say that nobody asks any more; what is not told will be given back."""
+        self._desk.leave()
+
     def close(self) -> None:
         """End; what is not told is given back."""
-        self._desk.leave()
+        self.leave()
         if self._thread.ident is not None:
             self._thread.join()
 

@@ -12,6 +12,8 @@ from typing import Any, Generic, ParamSpec
 import cloudpickle
 
 from dse.api.fingerprint import fingerprint
+from dse.api.html.evaluator import evaluator_html
+from dse.api.html.parts import or_message
 from dse.core.metric import Kind, Metric
 from dse.errors import PluginError
 from dse.registry import make
@@ -67,6 +69,12 @@ class FunctionEvaluator(Generic[P]):
             "optional": sorted(made.optional),
             "version": self.version,
         }
+
+    def _repr_html_(self) -> str:
+        return or_message(
+            f"Evaluator {self.name}",
+            lambda: evaluator_html(self.name, self.metrics, self.spec(self.name)),
+        )
 
     def __repr__(self) -> str:
         metrics = ", ".join(f"{m.name} [{m.unit or '1'}]" for m in self.metrics)

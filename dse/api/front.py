@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
+from dse.api.html.front import front_html
+from dse.api.html.parts import or_message
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
@@ -18,12 +20,16 @@ class Front(Sequence[Trial]):
         name: the study's.
         found: the trials with their losses.
         exact: every legal design was taken into account.
+        among: all finished trials of the study, which notebooks draw beside the front.
     """
 
-    def __init__(self, name: str, found: ParetoSet, *, exact: bool = False) -> None:
+    def __init__(
+        self, name: str, found: ParetoSet, *, exact: bool = False, among: Sequence[Trial] = ()
+    ) -> None:
         self.name = name
         self.found = found
         self.exact = exact
+        self._among = among
 
     @property
     def problem(self) -> Problem:
@@ -69,11 +75,23 @@ class Front(Sequence[Trial]):
     def __len__(self) -> int:
         return len(self.trials)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> Trial: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Trial]: ...
+
+    def __getitem__(self, place: int | slice) -> Trial | Sequence[Trial]:
         return self.trials[place]
 
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
+
+    def _repr_html_(self) -> str:
+        return or_message(
+            f"Front of {self.name}",
+            lambda: front_html(self.name, self.found, self._among, exact=self.exact),
+        )
 
     def __repr__(self) -> str:
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)

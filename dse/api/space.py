@@ -7,24 +7,39 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dse.api.html.parts import or_message
+from dse.api.html.space import UNNAMED, space_html
 from dse.api.shorthand import domain
 from dse.core import space as core
 from dse.core.batch import Batch
 from dse.core.design import Design
+from dse.core.insight.explain import narrowed
+from dse.core.insight.why import check_values
 from dse.core.values import Value
-from dse.schema.designs import design_of
+from dse.report.shapes.space import Described, Differing, Translated
+from dse.report.space_words import big
+from dse.report.whole_file import write_whole
+from dse.schema.designs import design_of, plain_values
 from dse.schema.files import Files, resolved
 from dse.schema.plain import source_of
-from dse.schema.space import space_from, space_of
+from dse.schema.source import shown
+from dse.schema.space import space_document, space_from, space_of
+from dse.schema.spaces.satisfiable import check_satisfiable
+from dse.schema.spaces.written import mapping_of
 from dse.schema.spaces.yaml_text import yaml_text
+from dse.spaces.description import space_json
+from dse.spaces.draws import Method, draw
+from dse.spaces.exchange import Origin, Target, differing, taken, translated
+from dse.spaces.verdict import Verdict
 
 Values = Mapping[str, Any]
 
 
 class Space:
     """Which designs exist; immutable, solved when it is first asked about.
+
+    ``document`` is what a file would say, ``file`` the one that it was read from, and ``notes``
+    say what another tool told that a space file has no words for.
 
     Args:
         parameters: each by name, as :func:`dse.api.shorthand.domain` reads it:
@@ -42,51 +57,96 @@ class Space:
         parameters: Values,
         constraints: str | Sequence[str] = (),
         *,
-        name: str = "space",
+        name: str = UNNAMED,
         **more: Any,
     ) -> None:
         told = {name: domain(name, one) for name, one in parameters.items()}
         listed = [constraints] if isinstance(constraints, str) else list(constraints)
         document = {"space": name, **more, **({"parameters": told} if told else {})}
         document |= {"constraints": listed} if listed else {}
-        self.document: Values = source_of(document).value
-        self.file: Path | None = None
+        self._keep(source_of(document).value)
+
+    def _keep(self, document: Values, file: Path | None = None, notes: Sequence[str] = ()) -> None:
+        self.document = document
+        self.file = file
+        self.notes = tuple(notes)
 
     @classmethod
     def read(cls, file: str | Path) -> Space:
         """The space of a file; ``library:spaces/...`` is a shipped one.
 
         Raises:
+            SpecError: the file is a study.
             SpecErrors: with every mistake in it, each with its line.
         """
-        space = cls.__new__(cls)
         path = resolved(str(file), Path.cwd() / "space.yaml")
-        space.file = path
-        space.document = Files().source(path).value
-        space.solved.count()
+        space = cls.__new__(cls)
+        space._keep(space_document(path, Files()), path)  # noqa: SLF001 - it is one of ours
+        space.told.count()
+        return space
+
+    @classmethod
+    def import_(cls, file: str | Path, origin: Origin | None = None) -> Space:
+        """The space that a file of ConfigSpace or Optuna describes; see ``notes`` for the rest.
+
+        Args:
+            file: JSON.
+            origin: which tool wrote it; told by its keys without.
+
+        Raises:
+            SpecError: the text is none of that tool's, or says something that cannot be.
+        """
+        path = resolved(str(file), Path.cwd() / "space.json")
+        found = taken(Files().text(path), str(file), origin)
+        return cls._solved(found.space, found.name or path.stem, notes=found.warnings)
+
+    @classmethod
+    def _solved(
+        cls, solved: core.Space, name: str, description: str = "", notes: Sequence[str] = ()
+    ) -> Space:
+        space = cls.__new__(cls)
+        space._keep(mapping_of(solved, name, description), notes=notes)  # noqa: SLF001 - one of ours
+        space.__dict__["told"] = solved  # what the property would find by reading the document
         return space
 
     @classmethod
     def of(cls, document: Values) -> Space:
         """The space of a mapping of the shape of a space file."""
         rest = {key: one for key, one in document.items() if key not in ("space", "parameters")}
-        return cls(document.get("parameters", {}), name=document.get("space", "space"), **rest)
+        return cls(document.get("parameters", {}), name=document.get("space", UNNAMED), **rest)
+
+    @cached_property
+    def told(self) -> core.Space:
+        """The engine's space, which may have no legal design: :meth:`why` says why."""
+        if self.file is not None:
+            return space_of(self.file, Files(), may_be_empty=True)
+        return space_from(self.document, may_be_empty=True)
 
     @cached_property
     def solved(self) -> core.Space:
         """The engine's space: parameters as domains, rules as expressions."""
-        if self.file is not None:
-            return space_of(self.file, Files())
-        return space_from(self.document)
+        where = "the space" if self.file is None else f"{shown(self.file)}:1"
+        check_satisfiable(self.told, where)
+        return self.told
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.document.get("space", UNNAMED))
+
+    @property
+    def description(self) -> str:
+        """What its author says of it."""
+        return str(self.document.get("description") or "")
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters; of a list, those of its members."""
-        return tuple(one.name for one in self.solved.parameters)
+        return tuple(one.name for one in self.told.parameters)
 
     def count(self) -> int | None:
         """How many legal designs there are; ``None`` where they cannot be counted."""
-        return self.solved.count()
+        return self.told.count()
 
     def check(self, design: Mapping[str, Value]) -> Design:
         """The design, if it is legal; quantities may be texts with a unit.
@@ -99,9 +159,19 @@ class Space:
     def __contains__(self, design: Mapping[str, Value]) -> bool:
         return design in self.solved
 
-    def sample(self, count: int = 1, *, seed: int = 0) -> list[Design]:
-        """Designs drawn uniformly from the legal set, each on its own."""
-        return _designs(self.solved.sample(count, np.random.default_rng(seed)))
+    def sample(self, count: int = 1, *, seed: int = 0, method: Method = "uniform") -> list[Design]:
+        """Legal designs; fewer than ``count`` where next to nothing is legal.
+
+        Args:
+            count: how many.
+            seed: the same seed gives the same designs.
+            method: ``uniform``: each on its own; ``sobol``: evenly spread, in an order that can go
+                on; ``stratified``: each parameter's range cut into as many parts as designs.
+
+        Raises:
+            DesignError: none was found, or there are too many parameters for the method.
+        """
+        return _designs(draw(self.solved, count, seed, method))
 
     def enumerate(self) -> Iterator[Design]:
         """All legal designs, in a fixed order.
@@ -120,17 +190,85 @@ class Space:
         """
         return _designs(self.solved.neighbours(self.check(design)))
 
+    def fixed(self, values: Values | None = None, **more: Value) -> Space:
+        """The part of the space that has these values, which may be empty.
+
+        Example:
+            ``space.fixed({"chip.rows": 64}, tile=16).count()``
+
+        Raises:
+            DesignError: there is no such parameter, or it cannot have this value.
+        """
+        given = self._values({**(values or {}), **more})
+        check_values(self.told, given)
+        return self._solved(narrowed(self.told, given), self.name, self.description)
+
+    def why(self, values: Values | None = None, **more: Value) -> Verdict:
+        """Whether designs with these values exist, and which rules stand against them.
+
+        Of a whole design it tells each rule that the design breaks; of some values how many legal
+        designs have them or, where none has, a smallest set of rules and values that contradict
+        one another. Without values it is about the space as a whole. Print it for the words.
+
+        Example:
+            ``print(space.why(tile=128, stages=6))``
+
+        Raises:
+            DesignError: there is no such parameter, or it cannot have this value.
+        """
+        return Verdict.of(self.told, self._values({**(values or {}), **more}), "set")
+
+    def describe(self) -> Described:
+        """Parameters, rules and what each removes, and how much is left.
+
+        What cannot be counted is estimated from 10,000 draws, and says so.
+        """
+        file = "" if self.file is None else str(self.file)
+        return space_json(self.solved, file, name=self.name, description=self.description)
+
+    def export(
+        self, target: Target, file: str | Path | None = None, *, drop_rules: bool = False
+    ) -> Translated:
+        """The space in the words of another tool, or as one flat YAML file.
+
+        Args:
+            target: ``yaml``, ``configspace`` or ``optuna``.
+            file: where to write the text; nowhere without.
+            drop_rules: leave out what the other tool cannot say, and tell so in ``notes``.
+
+        Raises:
+            SpecError: the other tool cannot say a rule, and it is not to be dropped.
+            StorageError: the file cannot be written.
+        """
+        told = {"name": self.name, "description": self.description}
+        found = translated(self.solved, target, drop_rules=drop_rules, **told)
+        if file is not None:
+            write_whole(Path(file), found.text)
+        written = None if file is None else str(file)
+        return {"text": found.text, "file": written, "notes": list(found.warnings)}
+
+    def difference(self, other: Space) -> Differing:
+        """What leads from this space to another: parameters, domains, conditions and rules."""
+        return differing(self.told, other.told)
+
+    def _values(self, values: Values) -> dict[str, Value]:
+        return plain_values(values, self.told)
+
     def to_yaml(self) -> str:
         """The text of a space file that says the same."""
         if self.file is not None:
             return self.file.read_text(encoding="utf-8")
         return yaml_text(self.document)
 
+    def _repr_html_(self) -> str:
+        name = str(self.document.get("space", UNNAMED))
+        return or_message(name, lambda: space_html(name, self.solved))
+
     def __repr__(self) -> str:
         names = self.parameters
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         count = self.count()
-        total = "too many to count" if count is None else f"{count:,} legal designs"
+        total = "too many to count" if count is None else f"{big(count)} legal designs"
         return f"<Space of {shown}: {total}>"
 
 

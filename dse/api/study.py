@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from dse import study as engine
+from dse.analysis.effects import Effects
 from dse.api.asking import Asking
 from dse.api.front import Front
+from dse.api.html.parts import or_message
+from dse.api.html.study import study_html
+from dse.api.notebook import show_trials_of
+from dse.api.opening import Planned, asked_here, loaded
+from dse.api.progress import shown
 from dse.api.question import Asked, Cast, Evaluators, document_of
+from dse.api.record import StudyRecord
 from dse.api.space import Space
 from dse.core.metric import Metric
+from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.trials import Trials
+from dse.core.values import Value
 from dse.errors import StudyError
 from dse.interchange.frames import to_pandas, to_polars
 from dse.protocols import Storage
-from dse.schema.budgets import changed
+from dse.records.adding import added
+from dse.records.answers import study_effects
+from dse.records.evaluating import evaluated
+from dse.records.pages import report_text
+from dse.report.whole_file import write_whole
+from dse.schema.designs import design_of
 from dse.schema.files import resolved
-from dse.schema.models import BudgetSpec, PluginSpec
 from dse.schema.plan import plan_of
+from dse.schema.stated import Stops, stated_budget, stated_executor
 
 
 class Study:
@@ -57,43 +73,41 @@ class Study:
         **asked: Unpack[Asked],
     ) -> None:
         cast = Cast.of(evaluators, told)
-        self._begin(document_of(name, cast, asked), _space(space), cast.objects, storage)
+        planned = asked_here(document_of(name, cast, asked), space, cast.objects)
+        mend = f"another name, or forget the old one: dse studies delete {name!r}"
+        begun = engine.Study.of(planned(), storage=storage, hint=f"give this one {mend}")
+        self._keep(begun, planned)
 
-    def _begin(
-        self,
-        document: Mapping[str, Any],
-        space: Space,
-        objects: Mapping[str, Any],
-        storage: str | Storage | None,
-    ) -> None:
-        path = Path.cwd() / f"({document['study']}) study"
-        inner = Path.cwd() / f"({document['study']}) space"
-        file = str(space.file or inner)
-        documents: dict[str, Mapping[str, Any]] = {str(path): {**document, "space": file}}
-        if space.file is None:
-            documents[file] = space.document
-        plan = plan_of(path, documents=documents, objects=objects)
-        mend = f"another name, or forget the old one: dse studies delete {plan.name!r}"
-        self._keep(engine.Study.of(plan, storage=storage, hint=f"give this one {mend}"))
-
-    def _keep(self, study: engine.Study) -> None:
+    def _keep(self, study: engine.Study, planned: Planned | None = None) -> None:
         self.engine = study
+        self.planned = planned
         self._asking: Asking | None = None
+        show_trials_of(study.problem)
 
     @classmethod
-    def open(cls, file: str | Path, **options: Any) -> Study:
+    def open(
+        cls,
+        file: str | Path,
+        *,
+        name: str | None = None,
+        storage: str | Storage | None = None,
+        seed: int | None = None,
+    ) -> Study:
         """The study that a file describes: begun now, or gone on with if it exists.
 
         Args:
             file: the study file; ``library:studies/...`` is a shipped one.
-            options: ``name``, ``storage`` and ``seed``, instead of the file's.
+            name: what it is called, instead of the file's ``study:``.
+            storage: a storage or its URL, instead of the file's.
+            seed: instead of the file's.
 
         Raises:
             SpecErrors: with every mistake in the file, each with its line.
             StudyError: a study of this name exists and asks something else.
         """
         path = resolved(str(file), Path.cwd() / "study.yaml")
-        return cls._of(engine.Study.open(path, **options))
+        opened = engine.Study.open(path, name=name, storage=storage, seed=seed)
+        return cls._of(opened, partial(plan_of, path, seed=seed))
 
     @classmethod
     def load(
@@ -109,21 +123,12 @@ class Study:
         Raises:
             StudyError: there is none, or a function is another than it was.
         """
-        objects = Cast.of(evaluators, ()).objects if evaluators else {}
-        found = engine.Study.load(name, storage, objects=objects)
-        for label, told in found.plan.identity["evaluators"].items():
-            given = objects.get(told["options"].get("function"))
-            if given is not None and given.version != told["options"]["version"]:
-                raise StudyError(
-                    f"the function {label!r} is another than the study {name!r} was begun with",
-                    hint="ask it under another name, or give the version that it had",
-                )
-        return cls._of(found)
+        return cls._of(loaded(name, storage, evaluators))
 
     @classmethod
-    def _of(cls, study: engine.Study) -> Study:
+    def _of(cls, study: engine.Study, planned: Planned | None = None) -> Study:
         made = cls.__new__(cls)
-        made._keep(study)  # noqa: SLF001 - it is one of ours
+        made._keep(study, planned)  # noqa: SLF001 - it is one of ours
         return made
 
     @property
@@ -144,9 +149,11 @@ class Study:
     @property
     def front(self) -> Front:
         """The designs that no other beats."""
-        return Front(self.name, self.engine.front, exact=self.engine.exact)
+        among = self.engine.finished
+        found = ParetoSet.of(self.problem, among)
+        return Front(self.name, found, exact=self.engine.exact, among=among)
 
-    def run(
+    def run(  # noqa: PLR0913 - its options are its arguments
         self,
         *,
         measurements: int | None = None,
@@ -155,7 +162,9 @@ class Study:
         cost: str | float | None = None,
         gain: str | float | None = None,
         executor: str | Mapping[str, Any] | None = None,
-        on_finished: Callable[[Trial], None] = lambda _: None,
+        workers: int | None = None,
+        on_finished: Callable[[Trial], None] | None = None,
+        progress: bool | None = None,
     ) -> str:
         """Go on until the budget is used up; why it stopped is returned.
 
@@ -169,29 +178,41 @@ class Study:
             cost: stop when so much is spent, at the study's price.
             gain: stop when less of the hypervolume is expected to be gained: ``"0.1 %"``.
             executor: where evaluations run, instead of the study's: ``"processes"``.
+            workers: how many evaluations at once.
             on_finished: told each trial when it is stored.
+            progress: show how far it is: in the notebook's cell, or in the terminal; ``None``
+                where there is one, ``False`` nowhere.
 
         Raises:
+            SpecError: there is no such budget.
             StudyError: an evaluator cannot be run here, or is another than it was.
         """
-        told = {"measurements": measurements, "trials": trials}
-        spec = BudgetSpec(**told, time=time, cost=cost, gain=gain)
-        return self.engine.run(
-            budget=changed(self.engine.plan.budget, spec),
-            executor=_plugin(executor),
-            on_finished=on_finished,
-        )
+        plan = self.engine.plan
+        stops: Stops = {"measurements": measurements, "trials": trials}
+        budget = stated_budget(plan, {**stops, "time": time, "cost": cost, "gain": gain})
+        self.engine.check_runnable()
+        with shown(self.engine, budget, progress=progress) as told_to:
+            reason = self.engine.run(
+                budget=budget,
+                executor=stated_executor(plan, executor, workers),
+                on_finished=_both(told_to.finished, on_finished),
+                on_choice=told_to.chose,
+                on_progress=told_to.searched,
+            )
+            told_to.ends(reason)
+        return reason
 
     def ask(self, count: int = 1) -> list[Trial]:
         """Designs to be measured by the caller, kept as running trials; none: the study is done.
 
-        Fewer come where a bound is near, or where something must be told first.
+        Fewer come where a bound is near, or where something must be told first, here or by others.
 
         Raises:
             StudyError: the study is not what it was begun with.
         """
         if self._asking is None or self._asking.ended:
             self._asking = Asking(self.engine)
+            weakref.finalize(self, self._asking.leave)
         return self._asking.ask(count)
 
     def tell(
@@ -227,6 +248,63 @@ class Study:
             self._asking.close()
             self._asking = None
 
+    def evaluate(self, *designs: Mapping[str, Value]) -> list[Trial]:
+        """The designs with what all evaluators say of them, in this process; nothing is stored.
+
+        What the study measured before is not measured again.
+
+        Example:
+            ``study.evaluate({"tile": 64, "stages": 2})[0].metrics``
+
+        Args:
+            designs: each the values of a legal design; quantities may be texts with a unit.
+
+        Raises:
+            DesignError: one is not legal.
+            StudyError: an evaluator cannot be run here, or is another than it was.
+        """
+        return evaluated(self.engine, [design_of(one, self.problem.space) for one in designs])
+
+    def add(self, design: Mapping[str, Value]) -> int:
+        """Add a design of one's own as a pending trial, which the next run takes up first.
+
+        Returns:
+            The number of the trial.
+
+        Raises:
+            DesignError: the design is not legal.
+            StudyError: a trial has it already, or the study is not what it was begun with.
+        """
+        return added(self.engine, design_of(design, self.problem.space), self.trials)
+
+    def effects(self, *metrics: str) -> list[Effects]:
+        """Main effects and interactions of parameters on metrics: shares of their variance.
+
+        Over a full factorial they are the analysis of variance; over the trials of another
+        optimizer they describe what it looked at.
+
+        Args:
+            metrics: metrics or objectives; all that is asked where none is named.
+
+        Raises:
+            StudyError: there is no such metric, or fewer than two trials have it.
+        """
+        return study_effects(self.engine, metrics)
+
+    def report(self, file: str | Path) -> Path:
+        """Write the study as one HTML page that opens anywhere, without a network.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        write_whole(Path(file), report_text(self.engine))
+        return Path(file)
+
+    @property
+    def record(self) -> StudyRecord:
+        """What is kept: status, events, provenance, proof; to be exported, migrated, deleted."""
+        return StudyRecord(self.engine)
+
     def to_pandas(self) -> Any:  # pandas is an extra
         """A row for each trial: state, parameters, metrics and their spread.
 
@@ -243,18 +321,22 @@ class Study:
         """
         return to_polars(self)
 
+    def _repr_html_(self) -> str:
+        return or_message(self.name, lambda: study_html(self.engine))
+
     def __repr__(self) -> str:
         trials = self.trials
         return f"<Study {self.name!r}: {len(trials):,} trials, {len(self.front)} on the front>"
 
 
-def _space(space: Space | Mapping[str, Any] | str | Path) -> Space:
-    if isinstance(space, Space):
-        return space
-    return Space(space) if isinstance(space, Mapping) else Space.read(space)
+def _both(
+    first: Callable[[Trial], None], second: Callable[[Trial], None] | None
+) -> Callable[[Trial], None]:
+    if second is None:
+        return first
 
+    def tell(trial: Trial) -> None:
+        first(trial)
+        second(trial)
 
-def _plugin(told: str | Mapping[str, Any] | None) -> PluginSpec | None:
-    if told is None:
-        return None
-    return PluginSpec(use=told) if isinstance(told, str) else PluginSpec(**told)
+    return tell

@@ -14,6 +14,9 @@ Measuring = Literal["command", "table", "formula"]
 PARAMETER_HINT = "threads = 1..16, rate = 0.1..0.9, size = 16, 32, 64 or format = int8, fp16"
 METRIC_HINT = "minimize time ms, or maximize accuracy"
 
+QUESTION = "Which design is best?"
+"""What is asked where nobody says it."""
+
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 

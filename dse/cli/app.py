@@ -11,6 +11,7 @@ from dse.cli import (
     assets,
     check,
     compare,
+    completing,
     doctor,
     effects,
     environments,
@@ -19,6 +20,7 @@ from dse.cli import (
     init,
     inspect_study,
     manage,
+    plugins,
     portability,
     report,
     run,
@@ -43,7 +45,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 studies = typer.Typer(help="The studies of a storage.", no_args_is_help=True)
-plugins = typer.Typer(help="Evaluators, optimizers, executors and storages.", no_args_is_help=True)
+plugged = typer.Typer(help="Evaluators, optimizers, executors and storages.", no_args_is_help=True)
 spaces = typer.Typer(help="Look at a space.", no_args_is_help=True)
 data = typer.Typer(help="Models and data that measurements need.", no_args_is_help=True)
 apart = typer.Typer(help="Programs in environments of their own.", no_args_is_help=True)
@@ -72,8 +74,8 @@ spaces.command("enumerate")(space_designs.enumerate_)
 spaces.command("export")(exchange.export)
 spaces.command("import")(exchange.import_)
 spaces.command("diff")(exchange.diff)
-plugins.command("list")(manage.list_plugins)
-plugins.command("show")(manage.show_plugin)
+plugged.command("list")(plugins.list_plugins)
+plugged.command("show")(plugins.show_plugin)
 studies.command("list")(manage.list_studies)
 studies.command("delete")(manage.delete_study)
 studies.command("migrate")(manage.migrate_study)
@@ -89,7 +91,7 @@ apart.command("install")(environments.install_environments)
 apart.command("where")(environments.where_environments)
 apart.command("remove")(environments.remove_environments)
 app.add_typer(spaces, name="space")
-app.add_typer(plugins, name="plugins")
+app.add_typer(plugged, name="plugins")
 app.add_typer(studies, name="studies")
 app.add_typer(data, name="assets")
 app.add_typer(apart, name="environments")
@@ -115,6 +117,8 @@ def main() -> None:
     from dse.errors import DseError
 
     try:
+        if completing.VARIABLE in os.environ:
+            completing.complete(app)
         app()
     except DseError as error:
         typer.echo(f"error: {error}", err=True)

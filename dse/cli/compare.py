@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli.options import Format, FormatOption, StorageOption, say, show_json
+from dse.cli import completing
+from dse.cli.options import StorageOption, Told, ToldOption, say, show_json
 
 FELL_SHORT = 1
 
@@ -42,6 +43,7 @@ def compare(
     names: Annotated[
         list[str],
         typer.Argument(
+            autocompletion=completing.study_names,
             help="Studies, exported files (.jsonl, .parquet), 'study.*' for all whose names fit, "
             "or 'name=study-*' for a group of these.",
             show_default=False,
@@ -85,7 +87,7 @@ def compare(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write a page (.html) or JSON (.json).")
     ] = None,
-    output: FormatOption = Format.TABLE,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Compare studies of one question: fronts at one budget, with tests over groups of seeds.
 
@@ -96,7 +98,7 @@ def compare(
     """
     from dse.analysis.comparison import Asked
     from dse.analysis.comparison import compare as compared
-    from dse.cli.gather import gathered
+    from dse.records.gathered import gathered
 
     share = None if fail_if_worse is None else _share(fail_if_worse)
     asked = Asked(
@@ -112,39 +114,20 @@ def compare(
         _judge(comparison, share)
 
 
-def show(comparison: Any, output: Format, file: Path | None = None) -> None:
+def show(comparison: Any, output: Told, file: Path | None = None) -> None:
     """The comparison as a table, as JSON, or as a file of either or of HTML."""
-    from dse.cli.report import write_whole
-    from dse.errors import StudyError
     from dse.report.comparison_export import comparison_json
+    from dse.report.comparison_file import comparison_text
     from dse.report.comparison_table import comparison_table
+    from dse.report.whole_file import write_whole
 
     if file is not None:
-        write_whole(file, _content(comparison, file))
+        write_whole(file, comparison_text(comparison, file))
         say(f"wrote {file}")
-    if output is Format.TABLE:
-        comparison_table(comparison)
-    elif output is Format.JSON:
+    if output is Told.JSON:
         show_json(comparison_json(comparison))
     else:
-        raise StudyError(f"a comparison is no {output}", hint="--format table or json, -o x.html")
-
-
-def _content(comparison: Any, file: Path) -> str:
-    import json
-
-    from dse.errors import StudyError
-    from dse.report.comparison_export import comparison_json
-    from dse.report.comparison_page import comparison_html
-
-    match file.suffix.lower():
-        case ".html" | ".htm":
-            return comparison_html(comparison)
-        case ".json":
-            return json.dumps(comparison_json(comparison), indent=2, allow_nan=False) + "\n"
-        case ending:
-            problem = f"a comparison cannot be written as {ending or 'a file without an ending'}"
-            raise StudyError(problem, hint="name a file .html or .json")
+        comparison_table(comparison)
 
 
 def _judge(comparison: Any, share: float) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import typer
 
 from dse.checkup.finding import Finding, Verdict
-from dse.cli.options import StorageOption, show_json
-from dse.cli.space_options import Told, ToldOption
+from dse.cli.options import StorageOption, Told, ToldOption, show_json
+from dse.report.shapes.checkup import FindingFacts
 
 UNSOUND = 1
 
@@ -20,22 +20,19 @@ def doctor(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) ->
 
     Example: dse doctor --storage postgresql+psycopg://me@host/dse
     """
-    from dse.checkup.machine import machine_findings
-    from dse.checkup.packages import package_findings
-    from dse.checkup.storages import storage_findings
+    from dse.checkup.findings import findings
 
-    found = [*package_findings(), *machine_findings(), *storage_findings(storage)]
+    found = findings(storage)
     if output is Told.JSON:
-        show_json(
-            [
-                {"part": f.part, "verdict": f.verdict.value, "told": f.told, "mend": f.mend}
-                for f in found
-            ]
-        )
+        show_json([_facts(one) for one in found])
     else:
         _print(found)
     if any(one.verdict is Verdict.BROKEN for one in found):
         raise typer.Exit(UNSOUND)
+
+
+def _facts(one: Finding) -> FindingFacts:
+    return {"part": one.part, "verdict": one.verdict.value, "told": one.told, "mend": one.mend}
 
 
 def _print(found: Sequence[Finding]) -> None:

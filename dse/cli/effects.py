@@ -37,19 +37,13 @@ def effects(
 
     Example: dse effects quickstart --metric chip.energy
     """
-    from dse.analysis.effects import asked_effects
-    from dse.analysis.effects import effects as effects_of
+    from dse.records.answers import study_effects
     from dse.report import effects as report
     from dse.study import Study
 
     study = Study.load(name, storage)
     output = format_of(output, file)
-    finished = study.finished
-    found = (
-        [effects_of(study.problem, finished, one) for one in metric]
-        if metric
-        else asked_effects(study.problem, finished)
-    )
+    found = study_effects(study, metric or ())
     if output is Format.TABLE:
         for one in found:
             report.effects_table(study.problem, one)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
-from dse.assets.environment import Environment, environments_folder
-from dse.cli.brought import brought
-from dse.cli.brought import chosen as brought_by_name
-from dse.cli.options import say, show_json
-from dse.cli.space_options import Told, ToldOption
+from dse.assets.environment import Environment
+from dse.cli import completing
+from dse.cli.options import Told, ToldOption, say, show_json
+from dse.cli.placed import show_places, show_removed
+from dse.report.shapes.assets import Placed
+from dse.supplies import shelves
 
 INTERRUPTED = 3
 
@@ -22,16 +23,20 @@ def list_environments(*, output: ToldOption = Told.TABLE) -> None:
 
     Example: dse environments list
     """
-    environments = known()
+    environments = shelves.environments.known()
     if output is Told.JSON:
-        show_json([_facts(one) for one in environments.values()])
+        show_json(shelves.environments.listed())
         return
+    from dse.report.grid import print_lines
+
+    lines = list[str]()
     wide = max(map(len, environments), default=0)
     for name, one in environments.items():
         there = "installed" if one.installed else "-"
         users = ", ".join(one.used_by)
-        typer.echo(f"{name:<{wide}}  {there:<9}  {_size(one):>6}  {users}: {one.purpose}")
-        typer.echo(f"{'':<{wide}}  {'':<9}  {'':>6}  {one.package} {one.version}, {one.licence}")
+        lines.append(f"{name:<{wide}}  {there:<9}  {_size(one):>6}  {users}: {one.purpose}")
+        lines.append(f"{'':<{wide}}  {'':<9}  {'':>6}  {one.package} {one.version}, {one.licence}")
+    print_lines(lines)
     missing = [name for name, one in environments.items() if not one.installed]
     if missing:
         say(f"dse environments install {missing[0]}    makes one; without a name, all")
@@ -41,11 +46,14 @@ def install_environments(
     names: Annotated[
         list[str] | None,
         typer.Argument(
+            autocompletion=completing.environments,
             help="Environments by name; all of them where there is none.",
             metavar="NAME",
             show_default=False,
         ),
     ] = None,
+    *,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Make a virtual environment for each and install its pinned packages, checked by hash.
 
@@ -53,75 +61,59 @@ def install_environments(
 
     Example: dse environments install scalesim
     """
-    from dse.assets.building import build
-
-    for one in chosen(names):
+    told = list[Placed]()
+    for one in shelves.environments.chosen(*names or ()):
         say(f"{one.name}: {one.package} {one.version} and what it needs, {_size(one)} on disk")
         try:
             with _working(one) as watch:
-                new = build(one, watch)
+                new = shelves.environments.bring(one, watch)
         except KeyboardInterrupt:
             say(f"interrupted; nothing of {one.name} is kept, what came before it is")
             raise typer.Exit(INTERRUPTED) from None
         say(f"{one.name} {one.version} is {'installed' if new else 'there already'}")
+        told.append(shelves.environments.placed(one, new=new))
+    if output is Told.JSON:
+        show_json(told)
 
 
 def where_environments(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Environments by name.", metavar="NAME", show_default=False),
+        typer.Argument(
+            autocompletion=completing.environments,
+            help="Environments by name.",
+            metavar="NAME",
+            show_default=False,
+        ),
     ] = None,
+    *,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """The Python of environments; without a name, the folder that they all lie in.
 
     Example: dse environments where scalesim
     """
-    if not names:
-        typer.echo(environments_folder())
-    for one in chosen(names) if names else ():
-        one.check_installed()
-        typer.echo(one.python)
+    show_places(shelves.environments.where(*names or ()), output)
 
 
 def remove_environments(
     names: Annotated[
         list[str],
-        typer.Argument(help="Environments by name.", metavar="NAME", show_default=False),
+        typer.Argument(
+            autocompletion=completing.environments,
+            help="Environments by name.",
+            metavar="NAME",
+            show_default=False,
+        ),
     ],
+    *,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Delete environments.
 
     Example: dse environments remove zigzag
     """
-    from dse.assets.building import demolish
-
-    for one in chosen(names):
-        say(f"{one.name} is {'removed' if demolish(one) else 'not there'}")
-
-
-def known() -> Mapping[str, Environment]:
-    """The environments of every package that brings some, by name."""
-    return brought("environments", "environment")
-
-
-def chosen(names: Sequence[str] | None) -> list[Environment]:
-    """The environments of these names, or all."""
-    return brought_by_name(names, known(), "environment", {})
-
-
-def _facts(one: Environment) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "used_by": list(one.used_by),
-        "purpose": one.purpose,
-        "licence": one.licence,
-        "package": one.package,
-        "version": one.version,
-        "size_bytes": one.size_bytes,
-        "installed": one.installed,
-        "folder": str(one.folder),
-        "python": str(one.python),
-    }
+    show_removed(shelves.environments.remove(*names), output)
 
 
 def _size(one: Environment) -> str:

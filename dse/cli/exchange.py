@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from dse.cli.options import OutputOption, say, show_json, study_path
-from dse.cli.report import write_whole
-from dse.cli.space_options import SpaceFile, Told, ToldOption, space_at, title_of
+from dse.cli import completing
+from dse.cli.options import OutputOption, Told, ToldOption, say, show_json, study_path
+from dse.cli.space_options import SpaceFile, space_at, title_of
+from dse.report.shapes.space import Translated
+from dse.report.whole_file import write_whole
 
 DIFFERENT = 1
 
@@ -39,11 +42,12 @@ def export(
             "--to", help="yaml: one flat file; configspace, optuna: JSON.", show_default=False
         ),
     ],
-    output: OutputOption = None,
+    path: OutputOption = None,
     drop_rules: Annotated[
         bool,
         typer.Option("--drop-rules", help="Leave out what the other tool cannot say: a superset."),
     ] = False,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Write a space as one flat YAML file, or for ConfigSpace or Optuna.
 
@@ -51,20 +55,10 @@ def export(
 
     Example: dse space export library:spaces/edge_codesign.yaml --to yaml -o flat.yaml
     """
-    space, title = space_at(file), title_of(file)
-    if target is Target.YAML:
-        from dse.schema.spaces.written import written
+    from dse.spaces.exchange import translated
 
-        _give(written(space, title["name"], title["description"]), output, [])
-        return
-    from dse.interchange import configspace, optuna
-
-    found = (
-        configspace.write(space, title["name"], drop_rules=drop_rules)
-        if target is Target.CONFIGSPACE
-        else optuna.write(space, drop_rules=drop_rules)
-    )
-    _give(found.text, output, found.warnings)
+    found = translated(space_at(file), target.value, drop_rules=drop_rules, **title_of(file))
+    _give(found.text, path, found.warnings, output)
 
 
 def import_(
@@ -76,7 +70,8 @@ def import_(
         Origin | None,
         typer.Option("--from", help="Which tool wrote it; told by its keys.", show_default=False),
     ] = None,
-    output: OutputOption = None,
+    path: OutputOption = None,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Read a space of ConfigSpace or Optuna, and write it as a space file.
 
@@ -84,21 +79,30 @@ def import_(
 
     Example: dse space import configspace.json -o space.yaml
     """
-    from dse.interchange import configspace, optuna
     from dse.schema.files import Files
     from dse.schema.spaces.written import written
+    from dse.spaces.exchange import taken
 
-    path = study_path(file)
-    text = Files().text(path)
-    told = origin or _origin(text)
-    read = configspace.read if told is Origin.CONFIGSPACE else optuna.read
-    found = read(text, file)
-    _give(written(found.space, found.name or path.stem), output, found.warnings)
+    source = study_path(file)
+    found = taken(Files().text(source), file, None if origin is None else origin.value)
+    _give(written(found.space, found.name or source.stem), path, found.warnings, output)
 
 
 def diff(
-    old: Annotated[str, typer.Argument(help="A space file.", show_default=False)],
-    new: Annotated[str, typer.Argument(help="Another, or a later one.", show_default=False)],
+    old: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completing.space_files, help="A space file.", show_default=False
+        ),
+    ],
+    new: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completing.space_files,
+            help="Another, or a later one.",
+            show_default=False,
+        ),
+    ],
     *,
     output: ToldOption = Told.TABLE,
 ) -> None:
@@ -108,33 +112,33 @@ def diff(
 
     Example: dse space diff library:spaces/edge_codesign.yaml my_codesign.yaml
     """
-    from dse.core.insight.difference import difference
-    from dse.core.insight.fingerprint import fingerprint
-    from dse.schema.spaces.spelled import spelled
+    from dse.spaces.exchange import differing
 
-    before, after = space_at(old), space_at(new)
-    told = difference(before, after, spelled)
+    told = differing(space_at(old), space_at(new))
     if output is Told.JSON:
-        prints = {"old": fingerprint(before), "new": fingerprint(after)}
-        show_json({"same": not told, "fingerprints": prints, "differences": told})
+        show_json(told)
     else:
-        for sentence in told or ["the same space"]:
+        for sentence in told["differences"] or ["the same space"]:
             typer.echo(sentence)
-    if told:
+    if not told["same"]:
         raise typer.Exit(DIFFERENT)
 
 
-def _origin(text: str) -> Origin:
-    """Which tool wrote the text: ConfigSpace's has a list of hyperparameters."""
-    return Origin.CONFIGSPACE if '"hyperparameters"' in text else Origin.OPTUNA
-
-
-def _give(text: str, output: Path | None, warnings: Any) -> None:
-    """The text on the output stream or in the file, the warnings beside it."""
-    for warning in warnings:
-        say(f"note: {warning}")
-    if output is None:
+def _give(text: str, path: Path | None, notes: Sequence[str], output: Told) -> None:
+    """The text on the output stream or in the file, the notes beside it."""
+    if path is not None:
+        write_whole(path, text)
+    if output is Told.JSON:
+        told: Translated = {
+            "text": text,
+            "file": None if path is None else str(path),
+            "notes": list(notes),
+        }
+        show_json(told)
+        return
+    for note in notes:
+        say(f"note: {note}")
+    if path is None:
         typer.echo(text, nl=False)
     else:
-        write_whole(output, text)
-        say(f"wrote {output}")
+        say(f"wrote {path}")

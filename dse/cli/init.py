@@ -9,7 +9,8 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from dse.cli.options import say
+from dse.cli.options import Told, ToldOption, say, show_json
+from dse.report.shapes.pages import BegunFolder
 
 T = TypeVar("T")
 
@@ -52,6 +53,7 @@ def init(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing; take an example for what is not told.")
     ] = False,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Write a commented space, a study and an evaluator that run, from a few questions.
 
@@ -62,21 +64,21 @@ def init(
         EXAMPLE_WISHES,
         METRIC_HINT,
         PARAMETER_HINT,
+        QUESTION,
         Beginning,
         axis_of,
         wish_of,
     )
-    from dse.beginning.files import files
+    from dse.beginning.writing import check_free, usual_name, written
 
-    taken = [file for file in ("space.yaml", "study.yaml") if (folder / file).exists()]
-    _check_free(folder, taken)
+    check_free(folder)
     axes = tuple(map(axis_of, parameter or ()))
     wishes = tuple(map(wish_of, metric or ()))
-    usual = (folder.resolve().name or "mine").replace(" ", "-")
+    usual = usual_name(folder)
     asked = Beginning(
-        name=name or (usual if yes else typer.prompt("The study's name", default=usual)),
+        name=name or (usual if yes else typer.prompt("The study's name", default=usual, err=True)),
         question=question
-        or (_QUESTION if yes else typer.prompt("What is asked", default=_QUESTION)),
+        or (QUESTION if yes else typer.prompt("What is asked", default=QUESTION, err=True)),
         measuring=(measured or (Measured.COMMAND if yes else _measuring())).value,
         axes=axes
         or (EXAMPLE_AXES if yes else _several("parameter", PARAMETER_HINT, axis_of))
@@ -85,19 +87,18 @@ def init(
         or (EXAMPLE_WISHES if yes else _several("metric", METRIC_HINT, wish_of))
         or EXAMPLE_WISHES,
     )
-    written = files(asked)
-    _check_free(folder, [file for file in written if (folder / file).exists()])
-    _write(folder, written)
-    _say_how_to_go_on(folder, written)
-
-
-_QUESTION = "Which design is best?"
+    files = [*written(asked, folder)]
+    if output is Told.JSON:
+        told: BegunFolder = {"study": asked.name, "folder": str(folder), "files": files}
+        show_json(told)
+    else:
+        _say_how_to_go_on(folder, files)
 
 
 def _measuring() -> Measured:
     say("Where do the numbers come from? command: a program of yours is run for each design;")
     say("table: a CSV file of designs that were measured; formula: a model in a line")
-    choice = typer.prompt("command, table or formula", default=Measured.COMMAND.value)
+    choice = typer.prompt("command, table or formula", default=Measured.COMMAND.value, err=True)
     try:
         return Measured(choice.strip().lower())
     except ValueError:
@@ -111,7 +112,7 @@ def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
 
     say(f"One {what} a line, such as {hint}; an empty line ends, at once for an example")
     told: list[T] = []
-    while line := typer.prompt(what, default="", show_default=False).strip():
+    while line := typer.prompt(what, default="", show_default=False, err=True).strip():
         try:
             told.append(read(line))
         except SpecError as error:
@@ -119,47 +120,8 @@ def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
     return tuple(told)
 
 
-def _check_free(folder: Path, taken: list[str]) -> None:
-    """Nothing, if no file would be overwritten.
-
-    Raises:
-        StudyError: one would be.
-    """
-    from dse.errors import StudyError
-
-    if taken:
-        raise StudyError(
-            f"{folder / taken[0]} is there already",
-            hint="name another folder: dse init FOLDER",
-        )
-
-
-def _write(folder: Path, written: dict[str, str]) -> None:
-    """All files, judged as a whole; none stays if they are no study.
-
-    Raises:
-        SpecErrors: what was told makes no study, such as an unknown unit.
-        StorageError: the folder cannot be written.
-    """
-    from dse.errors import DseError, StorageError
-    from dse.schema.plan import plan_of
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in written.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be written: {error.strerror}") from error
-    try:
-        plan_of((folder / "study.yaml").resolve())
-    except DseError:
-        for name in written:
-            (folder / name).unlink()
-        raise
-
-
-def _say_how_to_go_on(folder: Path, written: dict[str, str]) -> None:
-    for name in written:
+def _say_how_to_go_on(folder: Path, files: list[str]) -> None:
+    for name in files:
         typer.echo(f"wrote {folder / name}")
     study = folder / "study.yaml"
     typer.echo(f"\ndse check {study}     # judges the files")

@@ -6,13 +6,30 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from dse.cli import completing
+
+
+class Told(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Listed(StrEnum):
+    """How designs are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
 
 class Format(StrEnum):
-    """How a result is printed."""
+    """How a table of trials is printed, or written to a file."""
 
     TABLE = "table"
     JSON = "json"
@@ -29,6 +46,10 @@ StorageOption = Annotated[
         show_default=False,
     ),
 ]
+ToldOption = Annotated[Told, typer.Option("--format", help="table for people, json for machines.")]
+ListedOption = Annotated[
+    Listed, typer.Option("--format", help="table for people; json, csv for machines.")
+]
 FormatOption = Annotated[
     Format, typer.Option("--format", help="table for people; json, csv, parquet for machines.")
 ]
@@ -36,11 +57,18 @@ OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write to this file instead of the terminal."),
 ]
-NameArgument = Annotated[str, typer.Argument(help="The study's name.", show_default=False)]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        autocompletion=completing.study_names, help="The study's name.", show_default=False
+    ),
+]
 StudyFile = Annotated[
     str,
     typer.Argument(
-        help="A study file, or library:studies/... for a shipped one.", show_default=False
+        autocompletion=completing.study_files,
+        help="A study file, or library:studies/... for a shipped one.",
+        show_default=False,
     ),
 ]
 
@@ -73,6 +101,6 @@ def say(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def show_json(value: Any) -> None:
+def show_json(value: object) -> None:
     """A value as strict JSON on the output stream."""
     sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from dse.cli.options import Format, FormatOption, NameArgument, StorageOption, say, show_json
+from dse.cli import completing
+from dse.cli.options import (
+    NameArgument,
+    StorageOption,
+    Told,
+    ToldOption,
+    say,
+    show_json,
+    study_path,
+)
 
 
 def export_study(
     name: NameArgument,
     *,
-    output: Annotated[
+    file: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="study.jsonl, study.parquet or study.csv."),
     ] = None,
@@ -26,7 +35,7 @@ def export_study(
         str | None, typer.Option("--name", help="What it is called there; by default the same.")
     ] = None,
     storage: StorageOption = None,
-    form: FormatOption = Format.TABLE,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Write a study as one file that says all of it, or for Optuna's dashboard.
 
@@ -35,23 +44,18 @@ def export_study(
     Example: dse studies export quickstart -o quickstart.jsonl
     """
     from dse.errors import StudyError
+    from dse.records.copies import exported, exported_to_optuna
     from dse.study import Study
 
     study = Study.load(name, storage)
-    if (output is None) == (optuna is None):
+    if (file is None) == (optuna is None):
         raise StudyError("where to?", hint="-o FILE, or --optuna URL")
-    told, to = called or name, str(output or optuna)
-    facts: dict[str, Any] = {"study": told, "trials": len(study.trials), "to": to}
-    notes: list[str] = []
-    if optuna is not None:
-        from dse.interchange.optuna_storage import write_study
-
-        notes = write_study(study.problem, study.finished, told, optuna)
-    elif output is not None:
-        facts |= _written(study, told, output)
-    for note in notes:
-        say(f"note: {note}")
-    _tell(form, {**facts, "notes": notes}, f"wrote {to}: {facts['trials']} trials")
+    if file is not None:
+        facts = exported(study, file, name=called)
+    else:
+        facts = exported_to_optuna(study, str(optuna), name=called)
+    notes = [f"note: {note}" for note in facts["notes"]]
+    _tell(output, facts, *notes, f"wrote {facts['to']}: {facts['trials']} trials")
 
 
 def import_study(
@@ -74,7 +78,7 @@ def import_study(
         str | None, typer.Option("--optuna", help="Which study of an Optuna storage.")
     ] = None,
     storage: StorageOption = None,
-    form: FormatOption = Format.TABLE,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Read a study that was exported, or begin one with trials that were found elsewhere.
 
@@ -83,18 +87,32 @@ def import_study(
 
     Example: dse studies import quickstart.jsonl --name theirs
     """
+    from dse.records.copies import Elsewhere, begun_with, restored
+
     if study is None:
-        _tell(form, *_restored(source, name, storage))
+        facts = restored(source, name=name, storage=storage)
+        words = [f"{facts['study']}: {facts['trials']} trials, as they were"]
     else:
-        _tell(form, *_begun(source, name, storage, study=study, optuna=optuna))
+        path = study_path(study)
+        elsewhere = Elsewhere.of(source, path, optuna)
+        facts = begun_with(elsewhere, path, name=name, storage=storage)
+        words = [f"note: {count} left out: {reason}" for reason, count in facts["left_out"].items()]
+        told = f"{facts['inside']} trials taken over, {facts['outside']} outside the space"
+        words.append(f"{facts['study']}: {told}")
+    _tell(output, facts, *words, _next(facts["study"]))
 
 
 def merge_studies(
-    names: Annotated[list[str], typer.Argument(help="Studies of one space.", show_default=False)],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            autocompletion=completing.study_names, help="Studies of one space.", show_default=False
+        ),
+    ],
     *,
     name: Annotated[str, typer.Option("--name", help="The new study.", show_default=False)],
     storage: StorageOption = None,
-    form: FormatOption = Format.TABLE,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Begin a study with the finished trials of several; it asks what the first one asks.
 
@@ -102,103 +120,12 @@ def merge_studies(
 
     Example: dse studies merge monday tuesday --name both
     """
-    from dse.interchange.merged import merged
-    from dse.interchange.portable_record import Record
-    from dse.interchange.portable_restore import restore
-    from dse.schema.record import identity_of
+    from dse.records.copies import joined
     from dse.study import Study
-    from dse.suggesting import CARRIED
 
     studies = [Study.load(one, storage) for one in names]
-    opened = studies[0].storage
-    records = [Record.of(opened, one.name) for one in studies]
-    identities = [identity_of(record.spec) for record in records]
-    found = merged(records, identities, name, by=CARRIED)
-    _check_name(name)
-    restore(found.record, opened)
-    facts = {
-        "study": name,
-        "trials": len(found.record.trials),
-        "shared": found.shared,
-        "unlike": found.unlike,
-    }
-    _tell(form, facts, f"{name}: {found.record.events[0].text}", _next(name))
-
-
-def _written(study: Any, told: str, output: Path) -> dict[str, Any]:
-    """What was written beside the trials: the check sum of a whole study."""
-    from dataclasses import replace
-
-    from dse.cli.report import write_whole
-    from dse.interchange import portable
-    from dse.interchange.portable_record import Record, about
-    from dse.report.sheet import trials_columns, write_csv
-
-    if output.suffix == ".csv":
-        text = io.StringIO()
-        write_csv(trials_columns(study.problem, study.trials), text)
-        write_whole(output, text.getvalue())
-        return {}
-    record = Record.of(study.storage, study.name)
-    record = replace(record, study=told, about=about(study.problem))
-    return {"sha256": portable.write(record, output)}
-
-
-def _restored(source: str, name: str | None, storage: str | None) -> tuple[Any, ...]:
-    from dse.errors import StorageError
-    from dse.interchange import portable
-    from dse.interchange.portable_restore import restore
-    from dse.study import DEFAULT_STORAGE, opened_storage
-
-    if "://" in source or source.endswith(".csv"):
-        raise StorageError(f"{source} tells trials, but no study", hint="say which: --study FILE")
-    record = portable.read(source)
-    chosen = record.study if name is None else name
-    _check_name(chosen)
-    restore(record, opened_storage(storage or DEFAULT_STORAGE, begins=True), name=chosen)
-    facts = {"study": chosen, "trials": len(record.trials), "finished": len(record.finished_order)}
-    return facts, f"{chosen}: {facts['trials']} trials, as they were", _next(chosen)
-
-
-def _begun(
-    source: str, name: str | None, storage: str | None, *, study: str, optuna: str | None
-) -> tuple[Any, ...]:
-    from dse.cli.options import study_path
-    from dse.foreign import begun
-    from dse.interchange.found import read_table
-    from dse.interchange.optuna_storage import read_study
-    from dse.schema.plan import plan_of
-
-    path = study_path(study)
-    told = source
-    if source.endswith(".csv"):
-        found = read_table(source)
-    else:
-        goals = [objective.goal for objective in plan_of(path).problem.objectives]
-        told, found = read_study(optuna, source, goals)
-    new = begun(path, found, source=told, name=name, storage=storage)
-    for reason, count in new.left_out.items():
-        say(f"note: {count} left out: {reason}")
-    facts = {
-        "study": new.study.name,
-        "inside": new.inside,
-        "outside": new.outside,
-        "left_out": dict(new.left_out),
-    }
-    words = f"{new.study.name}: {new.inside} trials taken over, {new.outside} outside the space"
-    return facts, words, _next(new.study.name)
-
-
-def _check_name(name: str) -> None:
-    """Nothing, if a study can be called so: a stranger's file may say anything."""
-    import re
-
-    from dse.errors import StudyError
-    from dse.schema.models import NAME
-
-    if not re.fullmatch(NAME, name):
-        hint = "letters, digits, '_', '-', '.', spaces: --name NAME"
-        raise StudyError(f"{name[:60]!r} is no name", hint=hint)
+    facts = joined(studies, name)
+    _tell(output, facts, f"{name}: {studies[0].storage.events(name)[0].text}", _next(name))
 
 
 def _next(name: str) -> str:
@@ -207,8 +134,8 @@ def _next(name: str) -> str:
     return f"go on with it: dse resume {shlex.quote(name)}"
 
 
-def _tell(form: Format, facts: dict[str, Any], *words: str) -> None:
-    if form is Format.JSON:
+def _tell(output: Told, facts: Mapping[str, object], *words: str) -> None:
+    if output is Told.JSON:
         show_json(facts)
         return
     for sentence in words:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from dse.cli.options import Format, say, show_json
+from dse.cli.options import Told, say, show_json
+from dse.cli.progress import Progressing
+from dse.errors import DseError
+from dse.records.claims import Judged, claiming, claims_json, judged_claims, unanswered
+from dse.study import Study
 
 FELL_SHORT = 1
 INTERRUPTED = 3
@@ -22,31 +24,7 @@ _EXACT_END = 2**53
 _STYLES = {"accepted": "green", "not reproduced": "yellow"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A claim with the study's number; ``reason`` says why there is none."""
-
-    claim: Any
-    ours: float | None
-    holds: bool | None
-    reason: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """What is to be said of the claim in one or two words."""
-        if self.claim.spec.proof == "not reproduced" and self.ours is not None:
-            return "not reproduced"
-        if self.ours is None:
-            return "no answer"
-        return "accepted" if self.holds else "fell short"
-
-    @property
-    def passes(self) -> bool:
-        """True if the study did what its file says."""
-        return self.verdict in _STYLES
-
-
-def reproduced(paths: Sequence[Path], storage: str | None, output: Format) -> None:
+def reproduced(paths: Sequence[Path], storage: str | None, output: Told) -> None:
     """Run the studies of these files and judge their claims.
 
     Args:
@@ -58,16 +36,8 @@ def reproduced(paths: Sequence[Path], storage: str | None, output: Format) -> No
         SpecErrors: a file has mistakes; nothing was run.
         StudyError: a study states no claims; nothing was run.
     """
-    from dse.errors import StudyError
-    from dse.schema.plan import plan_of
-    from dse.schema.source import shown
-
-    if output not in (Format.TABLE, Format.JSON):
-        raise StudyError("claims are a table or json", hint="--format json")
     for path in paths:
-        if not plan_of(path).claims:
-            hint = "'reproduces:' lists claims, as docs/reproductions.md tells"
-            raise StudyError("the study states no claims", where=shown(path), hint=hint)
+        claiming(path)
     told = []
     for place, path in enumerate(paths):
         try:
@@ -76,27 +46,16 @@ def reproduced(paths: Sequence[Path], storage: str | None, output: Format) -> No
             say("interrupted; " + ("the same words go on" if storage else "nothing is kept"))
             raise typer.Exit(INTERRUPTED) from None
         told.append((path, judged))
-        if output is Format.TABLE:
+        if output is Told.TABLE:
             _print(path, judged)
-    if output is Format.JSON:
-        show_json([_plain(path, judged) for path, judged in told])
+    if output is Told.JSON:
+        show_json([claims_json(path, judged) for path, judged in told])
     everything = [one for _, judged in told for one in judged]
-    _conclude(everything, quiet=output is not Format.TABLE)
+    _conclude(everything, quiet=output is not Told.TABLE)
 
 
-def judged_claims(study: Any) -> list[Judged]:
-    """Each claim of the study, held against the trials that it has."""
-    trials = list(study.trials)
-    return [_held(claim, study.problem, trials) for claim in study.plan.claims]
-
-
-def _judged(path: Path, storage: str | None, *, words: str, output: Format) -> list[Judged]:
-    from dse.cli.progress import Progressing
-    from dse.errors import DseError
-    from dse.schema.plan import plan_of
-    from dse.study import Study
-
-    quiet = output is not Format.TABLE
+def _judged(path: Path, storage: str | None, *, words: str, output: Told) -> list[Judged]:
+    quiet = output is not Told.TABLE
     try:
         study = Study.open(path, storage=storage or _FORGETFUL)
         if not quiet:
@@ -104,19 +63,8 @@ def _judged(path: Path, storage: str | None, *, words: str, output: Format) -> l
         with Progressing(study, study.plan.budget, quiet=quiet) as live:
             study.run(on_finished=live.finished, on_progress=live.searched)
     except DseError as error:
-        claims = plan_of(path).claims
-        return [Judged(claim=one, ours=None, holds=None, reason=str(error)) for one in claims]
+        return unanswered(claiming(path), str(error))
     return judged_claims(study)
-
-
-def _held(claim: Any, problem: Any, trials: Sequence[Any]) -> Judged:
-    from dse.errors import StudyError
-
-    try:
-        ours = claim.ours(problem, trials)
-    except StudyError as error:
-        return Judged(claim=claim, ours=None, holds=None, reason=str(error))
-    return Judged(claim=claim, ours=ours, holds=claim.holds(ours))
 
 
 def _print(path: Path, judged: Iterable[Judged]) -> None:
@@ -149,26 +97,6 @@ def _ours(one: Judged) -> str:
         return "-"
     whole = not one.claim.unit and one.ours.is_integer() and abs(one.ours) < _EXACT_END
     return f"{one.ours:.0f}" if whole else shown(one.ours, one.claim.unit)
-
-
-def _plain(path: Path, judged: Iterable[Judged]) -> dict[str, Any]:
-    from dse.schema.source import shown
-
-    return {
-        "file": shown(path),
-        "claims": [
-            {
-                **one.claim.spec.model_dump(),
-                "formula": one.claim.spec.ours,
-                "ours": one.ours,
-                "unit": one.claim.unit,
-                "holds": one.holds,
-                "verdict": one.verdict,
-                "reason": one.reason,
-            }
-            for one in judged
-        ],
-    }
 
 
 def _conclude(judged: Sequence[Judged], *, quiet: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from dse.cli.options import Format, show_json
 
 
 def write_result(
-    output: Format, file: Path | None, told: dict[str, Any], sheet: Callable[[], Any]
+    output: Format, file: Path | None, told: Mapping[str, object], sheet: Callable[[], Any]
 ) -> None:
     """Print or write a result in a machine's format.
 
@@ -22,9 +22,9 @@ def write_result(
     import json
     import sys
 
-    from dse.cli.report import write_whole
     from dse.errors import StudyError
     from dse.report.sheet import parquet_bytes, write_csv
+    from dse.report.whole_file import write_whole
 
     if file is None:
         if output is Format.PARQUET:

@@ -10,7 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli.options import NameArgument, StorageOption, StudyFile, say, study_path
+from dse.cli import completing
+from dse.cli.options import (
+    NameArgument,
+    StorageOption,
+    StudyFile,
+    Told,
+    ToldOption,
+    say,
+    study_path,
+)
 
 Measurements = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many measurements in all.")
@@ -28,7 +37,12 @@ Gain = Annotated[
     typer.Option(help="Stop when less of the hypervolume is expected to be gained: '0.1 %'."),
 ]
 ExecutorOption = Annotated[
-    str | None, typer.Option("--executor", help="Where evaluations run: serial, processes, ...")
+    str | None,
+    typer.Option(
+        "--executor",
+        autocompletion=completing.executors,
+        help="Where evaluations run: serial, processes, ...",
+    ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="How many evaluations at once.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no front.")]
@@ -48,17 +62,19 @@ def run(
     executor: ExecutorOption = None,
     workers: Workers = None,
     quiet: Quiet = False,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Run a study; one that exists is gone on with.
 
     Example: dse run studies/quickstart.yaml --measurements 40
     """
+    from dse.schema.stated import Stops, stated_budget
     from dse.study import Study
 
     opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
-    told = {"time": time, "cost": cost, "gain": gain}
-    budget = stated_budget(opened, {"measurements": measurements, "trials": trials, **told})
-    _go(opened, budget, executor, workers, quiet=quiet, storage=storage)
+    spent: Stops = {"time": time, "cost": cost, "gain": gain}
+    budget = stated_budget(opened.plan, {"measurements": measurements, "trials": trials, **spent})
+    _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 
 def resume(
@@ -73,17 +89,19 @@ def resume(
     executor: ExecutorOption = None,
     workers: Workers = None,
     quiet: Quiet = False,
+    output: ToldOption = Told.TABLE,
 ) -> None:
     """Go on with a study by its name; its files are not needed.
 
     Example: dse resume quickstart --measurements 80
     """
+    from dse.schema.stated import Stops, stated_budget
     from dse.study import Study
 
     opened = Study.load(name, storage)
-    told = {"time": time, "cost": cost, "gain": gain}
-    budget = stated_budget(opened, {"measurements": measurements, "trials": trials, **told})
-    _go(opened, budget, executor, workers, quiet=quiet, storage=storage)
+    spent: Stops = {"time": time, "cost": cost, "gain": gain}
+    budget = stated_budget(opened.plan, {"measurements": measurements, "trials": trials, **spent})
+    _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 
 def _go(
@@ -94,15 +112,17 @@ def _go(
     *,
     quiet: bool,
     storage: str | None,
+    output: Told,
 ) -> None:
+    from dse.cli.outcome import show_outcome
     from dse.cli.progress import Progressing
-    from dse.report.table import front_table
+    from dse.schema.stated import stated_executor
 
     with _terminable(), Progressing(study, budget, quiet=quiet) as live:
         try:
             reason = study.run(
                 budget=budget,
-                executor=stated_executor(study, executor, workers),
+                executor=stated_executor(study.plan, executor, workers),
                 on_finished=live.finished,
                 on_choice=live.say,
                 on_progress=live.searched,
@@ -114,10 +134,7 @@ def _go(
             say("interrupted; what was finished is kept")
             say(f"go on with: {shlex.join(words)}")
             raise typer.Exit(3) from None
-    if not quiet:
-        say(f"{study.name}: {reason}")
-        _say_failures(study.finished)
-        front_table(study.front, study.finished, exact=study.exact)
+    show_outcome(study, reason, output, quiet=quiet)
 
 
 @contextmanager
@@ -132,36 +149,3 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _say_failures(trials: Any) -> None:
-    """The commonest reason, where trials failed or could not exist."""
-    from collections import Counter
-
-    faults = Counter(trial.fault.reason for trial in trials if trial.fault is not None)
-    if faults:
-        reason, count = faults.most_common(1)[0]
-        many = sum(faults.values())
-        say(f"{many} of {len(trials)} trials failed; {count} of them: {reason.strip()[:300]}")
-
-
-def stated_budget(study: Any, told: dict[str, Any]) -> Any:
-    """The study's budget with what the command says instead."""
-    from dse.schema.budgets import changed
-    from dse.schema.models import BudgetSpec
-
-    return changed(study.plan.budget, BudgetSpec(**told))
-
-
-def stated_executor(study: Any, executor: str | None, workers: int | None) -> Any:
-    """The study's executor with what the command says instead; ``None`` where it says nothing."""
-    from dse.schema.models import PluginSpec
-
-    if executor is None and workers is None:
-        return None
-    same = executor is None or executor == study.plan.executor.use
-    options = dict(study.plan.executor.options) if same else {}
-    if workers is not None:
-        options["workers"] = workers
-    use = executor or study.plan.executor.use
-    return PluginSpec(use="processes" if use == "auto" and workers else use, **options)

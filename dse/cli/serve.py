@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -34,19 +33,7 @@ def serve(
 
     Example: dse serve --storage sqlite:///dse.db
     """
-    from dse.errors import PluginError
-    from dse.study import DEFAULT_STORAGE
+    from dse.api.live_view import live_view
 
-    try:
-        from dse.serve.gate import Gate
-        from dse.serve.server import server
-    except ImportError as error:
-        problem = f"the live view needs {error.name}"
-        raise PluginError(problem, hint="pip install 'dse-engine[serve]'") from error
-    if token is not None and len(token) < 16:
-        raise PluginError(
-            "the token is so short that it could be guessed", hint="16 characters or more"
-        )
-    gate = Gate.at(host, token=token, allowed=tuple(allow_host or ()))
-    with suppress(KeyboardInterrupt):  # which is how it is ended
-        server(storage or DEFAULT_STORAGE, gate, host, port, say).run()
+    allowed = tuple(allow_host or ())
+    live_view(storage, host=host, port=port, token=token, allowed=allowed, say=say)

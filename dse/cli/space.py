@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from dse.cli.options import show_json
-from dse.cli.space_options import SetOption, SpaceFile, Told, ToldOption, part_of, space_at
+from dse.cli.options import Told, ToldOption, show_json
+from dse.cli.space_options import SetOption, SpaceFile, part_of, space_at
+from dse.report.shapes.space import Counted
 
 
 def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
@@ -18,6 +19,7 @@ def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Tol
     space = part_of(space_at(file), values)
     designs = space.count()
     if output is Told.JSON:
-        show_json({"file": file, "designs": designs, "reason": obstacle(space)})
+        told: Counted = {"file": file, "designs": designs, "reason": obstacle(space)}
+        show_json(told)
     else:
         typer.echo(f"{designs:,}" if designs is not None else f"not countable: {obstacle(space)}")

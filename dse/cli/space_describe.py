@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dse.cli.options import show_json
-from dse.cli.space_options import SpaceFile, Told, ToldOption, space_at, title_of
+from dse.cli.options import Told, ToldOption, show_json
+from dse.cli.space_options import SpaceFile, space_at, title_of
 
 
 def describe(file: SpaceFile, *, output: ToldOption = Told.TABLE) -> None:
@@ -15,10 +15,11 @@ def describe(file: SpaceFile, *, output: ToldOption = Told.TABLE) -> None:
 
     Example: dse space describe library:spaces/edge_codesign.yaml
     """
-    from dse.cli.space_tables import print_space, space_json
+    from dse.cli.space_tables import print_space
+    from dse.spaces.description import space_json
 
     space = space_at(file)
     if output is Told.JSON:
-        show_json({"file": file, **title_of(file), **space_json(space)})
+        show_json(space_json(space, file, **title_of(file)))
     else:
         print_space(space, **title_of(file))

@@ -7,17 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dse.cli.options import say, show_json
-from dse.cli.space_options import (
-    Listed,
-    ListedOption,
-    SeedOption,
-    SetOption,
-    SpaceFile,
-    part_of,
-    space_at,
-    until_closed,
-)
+from dse.cli.options import Listed, ListedOption, say, show_json
+from dse.cli.space_options import SeedOption, SetOption, SpaceFile, part_of, space_at, until_closed
+from dse.report.shapes.space import Neighbours
 
 
 class Method(StrEnum):
@@ -48,8 +40,8 @@ def sample(
     Example: dse space sample library:spaces/edge_codesign.yaml -n 3 --method sobol
     """
     from dse.cli.settings import settings
-    from dse.cli.space_draws import draw, part_with
     from dse.cli.space_rows import show_rows
+    from dse.spaces.draws import draw, part_with
 
     space = space_at(file)
     part = part_with(space, settings(values or [], space))
@@ -79,25 +71,25 @@ def neighbours(
     Example: dse space neighbours library:spaces/edge_codesign.yaml --set chip.rows=16
     """
     from dse.cli.settings import settings
-    from dse.cli.space_draws import design_with
     from dse.cli.space_rows import changes, plain_rows, show_rows
-    from dse.cli.space_words import counted, design_text, entries
+    from dse.report.grid import print_lines
+    from dse.report.space_words import counted, design_text, entries
+    from dse.spaces.draws import design_with
 
     space = space_at(file)
     design = design_with(space, settings(values or [], space), seed)
     near = space.neighbours(design)
     if output is Listed.JSON:
-        show_json({"design": dict(design), "neighbours": list(plain_rows(space, near))})
+        told: Neighbours = {"design": dict(design), "neighbours": list(plain_rows(space, near))}
+        show_json(told)
         return
     with until_closed():
         if output is Listed.CSV:
             show_rows(space, near, output.value)
             return
         known = entries(space)
-        typer.echo(f"of {design_text(known, design)}")
-        for line in changes(space, design, near):
-            typer.echo(f"  {line}")
-        typer.echo(counted(len(near), "neighbour"))
+        moves = (f"  {line}" for line in changes(space, design, near))
+        print_lines([f"of {design_text(known, design)}", *moves, counted(len(near), "neighbour")])
 
 
 def enumerate_(

@@ -6,33 +6,19 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from dse.cli import completing
 from dse.cli.options import study_path
-
-
-class Told(StrEnum):
-    """How an answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class Listed(StrEnum):
-    """How designs are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
 
 SpaceFile = Annotated[
     str,
     typer.Argument(
-        help="A space file, or library:spaces/... for a shipped one.", show_default=False
+        autocompletion=completing.space_files,
+        help="A space file, or library:spaces/... for a shipped one.",
+        show_default=False,
     ),
 ]
 SetOption = Annotated[
@@ -47,10 +33,6 @@ SetOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="The same seed gives the same designs.")
 ]
-ToldOption = Annotated[Told, typer.Option("--format", help="table for people, json for machines.")]
-ListedOption = Annotated[
-    Listed, typer.Option("--format", help="table for people; json, csv for machines.")
-]
 
 
 def space_at(file: str, *, may_be_empty: bool = False) -> Any:
@@ -64,16 +46,12 @@ def space_at(file: str, *, may_be_empty: bool = False) -> Any:
         SpecError: the file is a study.
         SpecErrors: with every mistake in the file.
     """
-    from dse.errors import SpecError
     from dse.schema.files import Files
-    from dse.schema.space import space_of
+    from dse.schema.space import space_document, space_of
 
     sys.set_int_max_str_digits(0)  # a count may well have more than Python's limit of 4,300
     path, files = study_path(file), Files()
-    source = files.source(path)
-    if "study" in source.value:
-        hint = f"its space is {source.value.get('space')}"
-        raise SpecError("this is a study, and no space", where=source.place(["study"]), hint=hint)
+    space_document(path, files)
     return space_of(path, files, may_be_empty=may_be_empty)
 
 

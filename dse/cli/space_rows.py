@@ -10,18 +10,15 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from rich.console import Console
-from rich.measure import Measurement
 
 from dse.cli.options import show_json
-from dse.cli.space_words import design_text, entries, value_text
 from dse.core.batch import Batch, Column
 from dse.core.space import Space
 from dse.core.values import Value
-from dse.report.grid import Lane, table_of
+from dse.report.grid import Lane, fits, print_fitted, results_console, table_of
+from dse.report.space_words import design_text, entries, value_text
 
 _BLOCK = 65_536
-_UNBOUNDED = 100_000
 
 Row = dict[str, Value]
 _T = TypeVar("_T")
@@ -136,7 +133,7 @@ def _cells(column: Column, cell: Callable[[Value], _T]) -> list[_T | None]:
 
 def _print_table(space: Space, rows: Sequence[Row]) -> None:
     """A line for each design if that fits the terminal, else a column for each, else pairs."""
-    console, known = Console(), entries(space)
+    console, known = results_console(), entries(space)
     upright = [
         Lane(heading=e.name, cells=[e.text(row) for row in rows], right=e.is_number) for e in known
     ]
@@ -145,11 +142,9 @@ def _print_table(space: Space, rows: Sequence[Row]) -> None:
         Lane(heading=str(place), cells=[entry.text(row) for entry in known], right=True)
         for place, row in enumerate(rows, 1)
     ]
-    roomy = console.options.update(max_width=_UNBOUNDED, width=_UNBOUNDED)
     for lanes in (upright, flat):
-        table = table_of(lanes)
-        if Measurement.get(console, roomy, table).maximum <= console.width:
-            console.print(table)
+        if fits(console, lanes):
+            console.print(table_of(lanes))
             return
-    for row in rows:
-        console.print(design_text(known, row), markup=False, highlight=False, soft_wrap=True)
+    key = Lane(heading="number", cells=[str(place) for place, _ in enumerate(rows, 1)], right=True)
+    print_fitted(console, key, [], upright)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from dse.cli.space_words import Entry, big, counted, entries, short
 from dse.core.insight.counts import Group
 from dse.core.insight.portions import DRAWS, Extent, Portion, Portions, Removal
 from dse.core.insight.why import obstacle
-from dse.core.parameter import describe
 from dse.core.space import Space
-from dse.report.grid import Lane, table_of
+from dse.report.grid import Lane, print_lanes, results_console
+from dse.report.space_words import Entry, big, counted, entries, short
 
 _RARE = 1e-3
 """Shares below are told as one in so many."""
@@ -23,64 +19,21 @@ _RARE = 1e-3
 
 def print_space(space: Space, *, name: str, description: str) -> None:
     """Print all that there is to say, as wide as the terminal."""
-    console, portions, known = Console(), Portions(space), entries(space)
+    console, portions, known = results_console(), Portions(space), entries(space)
     console.print(escape(f"{name}: {description}" if description else name), style="bold")
-    console.print(_parameters(space, portions, known))
+    print_lanes(console, _parameters(space, portions, known))
     if portions.removals:
-        console.print(_rules(portions.removals, portions.extent))
+        print_lanes(console, _rules(portions.removals, portions.extent))
     coupled = [group for group in portions.groups if len(group.component.names) > 1]
     if coupled:
-        console.print(_groups(coupled, known))
+        print_lanes(console, _groups(coupled, known))
     size = f"{counted(len(known), 'parameter')}, {counted(len(portions.removals), 'rule')}"
     console.print(escape(f"{size}, {_extent(space, portions.extent)}"), style="bold")
     if _is_estimated(portions):
         console.print(f"~ estimated from {DRAWS:,} draws", style="dim")
 
 
-def space_json(space: Space) -> dict[str, Any]:
-    """The same for machines."""
-    portions = Portions(space)
-    extent = portions.extent
-    return {
-        "designs": extent.designs,
-        "reason": obstacle(space),
-        "combinations": extent.combinations,
-        "without_rules": extent.unruled,
-        "share": _share_json(extent.share),
-        "parameters": [
-            {
-                "parameter": p.name,
-                "domain": describe(p),
-                "unit": p.unit,
-                "when": space.conditions[p.name].text if p.name in space.conditions else "",
-                "active": _share_json(portions.activity.get(p.name, Portion(share=1.0))),
-                "where": space.places.get(p.name),
-            }
-            for p in space.parameters
-        ],
-        "rules": [
-            {
-                "rule": one.rule.text,
-                "where": one.rule.where or None,
-                "parameters": sorted(one.rule.names),
-                "forbids": _share_json(one.forbidden),
-                "alone": _share_json(one.alone),
-                "removes": one.removed,
-            }
-            for one in portions.removals
-        ],
-        "groups": [
-            {
-                "parameters": list(group.component.names),
-                "combinations": group.component.count,
-                "without_rules": group.unruled,
-            }
-            for group in portions.groups
-        ],
-    }
-
-
-def _parameters(space: Space, portions: Portions, known: Sequence[Entry]) -> Table:
+def _parameters(space: Space, portions: Portions, known: Sequence[Entry]) -> list[Lane]:
     lanes = [
         Lane(heading="parameter", cells=[entry.name for entry in known]),
         Lane(heading="domain", cells=[entry.domain for entry in known]),
@@ -90,7 +43,7 @@ def _parameters(space: Space, portions: Portions, known: Sequence[Entry]) -> Tab
             Lane(heading="when", cells=[_condition(space, entry) for entry in known]),
             Lane(heading="active", cells=[_active(portions, e) for e in known], right=True),
         ]
-    return table_of(lanes)
+    return lanes
 
 
 def _condition(space: Space, entry: Entry) -> str:
@@ -108,7 +61,7 @@ def _active(portions: Portions, entry: Entry) -> str:
     return " to ".join(dict.fromkeys(texts))
 
 
-def _rules(removals: Sequence[Removal], extent: Extent) -> Table:
+def _rules(removals: Sequence[Removal], extent: Extent) -> list[Lane]:
     texts = [one.rule.text for one in removals]
     cells = []
     for one in removals:
@@ -122,7 +75,7 @@ def _rules(removals: Sequence[Removal], extent: Extent) -> Table:
         "without it": [_growth(one, extent) for one in removals],
     }
     lanes = [Lane(heading=name, cells=words, right=True) for name, words in columns.items()]
-    return table_of([Lane(heading="rule", cells=cells), *lanes])
+    return [Lane(heading="rule", cells=cells), *lanes]
 
 
 def _alone(removal: Removal) -> str:
@@ -139,14 +92,12 @@ def _growth(removal: Removal, extent: Extent) -> str:
     return f"{about}x {1 + removal.alone.share / extent.share.share:.3g}"
 
 
-def _groups(groups: Sequence[Group], known: Sequence[Entry]) -> Table:
-    return table_of(
-        [
-            Lane(heading="coupled", cells=[_members(group, known) for group in groups]),
-            Lane(heading="legal", cells=[_designs(group) for group in groups], right=True),
-            Lane(heading="of", cells=[_unruled(group) for group in groups], right=True),
-        ]
-    )
+def _groups(groups: Sequence[Group], known: Sequence[Entry]) -> list[Lane]:
+    return [
+        Lane(heading="coupled", cells=[_members(group, known) for group in groups]),
+        Lane(heading="legal", cells=[_designs(group) for group in groups], right=True),
+        Lane(heading="of", cells=[_unruled(group) for group in groups], right=True),
+    ]
 
 
 def _members(group: Group, known: Sequence[Entry]) -> str:
@@ -182,10 +133,6 @@ def _is_estimated(portions: Portions) -> bool:
     shares = [portions.extent.share, *portions.activity.values()]
     shares += [share for one in portions.removals for share in (one.forbidden, one.alone)]
     return any(share.draws for share in shares)
-
-
-def _share_json(portion: Portion) -> dict[str, Any]:
-    return {"share": portion.share, "draws": portion.draws or None}
 
 
 def percent(portion: Portion) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from dse.cli.options import show_json
-from dse.cli.space_options import SetOption, SpaceFile, Told, ToldOption, space_at
+from dse.cli.options import Told, ToldOption, show_json
+from dse.cli.space_options import SetOption, SpaceFile, space_at
 
 ILLEGAL = 1
 
@@ -20,7 +20,7 @@ def why(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.
     Example: dse space why library:spaces/edge_codesign.yaml --set chip.rows=64 --set chip.cols=4
     """
     from dse.cli.settings import settings
-    from dse.cli.space_verdict import Verdict
+    from dse.spaces.verdict import Verdict
 
     space = space_at(file, may_be_empty=True)
     verdict = Verdict.of(space, settings(values or [], space))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from dse.cli.options import Format, FormatOption, StorageOption, StudyFile, say, study_path
+from dse.cli import completing
+from dse.cli.options import StorageOption, StudyFile, Told, ToldOption, say, study_path
 from dse.cli.run import (
     Cost,
     ExecutorOption,
@@ -17,13 +18,9 @@ from dse.cli.run import (
     Time,
     Trials,
     Workers,
-    stated_budget,
-    stated_executor,
 )
 
 INTERRUPTED = 3
-SWEPT = "swept"
-"""The kind of the event that tells with which bounds a study of a sweep has ended."""
 
 
 def sweep(
@@ -31,7 +28,10 @@ def sweep(
     *,
     optimizer: Annotated[
         list[str] | None,
-        typer.Option(help="An optimizer's name; may be repeated. The study's own without it."),
+        typer.Option(
+            autocompletion=completing.optimizers,
+            help="An optimizer's name; may be repeated. The study's own without it.",
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds for each, from the study's on.")] = 5,
     name: Annotated[str | None, typer.Option(help="Instead of the file's 'study:'.")] = None,
@@ -45,7 +45,7 @@ def sweep(
     file: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the comparison: .html or .json.")
     ] = None,
-    output: FormatOption = Format.TABLE,
+    output: ToldOption = Told.TABLE,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Run a study by every optimizer with every seed, and compare the optimizers.
@@ -56,45 +56,23 @@ def sweep(
     Example: dse sweep studies/quickstart.yaml --optimizer auto --optimizer nsga2 --seeds 10
     """
     from dse.cli.compare import show
-    from dse.cli.sweeping import Bar, Sweep
+    from dse.cli.sweep_progress import Sweeping
+    from dse.records.sweeping import Sweep
+    from dse.schema.plan import plan_of
+    from dse.schema.stated import Stops
 
-    told = {"time": time, "cost": cost, "measurements": measurements, "trials": trials}
-    whole = Sweep.of(study_path(study), optimizer or [], seeds, name=name, storage=storage)
+    told: Stops = {"time": time, "cost": cost, "measurements": measurements, "trials": trials}
+    path = study_path(study)
+    asked = partial(plan_of, path.resolve())
+    whole = Sweep.of(asked, optimizer or [], seeds, where=str(path), name=name, storage=storage)
     try:
-        with Bar(len(whole.members), quiet=quiet) as bar:
-            for member in whole.members:
-                _go(member.open(), bar, told, executor, workers)
+        with Sweeping(len(whole.members), quiet=quiet) as live:
+            whole.run(live, told, executor, workers)
     except KeyboardInterrupt:
         say("interrupted; what was finished is kept")
         say(f"go on with: {shlex.join(_words())}")
         raise typer.Exit(INTERRUPTED) from None
     show(whole.comparison(), output, file)
-
-
-def _go(
-    study: Any,
-    bar: Any,
-    told: dict[str, Any],
-    executor: str | None,
-    workers: int | None,
-) -> None:
-    """One study to its end, unless it has ended with these very bounds before."""
-    from dse.core.trial import Event
-
-    budget = stated_budget(study, told)
-    bounds = study.bounds(budget)
-    words = ", ".join(f"{key} {value}" for key, value in asdict(bounds).items() if value)
-    ended = f"bounds: {words or 'none'}"
-    events = study.events
-    if not any(event.kind == SWEPT and event.text == ended for event in events):
-        bar.begins(study, bounds)
-        study.run(
-            budget=budget,
-            executor=stated_executor(study, executor, workers),
-            on_finished=bar.finished,
-        )
-        study.storage.record(study.name, [Event(kind=SWEPT, text=ended)])
-    bar.ended()
 
 
 def _words() -> list[str]:

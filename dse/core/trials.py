@@ -160,7 +160,7 @@ def column_of(trials: Sequence[Trial], name: str) -> Column:
     """A metric or a parameter of all trials; the metric where there are both."""
     if isinstance(trials, Trials):
         return trials.column(name)
-    return Column.of([t.metrics.get(name, t.design.get(name)) for t in trials])
+    return Column.of([t.metrics[name] if name in t.metrics else t.design.get(name) for t in trials])
 
 
 def are(trials: Sequence[Trial], state: State) -> Mask:

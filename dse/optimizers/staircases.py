@@ -279,9 +279,11 @@ def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
 
 
 def _best(parts: Sequence[Staircase]) -> Staircase:
-    parts = [part for part in parts if len(part.losses)] or list(parts[:1])
-    losses = np.vstack([part.losses for part in parts])
+    full = [part for part in parts if len(part.losses)]
+    if len(full) < 2:
+        return (full or parts)[0]
+    losses = np.vstack([part.losses for part in full])
     rows = np.flatnonzero(nondominated(losses))
     return Staircase(
-        designs=joined([part.designs for part in parts]).take(rows), losses=losses[rows]
+        designs=joined([part.designs for part in full]).take(rows), losses=losses[rows]
     )

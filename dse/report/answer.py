@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
-from dse.core.values import Floats, Value
+from dse.core.values import Floats, Ints, Mask, Value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,20 @@ class Answer:
             values=objective_values(front.problem, kept),
             feasible=bool(front.trials),
             broken=broken,
+        )
+
+    def thinned(self, most: int, keep: Trial | None = None) -> Answer:
+        """Of more trials, evenly spaced ones, the first and the last among them, and ``keep``."""
+        size = len(self.trials)
+        if size <= most:
+            return self
+        rows = np.linspace(0, size - 1, most).round().astype(np.int64)
+        kept = np.unique([*rows.tolist(), *([] if keep is None else [self.trials.index(keep)])])
+        return replace(
+            self,
+            trials=tuple(self.trials[row] for row in kept.tolist()),
+            values=self.values[kept],
+            broken=tuple(self.broken[row] for row in kept.tolist()),
         )
 
     @cached_property
@@ -85,6 +99,16 @@ def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, f
         text, amount = texts[column], -float(slacks[row, column])
         broken[row][text] = max(amount, broken[row].get(text, 0.0))
     return broken
+
+
+def broken_rows(problem: Problem, trials: Trials) -> dict[str, Ints]:
+    """The places of the trials that break each limit, by its text; no limit that nobody breaks."""
+    slacks = problem.slacks(problem.columns(trials), len(trials))
+    outside = np.isfinite(slacks) & (slacks < 0)
+    found: dict[str, Mask] = {}
+    for limit, rows in zip(problem.limits, outside.T, strict=True):
+        found[limit.text] = rows | found.get(limit.text, np.zeros(len(trials), dtype=bool))
+    return {text: np.flatnonzero(rows) for text, rows in found.items() if rows.any()}
 
 
 def _nearest_misses(

@@ -11,14 +11,16 @@ from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer, Parameter, Real
 from dse.core.values import Floats, Value
 from dse.report.answer import Answer
-from dse.report.words import number_text, prefixed, value_text
+from dse.report.words import number_text, prefixed, shortened, value_text
 from dse.units import converted
 
 LOG_FROM = 50.0
 """Positive values whose largest is more than so many times the smallest go on a log axis."""
 
 _MAX_RANKS = 9
+_TITLE_LETTERS = 40
 _BELOW = -0.12
+_ENOUGH_BEST = 3
 _LONG_S = {"s": 120.0, "min": 7200.0}
 
 
@@ -33,8 +35,9 @@ class Axis:
 
     @property
     def title(self) -> str:
-        """The name with its unit."""
-        return f"{self.name} [{self.unit}]" if self.unit else self.name
+        """The name with its unit, short enough to stand along an axis."""
+        name = shortened(self.name, _TITLE_LETTERS)
+        return f"{name} [{self.unit}]" if self.unit else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +57,45 @@ def axis_of(
     """The axis on which these values read best."""
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-    told = prefixed(float(np.median(np.abs(finite))) if len(finite) else 0.0, unit)
-    return Axis(
-        name=name,
-        unit=told,
-        factor=converted(1.0, unit, told),
-        log=bool(low > 0 and high / low > LOG_FROM),
-    )
+    log = bool(low > 0 and high / low > LOG_FROM)
+    told = prefixed(float(np.median(finite) if log else max(abs(low), abs(high))), unit)
+    return Axis(name=name, unit=told, factor=converted(1.0, unit, told), log=log)
+
+
+def focus(
+    best: Floats,  # (k,)
+    others: Floats,  # (n,)
+    marked: Floats,  # (b,)
+    *,
+    log: bool,
+) -> tuple[float, float] | None:
+    """Between which ends the best are seen well; ``None`` where nothing lies far from them.
+
+    Far is more than one span away: that of the best, or of the middle half of the others where
+    that is wider; of two of the best or fewer, away from that middle half too. What is marked, such
+    as a limit, is kept in sight up to two spans away.
+    """
+    best, others, marked = (_scaled(each, log=log) for each in (best, others, marked))
+    if not len(best):
+        return None
+    middle = np.quantile(others, [0.25, 0.75]) if len(others) else best[:1]
+    told = best if len(best) >= _ENOUGH_BEST else np.concatenate([best, middle])
+    low, high = float(told.min()), float(told.max())
+    span = max(high - low, float(np.ptp(middle)))
+    near = others[(others >= low - span) & (others <= high + span)]
+    near_marks = marked[(marked >= low - 2 * span) & (marked <= high + 2 * span)]
+    if not span or len(near) + len(near_marks) == len(others) + len(marked):
+        return None
+    every = np.concatenate([best, near, near_marks])
+    margin = 0.04 * float(np.ptp(every))
+    ends = float(every.min()) - margin, float(every.max()) + margin
+    return (10.0 ** ends[0], 10.0 ** ends[1]) if log else ends
+
+
+def _scaled(values: Floats, *, log: bool) -> Floats:
+    """The finite ones, as the axis lays them out."""
+    kept = values[np.isfinite(values) & (values > 0 if log else True)]
+    return np.asarray(np.log10(kept) if log else kept)
 
 
 def seconds_axis(name: str, longest_s: float) -> Axis:

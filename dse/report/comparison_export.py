@@ -7,7 +7,6 @@ of. Curves and attained points are in the objectives' own units and signs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,13 +17,24 @@ from dse.analysis.curves import Curves, curves
 from dse.analysis.yardstick import INDICATORS
 from dse.core.values import Floats
 from dse.report.export import finite, objectives_json
+from dse.report.shapes.comparison import (
+    ClaimFacts,
+    ComparedGroup,
+    ComparedStudy,
+    ComparisonFacts,
+    Curve,
+    Indicator,
+    Quartiles,
+    Reached,
+    SurfaceFacts,
+)
 from dse.report.verdicts import verdicts
 
 ATTAINED_OBJECTIVES = (2, 3)
 """Attainment surfaces are told for so many objectives."""
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(comparison: Comparison) -> ComparisonFacts:
     """A comparison as one JSON object."""
     drawn = curves(comparison)
     return {
@@ -45,18 +55,14 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
 def _group(
     comparison: Comparison, place: int, group: GroupResult, drawn: Sequence[Curves]
-) -> dict[str, Any]:
+) -> ComparedGroup:
     return {
         "name": group.name,
-        "at": {
-            name: dict(zip(_QUARTILES, map(finite, group.quartiles(name)), strict=True))
-            for name in INDICATORS
-        },
+        "at": {name: _quartiles(*map(finite, group.quartiles(name))) for name in INDICATORS},
         "curves": {one.currency: _curves(one, place) for one in drawn},
         "to": {
             currency: {
-                f"{share:g}": dict(zip(("median", "reached"), group.to(currency, at), strict=True))
-                for at, share in enumerate(SHARES)
+                f"{share:g}": _reached(*group.to(currency, at)) for at, share in enumerate(SHARES)
             }
             for currency in comparison.currencies
         },
@@ -65,17 +71,21 @@ def _group(
     }
 
 
-_QUARTILES = ("low", "median", "high")
+def _quartiles(low: float | None, median: float | None, high: float | None) -> Quartiles:
+    return {"low": low, "median": median, "high": high}
 
 
-def _curves(told: Curves, place: int) -> dict[str, Any]:
-    return {
-        name: {
-            key: [finite(value) for value in row]
-            for key, row in zip(_QUARTILES, told.quartiles(place, name).tolist(), strict=True)
-        }
-        for name in INDICATORS
-    }
+def _reached(median: float | None, reached: int) -> Reached:
+    return {"median": median, "reached": reached}
+
+
+def _curves(told: Curves, place: int) -> dict[Indicator, Curve]:
+    return {name: _curve(told.quartiles(place, name)) for name in INDICATORS}
+
+
+def _curve(quartiles: Floats) -> Curve:
+    low, median, high = ([finite(value) for value in row] for row in quartiles.tolist())
+    return {"low": low, "median": median, "high": high}
 
 
 def _surfaces(comparison: Comparison, place: int) -> list[Surface]:
@@ -84,7 +94,7 @@ def _surfaces(comparison: Comparison, place: int) -> list[Surface]:
     return surfaces([course.final for course in comparison.courses[place]])
 
 
-def _surface(comparison: Comparison, surface: Surface) -> dict[str, Any]:
+def _surface(comparison: Comparison, surface: Surface) -> SurfaceFacts:
     rows: Floats = surface.losses * signs(comparison)
     return {"studies": surface.runs, "points": rows.tolist()}
 
@@ -94,7 +104,7 @@ def signs(comparison: Comparison) -> Floats:
     return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: Result) -> ComparedStudy:
     return {
         "study": result.name,
         "seed": result.seed,
@@ -111,7 +121,7 @@ def _result(result: Result) -> dict[str, Any]:
     }
 
 
-def _claim(claim: Claim) -> dict[str, Any]:
+def _claim(claim: Claim) -> ClaimFacts:
     return {
         "indicator": claim.indicator,
         "first": claim.first,

@@ -56,7 +56,8 @@ def _note(words: str) -> str:
 
 def _studies(comparison: Comparison) -> list[list[str]]:
     words = [INDICATOR_WORDS[name] for name in comparison.groups[0].results[0].final]
-    headings = ["study", "group", "seed", *("trials", *comparison.currencies), "front", *words]
+    spent = tuple(dict.fromkeys(("trials", *comparison.currencies)))
+    headings = ["study", "group", "seed", *spent, "front", *words]
     return [
         headings,
         *(
@@ -64,7 +65,7 @@ def _studies(comparison: Comparison) -> list[list[str]]:
                 result.name,
                 group.name,
                 str(result.seed),
-                *(f"{result.totals[each]:.6g}" for each in ("trials", *comparison.currencies)),
+                *(f"{result.totals[each]:.6g}" for each in spent),
                 str(result.front),
                 *(f"{value:.6g}" for value in result.final.values()),
             ]

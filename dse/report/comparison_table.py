@@ -8,14 +8,14 @@ from rich.markup import escape
 from dse.analysis.comparison import SHARES, Comparison, GroupResult
 from dse.analysis.runs import Currency
 from dse.analysis.yardstick import INDICATORS
-from dse.report.grid import Lane, print_split
+from dse.report.grid import Lane, print_split, results_console
 from dse.report.verdicts import INDICATOR_WORDS, amount_text, budget_sentence, verdicts
 from dse.report.words import number_text, reference_text
 
 
 def comparison_table(comparison: Comparison, *, console: Console | None = None) -> None:
     """Print a line for each group of a comparison, and its verdicts."""
-    console = console or Console()
+    console = console or results_console()
     point = reference_text(comparison.objectives, comparison.reference_point)
     console.print(escape(f"reference point, from {comparison.reference_from}: {point}"))
     console.print(f"joint front: {len(comparison.yardstick.joint)} designs")

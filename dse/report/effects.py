@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape as plain
@@ -13,7 +12,8 @@ from dse.analysis.effects import Effect, Effects, Level
 from dse.core.problem import Problem
 from dse.core.values import Value
 from dse.report.export import finite
-from dse.report.grid import Lane, table_of
+from dse.report.grid import Lane, print_lanes, results_console
+from dse.report.shapes.effects import EffectFacts, EffectsFacts
 from dse.report.words import number_text, parameter_units, value_text
 
 SHOWN = 10
@@ -27,7 +27,7 @@ _NOTE = (
 
 def effects_table(problem: Problem, found: Effects, *, console: Console | None = None) -> None:
     """Print the main effects and the largest interactions on one metric."""
-    console = console or Console()
+    console = console or results_console()
     console.print(plain(headline(found)), style="bold")
     for headings, rows in (_main_rows(problem, found), _pair_rows(found)):
         if rows:
@@ -36,7 +36,7 @@ def effects_table(problem: Problem, found: Effects, *, console: Console | None =
                 Lane(heading=heading, cells=list(cells), right=place in (1, 2))
                 for place, (heading, cells) in enumerate(zip(headings, columns, strict=True))
             ]
-            console.print(table_of(lanes))
+            print_lanes(console, lanes)
     console.print(_NOTE, style="dim")
 
 
@@ -50,7 +50,7 @@ def headline(found: Effects) -> str:
     )
 
 
-def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> dict[str, Any]:
+def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> EffectsFacts:
     """All effects as one JSON object; ``null`` where a share cannot be told."""
     return {
         "study": study,
@@ -131,13 +131,13 @@ def share_text(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def _main(effect: Effect) -> dict[str, Any]:
+def _main(effect: Effect) -> EffectFacts:
     return {
         "parameter": effect.parameter,
         "share": finite(effect.share),
         "span": finite(effect.span),
         "levels": [
-            {"from": one.value, "to": one.to, "mean": finite(one.mean), "trials": one.trials}
+            {"value": one.value, "to": one.to, "mean": finite(one.mean), "trials": one.trials}
             for one in effect.levels
         ],
     }

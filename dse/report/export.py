@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.report.answer import Answer, broken_limits, objective_values
+from dse.report.shapes.front import Front
+from dse.report.shapes.trials import ObjectiveFacts, Trials
 from dse.report.words import parameter_units
 
 
-def front_json(
-    study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, exact: bool
-) -> dict[str, Any]:
+def front_json(study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, exact: bool) -> Front:
     """The front as one JSON object.
 
     Where no design is within all limits, ``feasible`` is false and ``front`` holds the designs
@@ -41,7 +40,11 @@ def front_json(
         "hypervolume": finite(front.hypervolume),
         "exact": exact,
         "feasible": answer.feasible,
-        **_vocabulary(front.problem),
+        "objectives": objectives_json(front.problem.objectives),
+        "limits": _limits(front.problem),
+        "metrics": _metric_units(front.problem),
+        "words": _metric_words(front.problem),
+        "parameters": parameter_units(front.problem),
         "knee": front.knee.number if front.knee is not None else None,
         "front": [
             {
@@ -58,7 +61,7 @@ def front_json(
     }
 
 
-def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> dict[str, Any]:
+def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials:
     """All trials as one JSON object."""
     rows = zip(
         trials,
@@ -69,7 +72,11 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> dict[s
     )
     return {
         "study": study,
-        **_vocabulary(problem),
+        "objectives": objectives_json(problem.objectives),
+        "limits": _limits(problem),
+        "metrics": _metric_units(problem),
+        "words": _metric_words(problem),
+        "parameters": parameter_units(problem),
         "trials": [
             {
                 "trial": trial.number,
@@ -92,7 +99,7 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> dict[s
     }
 
 
-def objectives_json(objectives: Iterable[Objective]) -> list[dict[str, str]]:
+def objectives_json(objectives: Iterable[Objective]) -> list[ObjectiveFacts]:
     """Each objective with its goal and unit."""
     return [
         {"name": o.name, "expression": o.text, "goal": o.goal, "unit": o.unit} for o in objectives
@@ -104,13 +111,16 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _vocabulary(problem: Problem) -> dict[str, Any]:
-    return {
-        "objectives": objectives_json(problem.objectives),
-        "limits": sorted({limit.text for limit in problem.limits}),
-        "metrics": {name: metric.unit for name, metric in sorted(problem.metrics.items())},
-        "parameters": parameter_units(problem),
-    }
+def _limits(problem: Problem) -> list[str]:
+    return sorted({limit.text for limit in problem.limits})
+
+
+def _metric_units(problem: Problem) -> dict[str, str]:
+    return {name: metric.unit for name, metric in sorted(problem.metrics.items())}
+
+
+def _metric_words(problem: Problem) -> dict[str, list[str]]:
+    return {name: list(m.words) for name, m in sorted(problem.metrics.items()) if m.words}
 
 
 def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,6 +15,9 @@ from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.optimizers.agreement import kendall
 from dse.optimizers.calibration import FEWEST, calibrated, held_out, shared
+from dse.report.export import finite
+from dse.report.grid import results_console
+from dse.report.shapes.front import RungFacts
 from dse.report.words import number_text
 
 
@@ -54,7 +56,7 @@ def rungs(problem: Problem, trials: Sequence[Trial]) -> tuple[Rung, ...]:
     return tuple(_rungs(problem, trials))
 
 
-def rungs_json(found: Sequence[Rung]) -> list[dict[str, Any]]:
+def rungs_json(found: Sequence[Rung]) -> list[RungFacts]:
     """The rungs as JSON objects."""
     return [
         {
@@ -62,8 +64,8 @@ def rungs_json(found: Sequence[Rung]) -> list[dict[str, Any]]:
             "rung": one.rung,
             "designs": one.designs,
             "kendall_tau": one.tau,
-            "error": one.raw,
-            "held_out_error": one.error,
+            "error": finite(one.raw),
+            "held_out_error": finite(one.error),
             "calibration": one.calibration,
         }
         for one in found
@@ -73,7 +75,7 @@ def rungs_json(found: Sequence[Rung]) -> list[dict[str, Any]]:
 def rungs_table(found: Sequence[Rung], *, console: Console | None = None) -> None:
     """Print a line for each rung."""
     for one in found:
-        (console or Console()).print(plain(one.words()))
+        (console or results_console()).print(plain(one.words()))
 
 
 def rungs_html(found: Sequence[Rung]) -> str:

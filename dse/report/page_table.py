@@ -11,7 +11,14 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Value
 from dse.report.answer import Answer
-from dse.report.words import metric_text, number_text, parameter_units, value_text
+from dse.report.page_parts import breakable
+from dse.report.words import (
+    metric_text,
+    number_text,
+    parameter_units,
+    shortened,
+    value_text,
+)
 
 
 def front_rows(front: ParetoSet, answer: Answer) -> str:
@@ -30,15 +37,10 @@ def _heading(answer: Answer, sides: Mapping[str, str]) -> str:
     metrics = [(name, "", "") for name in answer.other_metrics]
     parameters = [(name, "", side) for name, side in sides.items()]
     return "".join(
-        f'<th scope="col" class="{side}"><button type="button">{_breakable(name)}</button>'
-        f"<small>{note}</small></th>"
+        f'<th scope="col" class="{side}">'
+        f'<button type="button">{breakable(shortened(name))}</button><small>{note}</small></th>'
         for name, note, side in [("trial", "", ""), *objectives, *metrics, *parameters]
     )
-
-
-def _breakable(name: str) -> str:
-    """A name that may go on in the next line after a dot or an underscore."""
-    return escape(name).replace(".", ".<wbr>").replace("_", "_<wbr>")
 
 
 def _trial_cell(trial: Trial, *, knee: bool) -> str:
@@ -65,7 +67,7 @@ def _cells(answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping
 def _cell(value: Value | None, words: str, side: str) -> str:
     known = value is not None and not (isinstance(value, float) and not math.isfinite(value))
     key = value if isinstance(value, str) else json.dumps(value) if known else ""
-    return f'<td class="{side}" data-value="{escape(str(key))}">{escape(words)}</td>'
+    return f'<td class="{side}" data-value="{escape(str(key))}">{escape(shortened(words))}</td>'
 
 
 def _parameters(answer: Answer) -> tuple[str, ...]:

@@ -8,9 +8,18 @@ from html import escape
 from dse.analysis.runner_up import Breakdown, Contender, Duel, Part
 from dse.core.metric import Metric
 from dse.core.problem import Problem
-from dse.report.words import design_text, joined, number_text, parameter_units, value_text
+from dse.report.words import (
+    design_text,
+    joined,
+    number_text,
+    parameter_units,
+    shortened,
+    value_text,
+)
 
 _MOST_PARTS = 8
+_MOST_NAMED = 24
+_MOST_CHANGED = 8
 _SPOKEN_PARTS = 3
 _LEAST_SHARE = 0.05
 """Of the largest difference: parts that differ by less are not spoken of."""
@@ -32,7 +41,8 @@ def duel_words(problem: Problem, duel: Duel) -> str:
 
 
 def _duel(problem: Problem, duel: Duel) -> str:
-    winner = design_text(duel.winner.design, duel.winner.design, parameter_units(problem))
+    design = duel.winner.design
+    winner = design_text(design, design, parameter_units(problem), _MOST_NAMED)
     tables = "".join(_table(problem.metrics, each) for each in duel.breakdowns)
     return (
         f'<div class="box duel"><h3>{escape(_title(duel))}</h3>'
@@ -59,10 +69,13 @@ def _value(duel: Duel, of: Contender) -> str:
 def _changes(problem: Problem, duel: Duel) -> str:
     units = parameter_units(problem)
     words = [
-        f"{name} {value_text(rival, units[name])} in place of {value_text(winner, units[name])}"
+        f"{shortened(name)} {shortened(value_text(rival, units[name]))}"
+        f" in place of {shortened(value_text(winner, units[name]))}"
         for name, (winner, rival) in duel.changed.items()
     ]
-    return joined(words) or "The same design"
+    more = len(words) - _MOST_CHANGED
+    told = [*words[:_MOST_CHANGED], f"{more} more"] if more > 0 else words
+    return joined(told) or "The same design"
 
 
 def _gap(duel: Duel) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape as plain
 
 from dse.analysis.scenarios import Contest, Contrast, Standing
 from dse.report.export import finite
-from dse.report.grid import Lane, table_of
+from dse.report.grid import Lane, print_split, results_console
+from dse.report.shapes.scenarios import ContrastFacts, StandingFacts
 from dse.report.words import joined, number_text
 
 
 def contrast_table(contrast: Contrast, *, console: Console | None = None) -> None:
     """Print who wins each objective under which scenario; nothing where no objective differs."""
-    console = console or Console()
+    console = console or results_console()
     for contest in contrast.contests:
         console.print()
         console.print(plain(verdict(contest)), style="bold")
@@ -27,7 +27,7 @@ def contrast_table(contrast: Contrast, *, console: Console | None = None) -> Non
             for place, (heading, column) in enumerate(zip(headings, cells, strict=True))
         ]
         if lanes:
-            console.print(table_of(lanes))
+            print_split(console, lanes[0], lanes[1:])
     if contrast.contests:
         console.print(plain(fronts_words(contrast)), style="dim")
 
@@ -53,7 +53,7 @@ def fronts_words(contrast: Contrast) -> str:
     return f"on the front of one scenario: {each}; under every one: {len(contrast.everywhere)}"
 
 
-def contrast_json(contrast: Contrast) -> dict[str, Any]:
+def contrast_json(contrast: Contrast) -> ContrastFacts:
     """Who wins where, and the front of each scenario, by trial number."""
     return {
         "weights": dict(contrast.weights),
@@ -106,7 +106,7 @@ def _rows(contrast: Contrast, contest: Contest) -> tuple[list[str], list[list[st
     return headings, rows
 
 
-def _standing(one: Standing) -> dict[str, Any]:
+def _standing(one: Standing) -> StandingFacts:
     return {
         "scenario": one.scenario,
         "winner": one.winner,

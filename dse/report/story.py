@@ -12,6 +12,9 @@ from dse.core.trial import Trial
 from dse.report.answer import Answer
 from dse.report.words import broken_text, design_text, joined, number_text, parameter_units
 
+_MOST_NAMED = 24
+"""Of more parameters a sentence names the first; the table has all."""
+
 
 def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
     """The best design for each objective and the knee between them, each with its heading."""
@@ -20,7 +23,9 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
     if not answer.feasible:
         return [_miss(answer, place) for place in range(min(len(answer.trials), 5))]
     if len(answer.trials) == 1:
-        return [("One design is best in everything", f"{_told(answer, 0)}.")]
+        several = len(answer.problem.objectives) > 1
+        heading = "One design is best in everything" if several else "The best design"
+        return [(heading, f"{_told(answer, 0)}.")]
     best = [int(np.argmin(column)) for column in front.losses.T]
     told = [
         (f"{_superlative(objective)} {objective.name}", f"{_told(answer, place)}.")
@@ -36,7 +41,7 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
 def design_words(answer: Answer, trial: Trial) -> str:
     """The parameters of a trial, those left out that all have in common."""
     names = answer.varying or tuple(trial.design)
-    return design_text(trial.design, names, parameter_units(answer.problem))
+    return design_text(trial.design, names, parameter_units(answer.problem), _MOST_NAMED)
 
 
 def common_words(answer: Answer) -> str:

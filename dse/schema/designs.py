@@ -23,6 +23,17 @@ def design_of(values: Mapping[str, Value], space: Space) -> Design:
         DesignError: it breaks a rule of the space.
         SpecError: a quantity cannot be read.
     """
+    plain = plain_values(values, space)
+    space.check(plain)
+    return space.batch([plain]).design(0)  # 1 and 1.0 are one value, and one design
+
+
+def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
+    """The values in coherent units, lists written out; they need be neither whole nor legal.
+
+    Raises:
+        SpecError: a quantity cannot be read.
+    """
     plain: dict[str, Value] = {}
     for name, value in _spread(values, space).items():
         parameter = space.by_name.get(name)
@@ -31,8 +42,7 @@ def design_of(values: Mapping[str, Value], space: Space) -> Design:
             plain[name] = amount(value, parameter.unit).value
         else:
             plain[name] = value
-    space.check(plain)
-    return space.batch([plain]).design(0)  # 1 and 1.0 are one value, and one design
+    return plain
 
 
 def legal_design(values: Mapping[str, Value], space: Space) -> Design:

@@ -41,7 +41,22 @@ def space_of(path: Path, files: Files, *, named_at: str = "", may_be_empty: bool
     return space
 
 
-def space_from(value: Mapping[str, Any], *, beside: Path | None = None) -> Space:
+def space_document(path: Path, files: Files) -> Mapping[str, Any]:
+    """What a space file says, before any of it is checked.
+
+    Raises:
+        SpecError: it cannot be read, or is a study.
+    """
+    source = files.source(path)
+    if "study" in source.value:
+        hint = f"its space is {source.value.get('space')}"
+        raise SpecError("this is a study, and no space", where=source.place(["study"]), hint=hint)
+    return source.value
+
+
+def space_from(
+    value: Mapping[str, Any], *, beside: Path | None = None, may_be_empty: bool = False
+) -> Space:
     """The space that a mapping of the shape of a space file describes.
 
     A rule that divides by zero for some combinations, or overflows, is decided there by the
@@ -51,13 +66,15 @@ def space_from(value: Mapping[str, Any], *, beside: Path | None = None) -> Space
         value: what the YAML would say; numbers of numpy, tuples and paths are as good as theirs.
         beside: the file or folder that relative paths are relative to; by default, where the
             program runs.
+        may_be_empty: a space without any legal design is no mistake: it is to be explained.
 
     Raises:
         SpecErrors: with every mistake found; their places are keys, such as ``parameters.tp``.
     """
     source = source_of(value, beside)
     space = _space(Files(), source.place(), lambda fragments: fragments.of(source))
-    check_satisfiable(space, source.place())
+    if not may_be_empty:
+        check_satisfiable(space, source.place())
     return space
 
 

@@ -143,6 +143,30 @@ def test_who_leaves_gives_back_what_was_not_told():
     study.close()
 
 
+def test_a_cell_that_is_run_again_takes_up_what_it_had_asked(tmp_path):
+    url = f"sqlite:///{tmp_path}/dse.db"
+    study = asked(url, optimizer="sobol")
+    first = study.ask(2)
+    loop = study._asking._thread
+    del study
+    loop.join(10)
+    study = asked(url, optimizer="sobol")
+    assert [t.design for t in study.ask(2)] == [t.design for t in first]
+    study.close()
+
+
+def test_who_asks_does_not_wait_for_what_others_hold():
+    one = asked(optimizer="sobol", budget={"measurements": 2})
+    storage = one.engine.storage
+    other = asked(storage, optimizer="sobol", budget={"measurements": 2})
+    held = one.ask(2)
+    assert other.ask(2) == []
+    for trial in held:
+        one.tell(trial, cost(**trial.design))
+    assert one.ask() == other.ask() == []
+    assert sum(trial.measured for trial in other.trials) == 2
+
+
 def test_a_program_that_just_ends_leaves_its_trials_to_the_next(tmp_path):
     url = f"sqlite:///{tmp_path}/dse.db"
     program = (

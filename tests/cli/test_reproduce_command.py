@@ -145,7 +145,8 @@ def test_a_plain_check_counts_the_claims_and_finds_their_mistakes(tmp_path):
 
 def test_claims_are_no_parquet(tmp_path):
     result = reproduce(written(tmp_path, HOLDS), "--format", "parquet")
-    assert isinstance(result.exception, StudyError)
+    assert result.exit_code == 2
+    assert "'parquet' is not one of" in result.stderr
 
 
 @pytest.mark.parametrize("file", ["space.yaml"])

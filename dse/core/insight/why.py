@@ -48,7 +48,7 @@ def why(space: Space, values: Mapping[str, Value]) -> Why:
     Raises:
         DesignError: there is no such parameter, or it cannot have this value.
     """
-    _check_values(space, values)
+    check_values(space, values)
     if _is_whole(space, values):
         broken = _broken(space, values)
         design = None if broken else space.batch([values]).design(0)
@@ -115,7 +115,12 @@ def _broken(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
     return (*broken, *(r for r in rules if r.kind == "constraint" and not holds(r, row)))
 
 
-def _check_values(space: Space, values: Mapping[str, Value]) -> None:
+def check_values(space: Space, values: Mapping[str, Value]) -> None:
+    """Nothing, if each is a value of a parameter; they need not be legal together.
+
+    Raises:
+        DesignError: there is no such parameter, or it cannot have this value.
+    """
     for name, value in values.items():
         if name not in space.by_name:
             raise DesignError(f"there is no parameter {name!r}", hint=nearest(name, space.by_name))

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from dse.cli.space_words import counted, design_text, entries, rule_text, setting_text
 from dse.core.insight.explain import Rule, narrowed
 from dse.core.insight.why import Why, obstacle, sides, why
 from dse.core.space import Space
 from dse.core.values import Value
+from dse.report.shapes.space import Explained
+from dse.report.space_words import counted, design_text, entries, rule_text, setting_text
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The values that are set, and what the space says of them."""
+    """The values that are set, and what the space says of them.
+
+    ``setting`` is how the words call a value that was set.
+    """
 
     space: Space
     given: Mapping[str, Value]
     why: Why
+    setting: str = "--set"
 
     @staticmethod
-    def of(space: Space, given: Mapping[str, Value]) -> Verdict:
-        """What the space says of these values."""
-        return Verdict(space, given, why(space, given))
+    def of(space: Space, given: Mapping[str, Value], setting: str = "--set") -> Verdict:
+        """What the space says of these values.
+
+        Raises:
+            DesignError: there is no such parameter, or it cannot have this value.
+        """
+        return Verdict(space, given, why(space, given), setting)
+
+    @property
+    def legal(self) -> bool | None:
+        """Whether any legal design has the values; ``None`` where that is not known."""
+        return True if self.why.example is not None else False if self.why.left == 0 else None
 
     @property
     def _obstacle(self) -> str | None:
@@ -36,13 +49,13 @@ class Verdict:
     def _these(self) -> str:
         return "with these values" if self.given else "in the space"
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Explained:
         """The verdict for machines; ``legal`` is null where it is not known."""
         told = self.why
         return {
             "set": dict(self.given),
             "whole": told.whole,
-            "legal": True if told.example is not None else False if told.left == 0 else None,
+            "legal": self.legal,
             "designs": told.left,
             "reason": self._obstacle,
             "example": None if told.example is None else dict(told.example),
@@ -56,6 +69,9 @@ class Verdict:
                 for rule in told.against
             ],
         }
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """The verdict for people."""
@@ -72,7 +88,7 @@ class Verdict:
 
     def _refuted(self) -> list[str]:
         against = self.why.against
-        rules = [f"  {rule_text(self.space, rule)}" for rule in against]
+        rules = [f"  {rule_text(self.space, rule, self.setting)}" for rule in against]
         none = f"no legal design {self._these}"
         if self.why.left is None:
             verb = "these may rule all out, or leave very little:"
@@ -89,7 +105,7 @@ class Verdict:
             return ["legal: the design keeps every rule"]
         lines = [f"illegal: the design breaks {counted(len(against), 'rule')}"]
         for rule in against:
-            lines += [f"  {rule_text(self.space, rule)}", f"    {self._read(rule)}"]
+            lines += [f"  {rule_text(self.space, rule, self.setting)}", f"    {self._read(rule)}"]
         return lines
 
     def _read(self, rule: Rule) -> str:

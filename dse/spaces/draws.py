@@ -1,12 +1,12 @@
-"""Designs drawn from a space for the command line: uniformly, evenly, or with some values set."""
+"""Designs drawn from a space: uniformly, evenly, or with some values set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
-from dse.cli.space_words import rule_text
 from dse.core.batch import Batch, joined
 from dse.core.design import Design
 from dse.core.insight.explain import drawn, narrowed
@@ -14,6 +14,9 @@ from dse.core.insight.why import why
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.errors import DesignError
+from dse.report.space_words import rule_text
+
+Method = Literal["uniform", "sobol", "stratified"]
 
 MAX_SOBOL = 21_201
 """So many coordinates the direction numbers of Joe and Kuo are known for."""
@@ -21,7 +24,7 @@ MAX_SOBOL = 21_201
 _ROUNDS = 100
 
 
-def draw(space: Space, count: int, seed: int, method: str) -> Batch:
+def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
     """Legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
 
     The points of a sequence that break a rule over real parameters are left out, and others are

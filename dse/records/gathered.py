@@ -1,4 +1,4 @@
-"""The words of ``dse compare`` as groups of runs: studies, files, patterns and named groups."""
+"""Words as groups of runs: studies, files, patterns and named groups."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from dse.analysis.groups import Group, alone, by_kind
 from dse.analysis.runs import Run
-from dse.cli.reading import stored_runs
 from dse.errors import StudyError, nearest
 from dse.interchange.portable import ENDINGS, read
+from dse.protocols import Storage
+from dse.records.reading import stored_runs
 from dse.schema.record import kept_plan
 from dse.schema.settled import settled
 from dse.study import DEFAULT_STORAGE, opened_storage
@@ -21,7 +22,7 @@ from dse.study import DEFAULT_STORAGE, opened_storage
 _PATTERN = re.compile(r"[*?\[]")
 
 
-def gathered(words: Sequence[str], storage: str | None = None) -> list[Group]:
+def gathered(words: Sequence[str], storage: str | Storage | None = None) -> list[Group]:
     """The groups that the words mean, in their order; each study is read once.
 
     ``study`` and ``file.jsonl`` stand for themselves; ``pattern*`` for all that fit, those that
@@ -30,19 +31,28 @@ def gathered(words: Sequence[str], storage: str | None = None) -> list[Group]:
     Raises:
         StudyError: nothing fits a word, or two groups have one name.
     """
-    url = storage or DEFAULT_STORAGE
-    opened = opened_storage(url)
+    opened = opened_storage(storage or DEFAULT_STORAGE)
+    url = storage if isinstance(storage, str) else "" if storage else DEFAULT_STORAGE
     meant = [_Meant.of(word, opened.studies(), url) for word in words]
     names = list(dict.fromkeys(name for one in meant for name in one.found))
     stored = [name for name in names if not name.endswith(ENDINGS)]
     runs = {run.name: run for run in stored_runs(stored, opened, url)}
     runs |= {name: _exported(Path(name)) for name in names if name.endswith(ENDINGS)}
     groups = [group for one in meant for group in one.groups([runs[name] for name in one.found])]
+    check_distinct(groups)
+    return groups
+
+
+def check_distinct(groups: Sequence[Group]) -> None:
+    """Nothing, if every group has its own name.
+
+    Raises:
+        StudyError: two have one name.
+    """
     called = [group.name for group in groups]
     twice = next((name for name in called if called.count(name) > 1), None)
     if twice is not None:
         raise StudyError(f"{twice!r} is there twice", hint="name the groups: 'one=study-*'")
-    return groups
 
 
 class _Meant(NamedTuple):
@@ -62,7 +72,7 @@ class _Meant(NamedTuple):
             found = [known for known in names if fnmatchcase(known, pattern)]
         if not found:
             raise StudyError(
-                f"there is no study {pattern!r} in {url}",
+                f"there is no study {pattern!r}{f' in {url}' if url else ''}",
                 hint=f"{nearest(pattern, names)}; other storages: --storage URL",
             )
         return _Meant(name, pattern, found)

@@ -140,10 +140,10 @@ def setting_text(parameter: Parameter, value: Value) -> str:
     return f"{parameter.name} = {value_text(value, parameter.unit)}"
 
 
-def rule_text(space: Space, rule: Rule) -> str:
+def rule_text(space: Space, rule: Rule, setting: str = "--set") -> str:
     """The rule after the place that states it: ``space.yaml:9: tp * pp == gpus``."""
     if rule.kind == "setting" and rule.value is not None:
-        return f"--set: {setting_text(space.by_name[rule.parameter], rule.value)}"
+        return f"{setting}: {setting_text(space.by_name[rule.parameter], rule.value)}"
     return f"{rule.where}: {rule.text}" if rule.where else rule.text
 
 

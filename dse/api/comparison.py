@@ -1,0 +1,140 @@
+"""Studies side by side: which has the better front, and whether that can be more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from dse import study as engine
+from dse.analysis import comparison as analysis
+from dse.analysis.alike import Unlike
+from dse.analysis.claims import Claim
+from dse.analysis.comparison import Asked, GroupResult
+from dse.analysis.groups import Group
+from dse.analysis.runs import Currency, Run
+from dse.analysis.shortfall import shortfalls
+from dse.analysis.yardstick import INDICATORS, Indicator
+from dse.api.html.comparison import comparison_html
+from dse.api.html.parts import or_message
+from dse.api.study import Study
+from dse.protocols import Storage
+from dse.records.gathered import check_distinct, gathered
+from dse.report.comparison_export import comparison_json
+from dse.report.comparison_file import comparison_text
+from dse.report.shapes.comparison import ComparisonFacts
+from dse.report.whole_file import write_whole
+
+Compared = Study | str | Mapping[str, Sequence[Study]]
+"""A study; a word as ``dse compare`` takes it; or groups of studies by name."""
+
+
+class Comparison:
+    """Groups of studies of one question at one budget; see :func:`compare`.
+
+    ``found`` has the numbers as values: groups, results, claims, courses.
+    """
+
+    def __init__(self, found: analysis.Comparison) -> None:
+        self.found = found
+
+    @property
+    def facts(self) -> ComparisonFacts:
+        """What ``dse compare --format json`` prints: curves, medians, tests."""
+        return comparison_json(self.found)
+
+    @property
+    def groups(self) -> tuple[GroupResult, ...]:
+        """The groups in their order, each with what its studies spent and had for it."""
+        return self.found.groups
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What can be claimed of each pair of groups with several seeds, and by which test."""
+        return self.found.claims
+
+    def shortfalls(self, share: float) -> list[str]:
+        """A sentence for each group whose hypervolume is too far below the first one's.
+
+        Of groups the medians count, and only where the difference can be claimed, or there are too
+        few seeds to ever claim one.
+
+        Args:
+            share: how much of the first one's may be missing, from 0 to below 1: ``0.05``.
+        """
+        return shortfalls(self.found, share)
+
+    def report(self, file: str | Path) -> Path:
+        """Write the comparison as a page (``.html``), or as JSON (``.json``).
+
+        Raises:
+            StudyError: the file has another ending.
+            StorageError: it cannot be written.
+        """
+        path = Path(file)
+        write_whole(path, comparison_text(self.found, path))
+        return path
+
+    def _repr_html_(self) -> str:
+        return or_message("Comparison", lambda: comparison_html(self.found))
+
+    def __repr__(self) -> str:
+        told = ", ".join(
+            f"{one.name} {one.quartiles('hypervolume')[1]:.6g}" for one in self.found.groups
+        )
+        at = f"{self.found.at:g} {self.found.over}"
+        return f"<Comparison at {at}, median hypervolume: {told}>"
+
+
+def compare(
+    *studies: Compared,
+    storage: str | Storage | None = None,
+    over: Currency | None = None,
+    at: float | None = None,
+    indicators: Sequence[Indicator] = INDICATORS,
+    joint_reference: bool = False,
+    may_differ: Collection[Unlike] = (),
+) -> Comparison:
+    """Compare studies of one question: fronts at one budget, with tests over groups of seeds.
+
+    Example:
+        ``compare("grey=edge.grey-box.*", "tpe=edge.tpe.*", storage="sqlite:///dse.db")``, or
+        ``compare({"grey": [a, b, c], "tpe": [d, e, f]})``
+
+    Args:
+        studies: each a study; groups of studies by name; or a word: the name of a stored study,
+            an exported file, ``"study.*"``, or ``"name=study-*"`` for a group.
+        storage: where words are looked up, or its URL.
+        over: what is spent; measurements without it, or trials where none were made.
+        at: after how much of it, seconds and dollars included; the least that any study spent
+            without it.
+        indicators: what claims are made about.
+        joint_reference: take the worst of all fronts where no study states a reference point.
+        may_differ: compare studies that differ in this all the same.
+
+    Raises:
+        StudyError: they do not ask the same, nothing fits a word, or there is no reference point.
+    """
+    asked = Asked(
+        over=over,
+        at=at,
+        joint_nadir=joint_reference,
+        may_differ=may_differ,
+        indicators=indicators,
+    )
+    groups = [group for one in studies for group in _groups(one, storage)]
+    check_distinct(groups)
+    return Comparison(analysis.compare(groups, asked))
+
+
+def _groups(one: Compared, storage: str | Storage | None) -> list[Group]:
+    if isinstance(one, str):
+        return gathered([one], storage)
+    if isinstance(one, Study):
+        return [Group(one.name, (_run(one.engine),))]
+    return [
+        Group(name, tuple(_run(study.engine) for study in studies)) for name, studies in one.items()
+    ]
+
+
+def _run(study: engine.Study) -> Run:
+    return Run.of(study.name, study.problem, study.finished, study.plan.budget.price_per_s)

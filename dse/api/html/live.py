@@ -1,0 +1,48 @@
+"""A study while it runs: how far it is, what was found, and the front so far."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.api.html.parts import bar, escaped, framed, side_by_side
+from dse.api.html.picture import picture
+from dse.api.html.points import Points, descent, plane
+from dse.api.html.scatter import blank
+from dse.live.panel import StudyPanel
+from dse.live.watch import Watch
+from dse.live.way import Way
+
+_NOTHING = (
+    f"<figure>{blank('no design is within all limits yet')}<figcaption>&nbsp;</figcaption></figure>"
+)
+"""As high as a drawing with its legend, so that nothing moves when there is one."""
+
+
+def running_html(panel: StudyPanel, remark: str) -> str:
+    """What a panel knows at this moment, and a remark on it."""
+    objectives = panel.watch.problem.objectives
+    drawn = picture(_points(panel.watch), objectives, panel.name)
+    ways = [panel.way, *([] if panel.search is None else [panel.search])]
+    words = [", ".join(panel.counts()), panel.quality()]
+    told = "".join([*map(_bar, ways), *(f"<p>{escaped(word)}</p>" for word in words)])
+    return framed(
+        panel.name,
+        side_by_side(
+            f'<div class="dse-steady">{told}</div>',
+            drawn or _NOTHING,
+        ),
+        beside=remark,
+    )
+
+
+def _bar(way: Way) -> str:
+    return bar(way.done / way.total if way.total else None, way.line)
+
+
+def _points(watch: Watch) -> Points | None:
+    objectives = watch.problem.objectives
+    nothing = np.zeros((0, 2))
+    if len(objectives) == 1:
+        return descent(objectives[0], watch.steps, watch.cloud, nothing)
+    front = watch.front[np.lexsort(watch.front.T[::-1])]  # along the staircase
+    return plane(objectives, front, watch.cloud, nothing)

@@ -1,0 +1,152 @@
+"""What is shown while ``Study.run`` works: in a notebook a cell, in a terminal a panel."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextvars import copy_context
+from threading import Event, Thread
+from typing import Protocol
+
+from dse.api.html.live import running_html
+from dse.api.notebook import Cell, in_notebook
+from dse.core.trial import Trial
+from dse.live.panel import StudyPanel
+from dse.live.screen import screen_for
+from dse.schema.budgets import Budget
+from dse.study import Study
+
+LEAST_S = 0.25
+"""A cell is drawn anew at most four times a second, ..."""
+
+SHARE = 0.04
+"""... and less often where drawing would take more than this share of the time."""
+
+INTERRUPTED = "interrupted; run() goes on"
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user's interrupt, which a notebook tells without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [INTERRUPTED]
+
+
+class Shown(Protocol):
+    """What is told of a run, somewhere, until it ends."""
+
+    def __enter__(self) -> Shown: ...
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
+
+    def finished(self, trial: Trial) -> None:
+        """A trial has finished: called for each, it costs next to nothing."""
+
+    def searched(self, done: int, total: int) -> None:
+        """How many legal designs of how many the optimizer has looked at."""
+
+    def chose(self, words: str) -> None:
+        """What ``auto`` chose."""
+
+    def ends(self, reason: str) -> None:
+        """Why the run is over."""
+
+
+def shown(study: Study, budget: Budget, *, progress: bool | None) -> Shown:
+    """Where a run is shown: nowhere, if nobody watches and nothing else is asked for."""
+    if progress is False:
+        return Unseen()
+    if in_notebook():
+        return InCell(StudyPanel(study, budget))
+    if progress or sys.stderr.isatty():
+        return InTerminal(StudyPanel(study, budget))
+    return Unseen()
+
+
+class Unseen:
+    """Nothing is shown."""
+
+    def __enter__(self) -> Unseen:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def finished(self, trial: Trial) -> None: ...
+
+    def searched(self, done: int, total: int) -> None: ...
+
+    def chose(self, words: str) -> None: ...
+
+    def ends(self, reason: str) -> None: ...
+
+
+class InTerminal:
+    """The panel of ``dse run``; lines now and then, where the error stream is a file."""
+
+    def __init__(self, panel: StudyPanel) -> None:
+        self._panel = panel
+        self._screen = screen_for(quiet=False)
+        self.searched = panel.searched
+
+    def __enter__(self) -> InTerminal:
+        self._screen.show(self._panel)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._screen.close(wipe=kind is not None)
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._screen.say(INTERRUPTED)
+
+    def finished(self, trial: Trial) -> None:
+        self._panel.finished(trial)
+        self._screen.tick()
+
+    def chose(self, words: str) -> None:
+        self._screen.say(f"auto picked {words}")
+
+    def ends(self, reason: str) -> None: ...
+
+
+class InCell:
+    """A cell that follows a panel, drawn by a thread of its own: nobody waits for it."""
+
+    def __init__(self, panel: StudyPanel) -> None:
+        self._cell = Cell()
+        self._panel = panel
+        self.finished = panel.finished
+        self.searched = panel.searched
+        self._remark = "running"
+        self._closed = Event()
+        self._thread = Thread(target=copy_context().run, args=(self._follow,), daemon=True)
+
+    def __enter__(self) -> InCell:
+        self._draw()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._closed.set()
+        self._thread.join()
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        if kind is not None:
+            self._remark = INTERRUPTED if interrupted else "ended by an error"
+        self._draw()
+        if interrupted:
+            raise Interrupted from None
+
+    def chose(self, words: str) -> None:
+        self._remark = f"running; auto picked {words}"
+
+    def ends(self, reason: str) -> None:
+        self._remark = reason
+
+    def _follow(self) -> None:
+        rest_s = LEAST_S
+        while not self._closed.wait(rest_s):
+            started = time.thread_time()
+            self._draw()
+            rest_s = max(LEAST_S, (time.thread_time() - started) / SHARE)
+
+    def _draw(self) -> None:
+        self._panel.look(finally_=self._closed.is_set())
+        self._cell.show(running_html(self._panel, self._remark), self._panel.line)

@@ -1,0 +1,134 @@
+"""What is kept of a study: how far it is, who worked on it, and whether all of it is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from dse import study as engine
+from dse.core.trial import Event
+from dse.core.values import Value
+from dse.migration import migrated
+from dse.records.answers import answer_json
+from dse.records.claims import Judged, judged_claims
+from dse.records.copies import exported, exported_to_optuna
+from dse.records.standing import status_json
+from dse.report.shapes.front import Front
+from dse.report.shapes.portability import Exported
+from dse.report.shapes.study import CarriedOver, Status
+from dse.schema.designs import plain_values
+from dse.schema.files import resolved
+from dse.schema.plan import plan_of
+from dse.verify import Proof, Replay
+
+
+class StudyRecord:
+    """The record of a study, as the storage has it now; see ``study.record``."""
+
+    def __init__(self, study: engine.Study) -> None:
+        self._study = study
+
+    @property
+    def status(self) -> Status:
+        """How far the study is: what ``dse status --format json`` prints; seconds of evaluation."""
+        return status_json(self._study)
+
+    @property
+    def answer(self) -> Front:
+        """The front with all that ``dse front --format json`` prints, in the study's units."""
+        return answer_json(self._study)
+
+    @property
+    def events(self) -> list[Event]:
+        """What happened beside the trials, oldest first."""
+        return self._study.events
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """The versions and the machine that the study was begun with."""
+        return self._study.provenance
+
+    @property
+    def claims(self) -> list[Judged]:
+        """The claims that the study states, held against the trials that it has."""
+        return judged_claims(self._study)
+
+    def verify(self, *, on_progress: Callable[[int, int], None] = lambda *_: None) -> Proof:
+        """Prove that each design is what the optimizer asks, told what was known then.
+
+        Args:
+            on_progress: told how many asks of how many are replayed.
+
+        Returns:
+            What was proved; ``proof.whole`` is true where nothing was left.
+
+        Raises:
+            StudyError: it was begun with other evaluators, so that nothing can be proved.
+            StorageError: the record is damaged.
+        """
+        return Replay(self._study, on_progress=on_progress).proof()
+
+    def export(self, file: str | Path, *, name: str | None = None) -> Exported:
+        """Write the study as one file.
+
+        Args:
+            file: ``study.jsonl`` or ``study.parquet``, which can be imported again and gone on
+                with; ``study.csv`` for a table of its trials.
+            name: what it is called there.
+
+        Raises:
+            StorageError: the file cannot be written, or has another ending.
+        """
+        return exported(self._study, Path(file), name=name)
+
+    def export_to_optuna(self, storage: str, *, name: str | None = None) -> Exported:
+        """Write the study's finished trials for Optuna's dashboard.
+
+        Args:
+            storage: ``sqlite:///optuna.db``, another URL, or the path of a journal.
+            name: what it is called there.
+
+        Raises:
+            StorageError: the storage cannot be written.
+            PluginError: Optuna is not installed.
+        """
+        return exported_to_optuna(self._study, storage, name=name)
+
+    def migrate(
+        self,
+        file: str | Path,
+        *,
+        to: str | None = None,
+        settings: Mapping[str, Value] | None = None,
+    ) -> CarriedOver:
+        """Begin the study of a file with a changed space from the trials of this one.
+
+        Trials that are still legal count as its own; the others are marked as outside, and
+        surrogates learn from them. This study stays as it is.
+
+        Args:
+            file: the study file with the new space.
+            to: the new study's name; this one's with the next free number without.
+            settings: what the old trials had in parameters that only the new space has.
+
+        Raises:
+            StudyError: the evaluators are not those of the new one.
+            SpecErrors: the file has mistakes.
+        """
+        path = resolved(str(file), Path.cwd() / "study.yaml")
+        fixed = plain_values(settings or {}, plan_of(path).problem.space)
+        storage = self._study.storage
+        carried = migrated(self._study.name, path, to=to, settings=fixed, storage=storage)
+        told = carried.study.name
+        return {"study": told, "inside": carried.inside, "outside": carried.outside}
+
+    def delete(self) -> None:
+        """Forget the study and all its trials; nothing can be asked of it any more."""
+        self._study.storage.delete(self._study.name)
+
+    def __repr__(self) -> str:
+        status = self.status
+        trials = sum(status["trials"].values())
+        return (
+            f"<record of {self._study.name!r}: {trials:,} trials, {len(status['events'])} events>"
+        )

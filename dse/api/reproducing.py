@@ -1,0 +1,44 @@
+"""A study is run, and the claims of papers that it states are held against what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dse.core.trial import Trial
+from dse.protocols import Storage
+from dse.records.claims import Judged, claiming, judged_claims
+from dse.schema.files import resolved
+from dse.study import Study
+
+FORGETFUL = "memory://"
+
+
+def reproduce(
+    file: str | Path,
+    *,
+    storage: str | Storage = FORGETFUL,
+    on_finished: Callable[[Trial], None] = lambda _: None,
+) -> list[Judged]:
+    """Run a study file to the end of its budget, and judge the claims that it states.
+
+    Example:
+        ``[one.verdict for one in reproduce("library:studies/yolo_bits.yaml")]``
+
+    Args:
+        file: the study file; ``library:studies/...`` is a shipped one.
+        storage: where the study is kept, to be gone on with; forgotten without.
+        on_finished: told each trial when it is stored.
+
+    Returns:
+        Each claim with the study's number, whether it ``holds``, and the ``verdict`` in words.
+
+    Raises:
+        SpecErrors: the file has mistakes.
+        StudyError: it states no claims, or cannot be run.
+    """
+    path = resolved(str(file), Path.cwd() / "study.yaml")
+    claiming(path)
+    study = Study.open(path, storage=storage)
+    study.run(on_finished=on_finished)
+    return judged_claims(study)

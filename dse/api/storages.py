@@ -1,0 +1,90 @@
+"""The studies of a storage as a whole: listed, brought in from files, and merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dse import study as engine
+from dse.api.study import Study
+from dse.errors import StudyError
+from dse.protocols import Storage
+from dse.records.catalogue import study_rows
+from dse.records.copies import Elsewhere, begun_with, joined, restored
+from dse.report.shapes.portability import Imported, Joined
+from dse.report.shapes.study import StudyRow
+from dse.schema.files import resolved
+
+
+def studies(storage: str | Storage | None = None) -> list[StudyRow]:
+    """The studies of a storage, each with its trials and its question.
+
+    Example:
+        ``[row["study"] for row in studies("sqlite:///dse.db")]``
+
+    Args:
+        storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
+
+    Raises:
+        StorageError: it cannot be opened.
+    """
+    return study_rows(storage)
+
+
+def import_study(
+    source: str | Path,
+    *,
+    name: str | None = None,
+    study: str | Path | None = None,
+    optuna: str | None = None,
+    storage: str | Storage | None = None,
+) -> Imported:
+    """Read a study that was exported, or begin one with trials that were found elsewhere.
+
+    A file is checked line by line and as a whole; nothing in it is run. Going on with a stranger's
+    study runs its evaluators, commands too: look at them first.
+
+    Example:
+        ``Study.load(import_study("quickstart.jsonl", name="theirs")["study"])``
+
+    Args:
+        source: a file that :meth:`StudyRecord.export` wrote; with ``study`` a CSV table, an Optuna
+            storage or its journal.
+        name: the new study's, instead of its own.
+        study: the study file that trials of elsewhere are to begin.
+        optuna: which study of an Optuna storage.
+        storage: where to, or its URL; ``sqlite:///dse.db`` where nothing is said.
+
+    Raises:
+        StorageError: the source is damaged or cannot be read.
+        StudyError: there is a study of that name, or no trial can be taken.
+    """
+    if study is None:
+        return restored(source, name=name, storage=storage)
+    path = resolved(str(study), Path.cwd() / "study.yaml")
+    elsewhere = Elsewhere.of(str(source), path, optuna)
+    return begun_with(elsewhere, path, name=name, storage=storage)
+
+
+def merge(*studies: Study | str, name: str, storage: str | Storage | None = None) -> Joined:
+    """Begin a study with the finished trials of several; it asks what the first one asks.
+
+    Their spaces and evaluators have to be the same. The trials count for no budget. The new study
+    is kept where the first one is.
+
+    Example:
+        ``merge("monday", "tuesday", name="both")``
+
+    Args:
+        studies: each a study, or the name of a stored one.
+        name: the new study's.
+        storage: where names are looked up, or its URL.
+
+    Raises:
+        StudyError: they differ, or there is a study of that name.
+    """
+    if not studies:
+        raise StudyError("there is no study to merge", hint="name at least one")
+    held = [
+        one.engine if isinstance(one, Study) else engine.Study.load(one, storage) for one in studies
+    ]
+    return joined(held, name)

@@ -1,0 +1,102 @@
+"""Study and space files, judged without running what is measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sized
+from pathlib import Path
+
+from dse.core.problem import Problem
+from dse.errors import DseError, SpecError, SpecErrors
+from dse.report.shapes.judgement import JudgedFile
+from dse.schema.files import Files, resolved
+from dse.schema.plan import plan_of
+from dse.schema.source import shown
+from dse.schema.space import space_of
+
+_PROBES = 64
+_GETS = re.compile(r"dse assets install [\w.-]+")
+"""What an evaluator says where a model's files are absent."""
+
+
+def judged_file(file: str) -> JudgedFile:
+    """What the file describes, or every mistake in it; models are tried on a few designs.
+
+    Args:
+        file: a path, or ``library:studies/...`` for a shipped one.
+    """
+    told: JudgedFile = {
+        "file": file,
+        "ok": True,
+        "summary": "",
+        "designs": None,
+        "modelled": [],
+        "measured": [],
+        "errors": [],
+    }
+    try:
+        path = resolved(file, Path.cwd() / "study.yaml")
+        value = Files().source(path).value
+        if "study" in value or "evaluators" in value or "objectives" in value:
+            _tell_study(told, path)
+        else:
+            _tell_space(told, path)
+    except DseError as error:
+        errors = error.errors if isinstance(error, SpecErrors) else (error,)
+        told["ok"] = False
+        told["errors"] = [
+            {"problem": e.problem, "where": e.where, "hint": e.hint, "message": str(e)}
+            for e in errors
+        ]
+    return told
+
+
+def _tell_space(told: JudgedFile, path: Path) -> None:
+    space = space_of(path, Files())
+    told["designs"] = space.count()
+    told["summary"] = f"{_counted(space.parameters, 'parameter')}, {_told(told['designs'])}"
+
+
+def _tell_study(told: JudgedFile, path: Path) -> None:
+    plan = plan_of(path)
+    problem, bound = plan.problem, plan.pipeline.bound
+    notes = _probed(problem, path)
+    told["designs"] = problem.space.count()
+    told["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
+    told["measured"] = [b.label for b in bound if b.evaluator.kind == "measured"]
+    kinds = {"modelled": told["modelled"], "measured": told["measured"]}
+    told["summary"] = (
+        f"{_counted(problem.space.parameters, 'parameter')}, {_told(told['designs'])}; "
+        + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+        + f"; {_counted(problem.objectives, 'objective')}"
+        + f", {_counted(problem.limits, 'limit')}"
+        + (f", {_counted(plan.claims, 'claim')}" if plan.claims else "")
+        + notes
+    )
+
+
+def _probed(problem: Problem, path: Path) -> str:
+    """Run the modelled evaluators on a few designs: what they cannot read shows here."""
+    metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
+    broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
+    absent = next((_GETS.search(fault.reason) for fault in broken), None)
+    if absent:  # no mistake of the study's, which may be run on another machine
+        return f"; not tried before `{absent[0]}`"
+    if broken:
+        raise SpecError(
+            f"a modelled evaluator fails on {len(broken)} of {_PROBES} random designs: "
+            f"{broken[0].reason}",
+            where=shown(path),
+        )
+    impossible = len(metrics.faults)
+    return f"; {impossible} of {_PROBES} random designs are infeasible" if impossible else ""
+
+
+def _counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+
+
+def _told(count: int | None) -> str:
+    if count is None:
+        return "legal designs not countable"
+    return f"{count:,} legal design{'' if count == 1 else 's'}"

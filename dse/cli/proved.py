@@ -1,0 +1,60 @@
+"""What a replay proved, in words and as JSON."""
+
+from __future__ import annotations
+
+from dse.core.design import Design
+from dse.report.shapes.proof import MismatchFacts, ProofFacts
+from dse.verify import Mismatch, Proof
+
+
+def words(proof: Proof) -> str:
+    """What was proved, for people."""
+    wrong = proof.mismatch
+    carried = f", beside {proof.carried} from another study" if proof.carried else ""
+    if wrong is not None:
+        lines = [
+            f"trial {wrong.trial} does not follow from the record: {wrong.reason}",
+            *(_designs(wrong.expected, wrong.found)),
+            f"  before it {proof.asks} asks and {proof.trials} trials are proved{carried}",
+        ]
+        lines += [f"  {n} was {a} then and is {b} here" for n, (a, b) in wrong.versions.items()]
+        return "\n".join(lines)
+    proved = f"proved: {proof.asks} asks, {proof.trials} trials{carried}"
+    if not proof.unknown:
+        return proved
+    others = "somebody added them by hand, or another program or an older version wrote them"
+    return f"{proved}\nnot proved: {proof.unknown} trials, of which no ask is kept; {others}"
+
+
+def json(study: str, proof: Proof) -> ProofFacts:
+    """The same for machines."""
+    wrong = proof.mismatch
+    return {
+        "study": study,
+        "proved": proof.whole,
+        "asks": proof.asks,
+        "trials": proof.trials,
+        "carried": proof.carried,
+        "unknown": proof.unknown,
+        "mismatch": None if wrong is None else _mismatch(wrong),
+    }
+
+
+def _designs(expected: Design | None, found: Design | None) -> list[str]:
+    if expected is None and found is None:
+        return []
+    return [f"  expected: {_design(expected)}", f"  found:    {_design(found)}"]
+
+
+def _design(design: Design | None) -> str:
+    return "nothing" if design is None else ", ".join(f"{k}={v}" for k, v in design.items())
+
+
+def _mismatch(wrong: Mismatch) -> MismatchFacts:
+    return {
+        "trial": wrong.trial,
+        "reason": wrong.reason,
+        "expected": None if wrong.expected is None else dict(wrong.expected),
+        "found": None if wrong.found is None else dict(wrong.found),
+        "versions": dict(wrong.versions),
+    }

@@ -1,0 +1,42 @@
+"""The answer of a study as one object: its front with all that commands tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.analysis.effects import Effects, asked_effects
+from dse.analysis.effects import effects as effects_of
+from dse.analysis.membership import membership
+from dse.core.pareto import ParetoSet
+from dse.report.export import front_json
+from dse.report.fidelity import rungs, rungs_json
+from dse.report.scenarios import contrast_json
+from dse.report.shapes.front import Front
+from dse.study import Study
+
+
+def answer_json(study: Study) -> Front:
+    """The front, what scenarios would choose, what chance makes of it, and how far rungs hold."""
+    finished = study.finished
+    front = ParetoSet.of(study.problem, finished)
+    told = front_json(study.name, front, finished, exact=study.exact)
+    contrast, chances = study.contrast, membership(study.problem, finished)
+    if contrast is not None:
+        told["scenarios"] = contrast_json(contrast)
+    if chances:
+        told["membership"] = {str(number): chance for number, chance in chances.items()}
+    if study.problem.ladders:
+        told["fidelities"] = rungs_json(rungs(study.problem, finished))
+    return told
+
+
+def study_effects(study: Study, metrics: Sequence[str] = ()) -> list[Effects]:
+    """What each parameter does to some metrics or objectives; without any, to all that is asked.
+
+    Raises:
+        StudyError: there is no such metric, or no trial has it.
+    """
+    finished = study.finished
+    if not metrics:
+        return asked_effects(study.problem, finished)
+    return [effects_of(study.problem, finished, one) for one in metrics]

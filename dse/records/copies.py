@@ -1,0 +1,193 @@
+"""Studies as files, elsewhere, and together: written, read again, and merged."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dse.core.trial import State
+from dse.errors import StorageError, StudyError
+from dse.foreign import begun
+from dse.interchange import portable
+from dse.interchange.found import Found, read_table
+from dse.interchange.merged import merged
+from dse.interchange.optuna_storage import read_study, write_study
+from dse.interchange.portable_record import Record, about
+from dse.interchange.portable_restore import restore
+from dse.protocols import Storage
+from dse.report.shapes.portability import Exported, Imported, Joined
+from dse.report.sheet import trials_columns, write_csv
+from dse.report.whole_file import write_whole
+from dse.schema.models import NAME
+from dse.schema.plan import plan_of
+from dse.schema.record import identity_of
+from dse.study import DEFAULT_STORAGE, Study, opened_storage
+from dse.suggesting import CARRIED
+
+
+def exported(study: Study, file: Path, *, name: str | None = None) -> Exported:
+    """Write a study as one file: ``.jsonl`` and ``.parquet`` say all of it, ``.csv`` its trials.
+
+    Args:
+        study: the study.
+        file: where to; the ending says as what.
+        name: what it is called there.
+
+    Raises:
+        StorageError: the file cannot be written, or has another ending.
+    """
+    told = name or study.name
+    check_sum: str | None = None
+    if file.suffix == ".csv":
+        text = io.StringIO()
+        write_csv(trials_columns(study.problem, study.trials), text)
+        write_whole(file, text.getvalue())
+    else:
+        record = Record.of(study.storage, study.name)
+        check_sum = portable.write(replace(record, study=told, about=about(study.problem)), file)
+    return {
+        "study": told,
+        "trials": len(study.trials),
+        "to": str(file),
+        "sha256": check_sum,
+        "notes": [],
+    }
+
+
+def exported_to_optuna(study: Study, url: str, *, name: str | None = None) -> Exported:
+    """Write a study's finished trials into a storage of Optuna.
+
+    Args:
+        study: the study.
+        url: ``sqlite:///optuna.db``, or a journal file.
+        name: what it is called there.
+
+    Raises:
+        PluginError: Optuna is not installed.
+        StorageError: the storage cannot be written, or has such a study.
+    """
+    told = name or study.name
+    notes = write_study(study.problem, study.finished, told, url)
+    return {
+        "study": told,
+        "trials": len(study.trials),
+        "to": url,
+        "sha256": None,
+        "notes": notes,
+    }
+
+
+def restored(
+    source: str | Path, *, name: str | None = None, storage: str | Storage | None = None
+) -> Imported:
+    """Read a study that was exported; nothing in it is run.
+
+    Args:
+        source: a file that :func:`exported` wrote.
+        name: instead of the study's own.
+        storage: where to, or its URL.
+
+    Raises:
+        StorageError: it is damaged, or a table that tells no study.
+        StudyError: there is a study of that name, or it is none.
+    """
+    if "://" in str(source) or str(source).endswith(".csv"):
+        raise StorageError(f"{source} tells trials, but no study", hint="say which: --study FILE")
+    record = portable.read(source)
+    chosen = record.study if name is None else name
+    check_name(chosen)
+    restore(record, opened_storage(storage or DEFAULT_STORAGE, begins=True), name=chosen)
+    return {
+        "study": chosen,
+        "trials": len(record.trials),
+        "finished": len(record.finished_order),
+        "inside": sum(trial.state is not State.OUTSIDE for trial in record.trials),
+        "outside": sum(trial.state is State.OUTSIDE for trial in record.trials),
+        "left_out": {},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """Trials of elsewhere: a table, or a study of Optuna; ``told`` is what the record says."""
+
+    told: str
+    found: Sequence[Found]
+
+    @staticmethod
+    def of(source: str, file: Path, optuna: str | None = None) -> Elsewhere:
+        """The trials of a source.
+
+        Args:
+            source: a CSV table, an Optuna storage or its journal.
+            file: the study file that they are to begin.
+            optuna: which study of Optuna's; needless where there is one.
+
+        Raises:
+            StorageError: the source cannot be read.
+            SpecErrors: the study file has mistakes.
+        """
+        if source.endswith(".csv"):
+            return Elsewhere(told=source, found=read_table(source))
+        goals = [objective.goal for objective in plan_of(file).problem.objectives]
+        told, found = read_study(optuna, source, goals)
+        return Elsewhere(told=told, found=found)
+
+
+def begun_with(
+    elsewhere: Elsewhere,
+    file: Path,
+    *,
+    name: str | None = None,
+    storage: str | Storage | None = None,
+) -> Imported:
+    """Begin the study of a file with trials that were found elsewhere.
+
+    Raises:
+        StudyError: no trial can be taken, or there is a study of that name.
+        SpecErrors: the file has mistakes.
+    """
+    new = begun(file, elsewhere.found, source=elsewhere.told, name=name, storage=storage)
+    return {
+        "study": new.study.name,
+        "trials": new.inside + new.outside,
+        "finished": new.inside + new.outside,
+        "inside": new.inside,
+        "outside": new.outside,
+        "left_out": dict(new.left_out),
+    }
+
+
+def joined(studies: Sequence[Study], name: str) -> Joined:
+    """Begin a study with the finished trials of several; it asks what the first one asks.
+
+    It is kept where the first one is. The trials count for no budget.
+
+    Raises:
+        StudyError: their spaces or evaluators differ, or there is a study of that name.
+    """
+    check_name(name)
+    records = [Record.of(one.storage, one.name) for one in studies]
+    identities = [identity_of(record.spec) for record in records]
+    found = merged(records, identities, name, by=CARRIED)
+    restore(found.record, studies[0].storage)
+    return {
+        "study": name,
+        "trials": len(found.record.trials),
+        "shared": found.shared,
+        "unlike": found.unlike,
+    }
+
+
+def check_name(name: str) -> None:
+    """Nothing, if a study can be called so: a stranger's file may say anything.
+
+    Raises:
+        StudyError: it cannot.
+    """
+    if not re.fullmatch(NAME, name):
+        hint = "letters, digits, '_', '-', '.', spaces: --name NAME"
+        raise StudyError(f"{name[:60]!r} is no name", hint=hint)

@@ -1,0 +1,46 @@
+"""The report of a study as one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.analysis.effects import asked_effects
+from dse.analysis.importance import importances
+from dse.analysis.runner_up import duels
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Event
+from dse.core.trials import Trials
+from dse.report.html import Beside, report_html
+from dse.study import Study
+
+
+def report_text(study: Study) -> str:
+    """The report of a study as it stands now."""
+    finished = study.finished
+    return report_of(study, ParetoSet.of(study.problem, finished), finished, study.events)
+
+
+def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence[Event]) -> str:
+    """The report of a study whose record was read already.
+
+    Args:
+        study: the study.
+        front: the front of its finished trials.
+        finished: these.
+        events: what it remembers beside them.
+    """
+    factorial = study.plan.optimizer.use == "factorial"
+    return report_html(
+        study.name,
+        study.plan.question,
+        front,
+        finished,
+        events,
+        study.provenance,
+        Beside(
+            contrast=study.contrast,
+            effects=asked_effects(study.problem, finished) if factorial else [],
+            duels=duels(front, finished),
+            importances=importances(study.problem, finished),
+        ),
+    )

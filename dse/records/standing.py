@@ -1,0 +1,84 @@
+"""How far a study is and what a run of it came to, as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Driver
+from dse.core.trials import Trials
+from dse.drivers.liveness import gone
+from dse.report.export import finite, front_json
+from dse.report.shapes.shape import FaultKind, State
+from dse.report.shapes.study import DriverFacts, Ended, Status
+from dse.study import Study
+
+
+def status_json(study: Study) -> Status:
+    """How far a study is."""
+    trials = study.trials
+    front = ParetoSet.of(study.problem, trials.finished)
+    return {
+        "study": study.name,
+        "question": study.plan.question,
+        "trials": _counts(trials),
+        "measurements": _measurements(trials),
+        "seconds": _seconds(trials),
+        "front": len(front.trials),
+        "hypervolume": finite(front.hypervolume),
+        "exact": study.exact,
+        "failures": _failures(trials),
+        "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
+        "drivers": [_driver(one) for one in study.storage.drivers(study.name)],
+    }
+
+
+def ended_json(study: Study, reason: str) -> Ended:
+    """What a run of a study came to.
+
+    Args:
+        study: the study as it stands.
+        reason: why the run ended.
+    """
+    trials = study.trials
+    answer = front_json(study.name, study.front, study.finished, exact=study.exact)
+    return {
+        "study": study.name,
+        "reason": reason,
+        "trials": _counts(trials),
+        "measurements": _measurements(trials),
+        "seconds": _seconds(trials),
+        "failures": _failures(trials),
+        "reference_point": answer["reference_point"],
+        "hypervolume": answer["hypervolume"],
+        "exact": answer["exact"],
+        "feasible": answer["feasible"],
+        "objectives": answer["objectives"],
+        "front": answer["front"],
+    }
+
+
+def _counts(trials: Trials) -> dict[State, int]:
+    return {state.value: count for state, count in trials.counts.items()}
+
+
+def _measurements(trials: Trials) -> int:
+    return int((trials.measured > 0).sum())
+
+
+def _seconds(trials: Trials) -> float | None:
+    return finite(float(trials.cost_s.sum()))
+
+
+def _failures(trials: Trials) -> dict[FaultKind, int]:
+    return dict(Counter(fault.kind for fault in trials.faults if fault is not None))
+
+
+def _driver(one: Driver) -> DriverFacts:
+    return {
+        "id": one.id,
+        "pid": one.pid,
+        "host": one.provenance.get("host", one.host),
+        "left": one.left or gone(one),
+        "provenance": dict(one.provenance),
+    }

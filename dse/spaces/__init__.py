@@ -1,0 +1,1 @@
+"""What can be asked of a space, by commands and Python alike."""
