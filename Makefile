@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 # Evaluations and tests share the cores between processes; within one, a thread is enough.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# Tests start the program hundreds of times: it is compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types unit proof docs setup clean
 
@@ -15,7 +17,9 @@ demo: setup
 	$(BIN)/dse front quickstart
 	$(BIN)/dse report quickstart -o report.html
 
-test: lint types unit
+# Tests wait now and then (for time-outs, browsers, other processes): types are checked meanwhile.
+test: lint
+	@$(MAKE) --no-print-directory -j2 types unit
 
 lint: setup
 	$(BIN)/ruff format --check .

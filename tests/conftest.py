@@ -1,6 +1,7 @@
-"""What all tests share: Hypothesis profiles, by which CI sees the same examples, and one Ray."""
+"""What all tests share: Hypothesis profiles, by which CI sees the same examples; one Ray; a browser."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,12 +24,44 @@ SOON_MISSED = {
 
 
 LONGEST = "tests/system/test_readme.py"
-"""Minutes of commands in a row, in one test."""
+"""The commands of a section in a row, in one test: some take a minute."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest goes first, so that no worker waits for it at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+CHROMIUM_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-unsafe-swiftshader",  # WebGL without a graphics card
+)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Chromium without a window, with its console and its network told; one for all tests."""
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("Chromium and its driver are not installed")
+    from selenium import webdriver  # late, for a test of the core needs no browser
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*CHROMIUM_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    made = webdriver.Chrome(options=options, service=Service(executable_path=driver))
+    yield made
+    made.quit()
 
 
 @pytest.fixture(scope="session")

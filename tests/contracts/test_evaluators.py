@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from dse.core.batch import Batch
+from dse.core.metric import Metrics
 from dse.core.values import Value
 from dse.protocols import Evaluator
 from dse.registry import load, names
@@ -64,12 +65,14 @@ def test_every_registered_evaluator_has_a_case() -> None:
 
 class TestEveryEvaluator(EvaluatorContract):
     @pytest.fixture(
+        scope="class",
         params=[
             pytest.param(name, marks=getattr(pytest.mark, case.speed) if case.speed else ())
             for name, case in CASES.items()
-        ]
+        ],
     )
-    def name(self, request: pytest.FixtureRequest) -> str:
+    @classmethod
+    def name(cls, request: pytest.FixtureRequest) -> str:
         for package in CASES[request.param].packages:
             pytest.importorskip(package)
         for asset in CASES[request.param].assets:
@@ -80,18 +83,26 @@ class TestEveryEvaluator(EvaluatorContract):
                 pytest.skip(f"needs an environment: dse environments install {needed}")
         return request.param
 
-    @pytest.fixture
-    def make(self, name: str, tmp_path: Path) -> Callable[[], Evaluator]:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, name: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Evaluator]:
         options = dict(CASES[name].options)
         for option, text in CASES[name].files.items():
-            path = tmp_path / f"{option}.csv"
+            path = tmp_path_factory.mktemp("files") / f"{option}.csv"
             path.write_text(text)
             options[option] = str(path)
         return partial(load("evaluators", name), **options)
 
-    @pytest.fixture
-    def batch(self, name: str) -> Batch:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def batch(cls, name: str) -> Batch:
         return Batch.of(CASES[name].designs)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def told(cls, make: Callable[[], Evaluator], batch: Batch) -> Metrics:
+        """Asked once for all laws of an evaluator: some train a network to answer."""
+        return make().evaluate(batch)
 
     @pytest.fixture
     def noisy(self, name: str) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """The documentation is built without a warning, is whole, and asks nothing of the network."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+import dse
+from dse.cli.published import PUBLISHED, schema
 from dse.registry import names
 from dse.schema.models import StudySpec
 from dse.schema.spaces.space_models import SpaceSpec
@@ -100,6 +103,23 @@ def test_the_command_line_is_there_with_its_options(site):
     )
     assert "--fail-if-worse" in told
     assert "--measurements" in told
+
+
+def test_all_that_commands_print_as_json_has_its_keys_and_its_schema_there(site):
+    anchors = headings(site, "reference/json.html")
+    links = re.findall(r'href="(schemas/[\w-]+\.json)"', page(site, "reference/json.html"))
+    assert {
+        f"dse-{command.replace(' --', '-').replace(' ', '-')}" for command in PUBLISHED
+    } < anchors
+    told = [json.loads((site / "reference" / link).read_text()) for link in links]
+    assert told == [schema(command) for command in PUBLISHED]
+
+
+def test_the_reference_of_python_has_every_name_and_every_method(site):
+    anchors = headings(site, "reference/python.html")
+    assert {name.lower() for name in dse.__all__} <= anchors
+    methods = [name for name in vars(dse.Study) if not name.startswith("_")]
+    assert {f"study-{name}" for name in methods} <= anchors
 
 
 def test_no_fence_and_no_link_is_left_as_text(site):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dse.errors import PluginError, SpecError
+from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.compression.cache_size import CacheSize
 from dse_evaluators.compression.depth_early_exit import EarlyExit
 from dse_evaluators.compression.depth_layer_drop import LayerDrop
@@ -44,6 +45,8 @@ WRONG = [
     (ElasticPrecision(), {"wide_bits": ("a",)}, "wide_bits cannot be 'a'"),
     (QatLaw(), {"share": (-1.0, 2.0)}, "share cannot be -1.0"),
     (ResnetCost(), {"width": (-1.0, 2.0)}, "width cannot be -1.0"),
+    (Systolic(), {"dataflow": ("ws", "wz")}, "dataflow cannot be 'wz'"),
+    (Systolic(), {"rows": (8, "many")}, "rows cannot be 'many'"),
 ]
 
 

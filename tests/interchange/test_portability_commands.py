@@ -75,7 +75,8 @@ def test_a_table_begins_a_study_where_one_is_named(folder):
     with pytest.raises(StorageError, match="--study FILE"):
         dse("studies", "import", "study.csv")
     facts = told("studies", "import", "study.csv", "--study", "study.yaml", "--name", "table")
-    assert facts == {"study": "table", "inside": 10, "outside": 0, "left_out": {}}
+    counts = {"trials": 10, "finished": 10, "inside": 10, "outside": 0}
+    assert facts == {"study": "table", **counts, "left_out": {}}
     assert designs("table") == designs("carry")
 
 

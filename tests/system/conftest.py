@@ -1,13 +1,17 @@
-"""Places for studies: a file of SQLite, and an empty schema of a PostgreSQL server."""
+"""Places for studies (SQLite, an empty schema of PostgreSQL), and a shell to type commands in."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import create_engine
+
+from dse.cli.app import main
 
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
 
@@ -44,3 +48,41 @@ def _new_schema() -> Iterator[str]:
         yield address.render_as_string(hide_password=False)
         connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
     server.dispose()
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, on either stream."""
+
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The command line in a folder, in this process: another would take a second to start."""
+
+    folder: Path
+    capsys: pytest.CaptureFixture
+    monkeypatch: pytest.MonkeyPatch
+
+    def __call__(self, words: Sequence[str], *, code: int = 0, width: int = 160) -> Said:
+        """What ``dse`` says to these words; it ends with that exit code."""
+        self.monkeypatch.setattr(sys, "argv", ["dse", *words])
+        self.monkeypatch.setenv("COLUMNS", str(width))
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = Said(*self.capsys.readouterr())
+        assert (ended.value.code or 0) == code, f"{words}\n{said.stdout}\n{said.stderr}"
+        assert "Traceback" not in said.stderr, said.stderr
+        return said
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys, monkeypatch) -> Shell:
+    """A shell in an empty folder, which finds the programs of this environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DSE_STORAGE", raising=False)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    return Shell(tmp_path, capsys, monkeypatch)

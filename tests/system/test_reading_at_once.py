@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dse.analysis.groups import alone
-from dse.cli import reading
+from dse.records import reading
 from dse.study import Study
 
 SPACE = "space: s\nparameters:\n  x: {real: [0, 1]}\n"

@@ -165,7 +165,7 @@ def test_a_walk_that_cannot_be_is_told_before_the_study_runs(readings):
 
 @pytest.mark.parametrize("images", [0, 5000])
 def test_a_number_of_images_is_at_least_one_and_no_whole_data_set(images):
-    with pytest.raises(SpecError, match="images is"):
+    with pytest.raises(SpecError, match="images cannot be"):
         Convolution(images=images)
 
 

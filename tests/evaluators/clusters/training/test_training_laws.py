@@ -21,13 +21,14 @@ from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import model_flops
 from dse_evaluators.clusters.training.exchange import passed_s
 from dse_evaluators.clusters.training.kernels import plain
-from dse_evaluators.clusters.training.knobs import plans
+from dse_evaluators.clusters.training.knobs import READINGS, plans
 from dse_evaluators.clusters.training.layer import layer
 from dse_evaluators.clusters.training.plan import Job
 from dse_evaluators.clusters.training.replicas import told
 from dse_evaluators.clusters.training.state import state
 from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Habits, Rest, step
 from dse_evaluators.clusters.training.training import Training
+from dse_evaluators.reading_table import Readings
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 ROOT = Path(__file__).parents[4]
@@ -63,7 +64,7 @@ def metrics(*some, **options):
 def step_s(design, system=SYSTEM, habits=HABITS, *, compute=1.0, memory=1.0):
     """A step of Mixtral on any system, whether the plan fits or not."""
     job = Job(model=MIXTRAL, sequence=4096, fused=True)
-    plan = plans(Batch.of([design]), fixed={"global_batch": 512.0}, usual={})
+    plan = plans(Batch.of([design]), Readings(READINGS).fixed({"global_batch": 512.0}))
     chips = {
         form: replace(
             chip, flops_per_s=compute * chip.flops_per_s, bytes_per_s=memory * chip.bytes_per_s

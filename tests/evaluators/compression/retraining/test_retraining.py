@@ -172,7 +172,7 @@ def test_a_rate_that_is_too_high_is_told_as_such():
         ({"knobs": {"metod": "l-c"}}, SpecError, "did you mean 'method'"),
         ({"knobs": {"method": "lc"}}, SpecError, "did you mean 'l-c'"),
         ({"knobs": {"format": "in8"}}, SpecError, "int8"),
-        ({"knobs": {"density": 0}}, SpecError, "from 0.001 to 1.0"),
+        ({"knobs": {"density": 0}}, SpecError, "from 0.001 to 1"),
         ({"knobs": {"epochs": 1.5}}, SpecError, "a whole number"),
         ({"knobs": {"epochs": True}}, SpecError, "a whole number"),
     ],
