@@ -125,7 +125,7 @@ def evaluator(
             of what it refers to (:func:`dse.api.fingerprint.fingerprint`).
 
     Raises:
-        PluginError: no metric is named.
+        PluginError: no metric is named, or one is more than a number with a unit and a goal.
     """
     if not metrics or any(callable(one) for one in metrics):
         raise PluginError(
@@ -133,6 +133,12 @@ def evaluator(
             hint='write @evaluator(Metric("time", "us"), Metric("loss"))',
         )
     told = [Metric(one) if isinstance(one, str) else one for one in metrics]
+    odd = next((one for one in told if one.words or one.part_of), None)
+    if odd is not None:
+        raise PluginError(
+            f"the metric {odd.name!r} has words, or is part of another one",
+            hint="a plug-in can tell such metrics: docs/how-to/python.md; a function tells numbers",
+        )
     options = {"kind": kind, "batch": batch or None, "units": units, "reads": reads}
     return lambda function: FunctionEvaluator(function, told, version=version, **options)
 

@@ -16,6 +16,7 @@ from dse.core.design import Design
 from dse.core.insight.explain import narrowed
 from dse.core.insight.why import check_values
 from dse.core.values import Value
+from dse.errors import DseError
 from dse.report.shapes.space import Described, Differing, Translated
 from dse.report.space_words import big
 from dse.report.whole_file import write_whole
@@ -265,6 +266,13 @@ class Space:
         return or_message(name, lambda: space_html(name, self.solved))
 
     def __repr__(self) -> str:
+        try:
+            return self._words
+        except DseError as error:  # whoever looks at a space with mistakes is to see them
+            return f"<Space that cannot be: {error}>"
+
+    @property
+    def _words(self) -> str:
         names = self.parameters
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         count = self.count()

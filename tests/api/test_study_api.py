@@ -271,6 +271,15 @@ def test_an_evaluator_says_its_metrics():
     assert kernel()(tile=100, stages=4) == {"time": 20.0, "memory": 78.125}
 
 
+def test_a_function_tells_numbers_and_no_words():
+    with pytest.raises(PluginError, match="'bottleneck' has words"):
+        evaluator(Metric("bottleneck", words=("compute", "memory")))(cost)
+
+
+def test_a_space_with_mistakes_can_be_looked_at():
+    assert "the range goes backwards" in repr(Space({"tile": (3, 1)}))
+
+
 def test_frames_have_a_row_for_each_design():
     study = asked(optimizer="sobol")
     study.run(measurements=6)
