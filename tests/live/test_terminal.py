@@ -158,8 +158,8 @@ def test_a_narrow_terminal_is_never_overrun(folder) -> None:
 
 
 def test_a_sweep_tells_which_study_of_how_many(folder) -> None:
-    words = ["sweep", "study.yaml", "--seeds", "2", "--measurements", "5"]
+    words = ["sweep", "study.yaml", "--seeds", "2", "--measurements", "25"]
     seen = on_a_terminal(folder, *words)
-    assert "1/2 studies: seen.random.0, 5/5 measurements" in seen.text
-    assert "2/2 studies: seen.random.1, 5/5 measurements" in seen.text
+    assert "1/2 studies: seen.random.0, 25/25 measurements" in seen.text
+    assert "2/2 studies: seen.random.1, 25/25 measurements" in seen.text
     assert "eta" in seen.text
