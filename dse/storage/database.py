@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,8 @@ _HINTS = (
 class Database:
     """A database of the present version; made or brought up to it when first opened.
 
+    Its connections end with it, where nobody closes it: a notebook opens studies and forgets them.
+
     Raises:
         StorageError: it cannot be opened, with what to do about it.
     """
@@ -51,6 +54,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self._url = _checked(url)
         self._engine = _engine(self._url)
+        weakref.finalize(self, self._engine.dispose)
         try:
             self._prepare()
         except BaseException:

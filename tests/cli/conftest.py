@@ -8,6 +8,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -157,40 +158,47 @@ FILES = {
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with studies, some of which have run, and all that is looked for by name."""
     folder = tmp_path_factory.mktemp("world")
-    with pytest.MonkeyPatch.context() as patch:
-        _bring(folder / "bringer", folder / "index")
-        patch.syspath_prepend(str(folder / "bringer"))
+    _bring(folder / "bringer", folder / "index")
+    for file, text in FILES.items():
+        (folder / file).write_text(text)
+    with pytest.MonkeyPatch.context() as patch, _brought(folder, patch):
         patch.chdir(folder)
-        patch.setenv("COLUMNS", "80")
-        patch.setenv("PIP_CONFIG_FILE", "/dev/null")
-        patch.setenv("PIP_NO_INDEX", "1")
-        patch.setenv("PIP_FIND_LINKS", str(folder / "index"))
-        patch.delenv("DSE_STORAGE", raising=False)
-        names.cache_clear()
-        for file, text in FILES.items():
-            (folder / file).write_text(text)
         for study in ("odd", "hopeless", "formulas", "factorial", "ladder"):
             done = CliRunner().invoke(app, ["run", f"{study}.yaml", "-q"])
             assert done.exit_code == 0, done.exception
         Study.open(folder / "odd.yaml", name="empty")
         for words in KEPT:
             assert CliRunner().invoke(app, words).exit_code == 0
-        yield folder
+    return folder
+
+
+@contextmanager
+def _brought(world: Path, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package and the index are found, and nothing else is: other tests do not see them."""
+    patch.syspath_prepend(str(world / "bringer"))
+    patch.setenv("COLUMNS", "80")
+    patch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    patch.setenv("PIP_NO_INDEX", "1")
+    patch.setenv("PIP_FIND_LINKS", str(world / "index"))
+    patch.delenv("DSE_STORAGE", raising=False)
+    names.cache_clear()
+    yield
     names.cache_clear()
     sys.modules.pop("bringer", None)
 
 
 @pytest.fixture
-def folder(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The same folder for one test alone, which is where it is run."""
     monkeypatch.setenv("DSE_CACHE", str(tmp_path / "cache"))
     own = tmp_path / "world"
     shutil.copytree(world, own)
     monkeypatch.chdir(own)
-    return own
+    with _brought(world, monkeypatch):
+        yield own
 
 
 @pytest.fixture
