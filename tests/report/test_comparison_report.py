@@ -16,6 +16,7 @@ from dse.report.comparison_export import comparison_json
 from dse.report.comparison_page import comparison_html
 from dse.report.comparison_table import comparison_table
 from dse.report.figures.attainment import attainment_figures
+from dse.report.figures.curves import _falls_far
 from dse.report.verdicts import verdicts
 
 POINT = (0.5, 1e-4, 1e-2)
@@ -180,3 +181,11 @@ def test_names_are_no_markup(made_up, asked) -> None:
     comparison = compare(alone([odd]))
     assert "[red]<b>a</b>" in printed(comparison)
     assert "<b>a</b>" not in comparison_html(comparison)
+
+
+@pytest.mark.parametrize(
+    ("least", "scale"), [(0.5, "linear"), (0.001, "log"), (0.0, "linear"), (float("nan"), "linear")]
+)
+def test_a_distance_that_falls_far_is_drawn_on_a_logarithmic_axis(least, scale):
+    values = np.array([[[1.0, 1.0, least]] * 3])
+    assert ("log" if _falls_far(values) else "linear") == scale

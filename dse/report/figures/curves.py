@@ -17,6 +17,9 @@ from dse.report.verdicts import INDICATOR_WORDS
 SHAPE = "hv"
 """A study has what it found until it finds better."""
 
+_FAR = 30.0
+"""What falls to less than one such part cannot be told apart at its end on a linear axis."""
+
 
 def curve_figures(comparison: Comparison, drawn: list[Curves]) -> list[Drawing]:
     """The hypervolume over every currency, and the distances over the comparison's own."""
@@ -29,16 +32,17 @@ def curve_figures(comparison: Comparison, drawn: list[Curves]) -> list[Drawing]:
 def _drawing(comparison: Comparison, told: Curves, indicator: Indicator) -> Drawing:
     axis = _axis(told.currency, float(told.grid[-1]))
     word = INDICATOR_WORDS[indicator]
+    bands = [told.quartiles(place, indicator) for place in range(len(comparison.groups))]
+    log = _falls_far(np.stack(bands))
     figure = blank(
         xaxis=axis_layout(axis),
-        yaxis=axis_layout(Axis(name=word, unit="", factor=1.0, log=False)),
+        yaxis=axis_layout(Axis(name=word, unit="", factor=1.0, log=log)),
         height=340,
     )
-    figure.update_yaxes(rangemode="tozero")
+    figure.update_yaxes(rangemode="normal" if log else "tozero")
     figure.update_layout(legend_traceorder="normal")
     for place, group in enumerate(comparison.groups):
-        quartiles = told.quartiles(place, indicator)
-        _add(figure, group.name, place, told.grid * axis.factor, quartiles)
+        _add(figure, group.name, place, told.grid * axis.factor, bands[place])
     if told.currency == comparison.over:
         line = {"color": "#8C8C8C", "width": 1, "dash": "dot"}
         figure.add_vline(x=comparison.at * axis.factor, line=line)
@@ -51,6 +55,14 @@ def _drawing(comparison: Comparison, told: Curves, indicator: Indicator) -> Draw
         caption=f"{better[0].upper()}{better[1:]}.{band}",
         figure=figure,
     )
+
+
+def _falls_far(
+    values: Floats,  # (groups, 3, n)
+) -> bool:
+    """True where a logarithmic axis shows more; never where it could not show a zero."""
+    known = values[np.isfinite(values)]
+    return bool(len(known) and known.min() > 0 and known.max() > _FAR * known.min())
 
 
 def _add(figure: go.Figure, name: str, place: int, across: Floats, quartiles: Floats) -> None:
