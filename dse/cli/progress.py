@@ -43,7 +43,3 @@ class Progressing:
     def say(self, text: str) -> None:
         """What ``auto`` chose, in a line that stays."""
         self._screen.say(f"auto picked {text}")
-
-    def stop(self) -> None:
-        """Take all of it away, before something is said below it."""
-        self._screen.close(wipe=True)

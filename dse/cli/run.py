@@ -118,17 +118,17 @@ def _go(
     from dse.cli.progress import Progressing
     from dse.schema.stated import stated_executor
 
-    with _terminable(), Progressing(study, budget, quiet=quiet) as live:
+    with _terminable():
         try:
-            reason = study.run(
-                budget=budget,
-                executor=stated_executor(study.plan, executor, workers),
-                on_finished=live.finished,
-                on_choice=live.say,
-                on_progress=live.searched,
-            )
+            with Progressing(study, budget, quiet=quiet) as live:
+                reason = study.run(
+                    budget=budget,
+                    executor=stated_executor(study.plan, executor, workers),
+                    on_finished=live.finished,
+                    on_choice=live.say,
+                    on_progress=live.searched,
+                )
         except KeyboardInterrupt:
-            live.stop()
             url = storage or study.plan.storage
             words = ["dse", "resume", study.name, *(["--storage", url] if url else [])]
             say("interrupted; what was finished is kept")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -111,7 +115,12 @@ class Panelled:
                 refresh_per_second=PER_SECOND,
                 redirect_stdout=sys.stdout.isatty(),  # a file is to get what it was to get
             )
-            self._live.start()
+            try:
+                with _whole():
+                    self._live.start()
+            except BaseException:
+                self.close(wipe=True)
+                raise
 
     def tick(self) -> None: ...
 
@@ -123,13 +132,43 @@ class Panelled:
         if live is not None:
             self._ends = not wipe
             live.transient = wipe
-            live.stop()
+            with _whole():
+                live.stop()
 
     def _drawn(self) -> RenderableType:
         if self._content is None:
             return ""
         self._content.look(finally_=self._ends)
         return self._content
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """What is drawn here is drawn whole: an interrupt waits until it is.
+
+    Else as many lines would be erased as were to be drawn, and some of them the user's.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[tuple[int, FrameType | None]] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        heard.append((number, frame))
+
+    ours = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is not None]
+    before = {one: signal.signal(one, hear) for one in ours}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        for number, frame in heard[:1]:
+            handler = before[signal.Signals(number)]
+            if callable(handler):
+                handler(number, frame)
+            else:
+                signal.raise_signal(number)
 
 
 def screen_for(*, quiet: bool) -> Screen:

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from dse.live.screen import _whole
 
 SPACE = """
 space: s
@@ -163,3 +166,18 @@ def test_a_sweep_tells_which_study_of_how_many(folder) -> None:
     assert "1/2 studies: seen.random.0, 25/25 measurements" in seen.text
     assert "2/2 studies: seen.random.1, 25/25 measurements" in seen.text
     assert "eta" in seen.text
+
+
+def test_an_interrupt_waits_until_the_panel_is_drawn_whole() -> None:
+    """Else as many lines would be erased as were to be drawn, and some of them the user's."""
+    done = []
+
+    def drawing() -> None:
+        with _whole():
+            signal.raise_signal(signal.SIGINT)
+            done.append("drawn")
+
+    with pytest.raises(KeyboardInterrupt):
+        drawing()
+    assert done == ["drawn"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
