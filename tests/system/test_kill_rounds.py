@@ -102,6 +102,21 @@ class Torn:
     def begin(self) -> subprocess.Popen:
         """A driver of the study, begun or gone on with."""
         path = self.folder / f"{self.name}.yaml"
+        if not path.exists():  # an evaluation of another driver may be reading
+            self._write(path)
+        self.said.append(self.folder / f"{self.name}-{len(self.said)}.said")
+        with self.said[-1].open("w") as said, self.said[-1].with_suffix(".err").open("w") as errors:
+            return subprocess.Popen(
+                [sys.executable, DRIVER, path, self.url],
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    def _write(self, path: Path) -> None:
+        """The study's files."""
         (self.folder / "space.yaml").write_text(SPACE)
         lasts_s = LASTS_S.get(self.executor, 0.0)
         (self.folder / "board.py").write_text(BOARD.replace("LASTS_S", str(lasts_s)))
@@ -117,16 +132,6 @@ class Torn:
         for word, meant in words.items():
             text = text.replace(word, meant)
         path.write_text(text)
-        self.said.append(self.folder / f"{self.name}-{len(self.said)}.said")
-        with self.said[-1].open("w") as said, self.said[-1].with_suffix(".err").open("w") as errors:
-            return subprocess.Popen(
-                [sys.executable, DRIVER, path, self.url],
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=errors,
-                start_new_session=True,
-            )
 
     def await_ready(self) -> None:
         """Wait until the driver that was begun last has all its imports behind it."""
