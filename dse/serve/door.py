@@ -39,6 +39,8 @@ _HEADERS = {
 }
 _log = logging.getLogger("uvicorn.error")  # which the server shows
 _READING = ("GET", "HEAD", "OPTIONS", "TRACE", "QUERY")  # the safe ones, RFC 9110, 9.2.1
+_CHANGING = "POST"
+_ALLOWED = {"allow": f"GET, HEAD, {_CHANGING}"}
 _STRANGE = ("cross-site", "same-site")
 _FREE = ("/login", "/assets/")
 
@@ -71,7 +73,8 @@ class Door:
             except _Refused as refused:
                 reason = refused.reason
         if reason is not None:
-            await refusal(scope["path"], *reason)(scope, receive, answer)
+            more = _ALLOWED if reason[0] == 405 else None
+            await refusal(scope["path"], *reason, headers=more)(scope, receive, answer)
             return
         try:
             await self._app(scope, _again(body, receive), answer)
@@ -94,6 +97,8 @@ class Door:
             if not same_origin(host, origin, site):
                 return 403, "a page of elsewhere cannot change anything here", ""
             if not self._gate.may_change(token):
+                if scope["method"] != _CHANGING:  # no route takes it, whoever asks
+                    return 405, "nothing can be asked so here", f"{_CHANGING} changes, GET looks"
                 return 401, "a change needs the token", "`dse serve` printed it when it started"
         elif site in _STRANGE and headers.get("sec-fetch-mode") != "navigate":
             return 403, "a page of elsewhere cannot take anything from here", ""

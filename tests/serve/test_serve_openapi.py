@@ -45,6 +45,16 @@ def test_every_operation_is_asked(described) -> None:
     assert found == {*OPERATIONS, STREAM}
 
 
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_who_has_no_token_is_answered_as_it_was_described(described, method, path) -> None:
+    @SHORT
+    @given(case=described[path][method].as_strategy())
+    def asked(case) -> None:
+        case.call_and_validate()
+
+    asked()
+
+
 @pytest.mark.parametrize("study", [None, "toy 5"])
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_an_answer_is_what_was_described(described, method: str, path: str, study) -> None:

@@ -213,9 +213,14 @@ def test_no_path_leads_to_a_file(client, path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "BREW"])
-def test_a_method_that_is_not_known_needs_the_token_too(client, writer, method: str) -> None:
-    assert client.request(method, TOY).status_code == 401
+def test_a_method_that_no_route_takes_is_refused_with_the_token_and_without(
+    client, writer, method: str
+) -> None:
+    refused = client.request(method, TOY)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, POST")
     assert client.request(method, TOY, headers=writer).status_code == 405
+    elsewhere = {"origin": "https://evil.example"}
+    assert client.request(method, TOY, headers=elsewhere).status_code == 403
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "QUERY"])
