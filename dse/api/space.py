@@ -262,8 +262,7 @@ class Space:
         return yaml_text(self.document)
 
     def _repr_html_(self) -> str:
-        name = str(self.document.get("space", UNNAMED))
-        return or_message(name, lambda: space_html(name, self.solved))
+        return or_message(self.name, lambda: space_html(self.name, self.solved))
 
     def __repr__(self) -> str:
         try:

@@ -209,9 +209,8 @@ def test_a_local_function_can_run_in_other_processes():
     ],
 )
 def test_a_mistake_is_told_where_it_is(options, words):
-    with pytest.raises((SpecError, SpecErrors), match=words) as caught:
+    with pytest.raises((SpecError, SpecErrors), match=words):
         asked(**options)
-    assert "hint:" in str(caught.value) or "constraints" in str(caught.value)
 
 
 def test_a_space_tells_all_its_mistakes():
