@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, get_args
 
@@ -59,8 +59,8 @@ class Cast:
     metrics: Mapping[str, Metric]
 
     @staticmethod
-    def of(evaluators: Evaluators, told: Sequence[Metric]) -> Cast:
-        """The evaluators by their names.
+    def of(evaluators: Evaluators, told: Sequence[Metric | str]) -> Cast:
+        """The evaluators by their names; a text that is told is a metric without a unit.
 
         Raises:
             SpecError: two have one name, or there is none at all.
@@ -77,8 +77,9 @@ class Cast:
             else:
                 specs[name] = one
         if told:
-            specs[TOLD] = told_spec(TOLD, told)
-            metrics |= {f"{TOLD}.{metric.name}": metric for metric in told}
+            own = [Metric(one) if isinstance(one, str) else one for one in told]
+            specs[TOLD] = told_spec(TOLD, own)
+            metrics |= {f"{TOLD}.{metric.name}": metric for metric in own}
         if not specs:
             raise SpecError(
                 "a study needs an evaluator, or metrics that are told",
@@ -120,6 +121,8 @@ def _named(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
         return evaluators
     if isinstance(evaluators, FunctionEvaluator):
         return {evaluators.name: evaluators}
+    if not isinstance(evaluators, Iterable):
+        raise SpecError(f"{evaluators!r} is no list of evaluators", hint="evaluators=[kernel]")
     found: dict[str, AnyEvaluator] = {}
     for one in evaluators:
         if not isinstance(one, FunctionEvaluator):
@@ -127,6 +130,11 @@ def _named(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
                 f"{one!r} is no evaluator",
                 hint="put @evaluator(Metric(...)) before the function; a plug-in has a name: "
                 'evaluators={"chip": {"use": "accelerators.systolic", ...}}',
+            )
+        if not one.name.isidentifier():
+            raise SpecError(
+                f"an evaluator cannot be called {one.name!r}",
+                hint='say its name: evaluators={"kernel": ...}',
             )
         if one.name in found:
             raise SpecError(

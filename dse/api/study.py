@@ -68,7 +68,7 @@ class Study:
         space: Space | Mapping[str, Any] | str | Path,
         evaluators: Evaluators = (),
         *,
-        told: Sequence[Metric] = (),
+        told: Sequence[Metric | str] = (),
         storage: str | Storage | None = None,
         **asked: Unpack[Asked],
     ) -> None:

@@ -267,6 +267,10 @@ def test_an_evaluator_says_its_metrics():
         Study("x", SPACE, [evaluator("time", "memory")(cost)], storage="memory://")
     with pytest.raises(SpecError, match="is no evaluator"):
         Study("x", SPACE, [cost], storage="memory://")
+    with pytest.raises(SpecError, match="7 is no list of evaluators"):
+        Study("x", SPACE, 7, storage="memory://")
+    with pytest.raises(SpecError, match="cannot be called '<lambda>'"):
+        Study("x", SPACE, [evaluator(TIME)(lambda tile: {"time": tile})], storage="memory://")
     assert kernel()(tile=100, stages=4) == {"time": 20.0, "memory": 78.125}
 
 
