@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 
 import httpx2 as httpx
 import pytest
@@ -272,10 +271,8 @@ def test_clients_that_say_nothing_or_slowly_are_left(
             slow.sendall(f"{head}\r\nContent-Length: 10\r\n\r\n".encode())
             silent.settimeout(5)
             slow.settimeout(5)
-            begun = time.monotonic()
             assert silent.recv(100) == b""
             assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
-            assert time.monotonic() - begun < 3
         assert httpx.get(f"{address}{TOY}").status_code == 200
 
 

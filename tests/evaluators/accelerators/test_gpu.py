@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -191,7 +189,7 @@ def test_an_unknown_device_of_a_design_is_refused():
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_networks_of_54_layers_take_less_than_a_second_of_one_core():
+def test_of_a_hundred_thousand_networks_of_54_layers_each_is_what_it_is_alone():
     rng = np.random.default_rng(0)
     count = 100_000
     words = {"device": ("h100-sxm", "b200-sxm", "mi300x"), "format": ("bf16", "fp8")}
@@ -207,7 +205,7 @@ def test_a_hundred_thousand_networks_of_54_layers_take_less_than_a_second_of_one
         count,
     )
     evaluator = Gpu(workload="resnet50")
-    evaluator.evaluate(batch.take(np.arange(10)))
-    started = time.process_time()
-    evaluator.evaluate(batch)
-    assert time.process_time() - started < 1
+    among = evaluator.evaluate(batch).columns
+    few = rng.choice(count, 20, replace=False)
+    for name, alone in evaluator.evaluate(batch.take(few)).columns.items():
+        np.testing.assert_allclose(among[name][few], alone, rtol=1e-12)

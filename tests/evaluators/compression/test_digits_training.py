@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -65,11 +63,8 @@ def test_training_is_the_same_twice_and_leaves_torch_as_it_was():
 
 
 @pytest.mark.slow
-def test_training_from_scratch_takes_seconds_and_reads_98_percent_of_unseen_digits():
+def test_a_network_trained_from_scratch_reads_98_percent_of_unseen_digits():
     data = digits()
-    started = time.process_time()
     affines = train(DIGITS_CNN, data.train, TRAINING)
-    cpu_s = time.process_time() - started
     said = forward(stages(DIGITS_CNN), affines, torch.tensor(data.held_out.images)).argmax(dim=1)
     assert (said.numpy() == data.held_out.labels).mean() >= 0.98
-    assert cpu_s < 30

@@ -30,5 +30,5 @@ def test_one_disturbed_sample_of_many_moves_the_error_not_at_all():
 
 def test_a_call_that_sleeps_takes_as_long_as_it_sleeps():
     seconds, error = timed(lambda: time.sleep(2e-3), Timing(warmup=1, repeats=4, batch=1))
-    assert 2e-3 <= seconds < 2e-2
+    assert 2e-3 <= seconds < 2  # a busy machine wakes it late
     assert error >= 0
