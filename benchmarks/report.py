@@ -1,10 +1,11 @@
 """A report of many trials: how large it is, how long it takes to make, and to open in a browser.
 
-    python benchmarks/report.py [--trials 100000] [--objectives 3] [--folder FOLDER]
+    python benchmarks/report.py [--trials 100000] [--objectives 3 | --flat] [--folder FOLDER]
 
 A study of so many random systolic arrays is run (in a folder of its own, or in one that is kept),
 its report is written by `dse report` and opened in Chromium without a window, three times; the
-median is told, from the address to the first figure. Needs Chromium and its driver.
+median is told, from the address to the first figure. With ``--flat`` no design is better than any
+other, so that all are on the front. Needs Chromium and its driver.
 """
 
 from __future__ import annotations
@@ -44,6 +45,30 @@ optimizer: random
 budget: {{trials: {trials}}}
 seed: 1
 """
+FLAT = """\
+study: many
+question: How long does the report of {trials} trials take that are all on the front?
+space: flat_space.yaml
+evaluators:
+  of:
+    use: expression
+    metrics:
+      first: {{formula: x + y / 1000}}
+      second: {{formula: 2 - x - y / 1000}}
+      third: {{formula: z}}
+objectives: [minimize: of.first, minimize: of.second, minimize: of.third]
+optimizer: random
+budget: {{trials: {trials}}}
+seed: 1
+"""
+FLAT_SPACE = """\
+# No design of it is better than another.
+space: flat
+parameters:
+  x: {real: [0, 1]}
+  y: {real: [0, 1]}
+  z: {real: [0, 1]}
+"""
 FIRST_DRAWN = "return document.querySelectorAll('.js-plotly-plot .main-svg').length > 0"
 
 
@@ -53,12 +78,15 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--objectives", type=int, default=3, choices=range(1, 1 + len(OBJECTIVES)))
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--flat", action="store_true", help="all designs are on the front")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as own:
         folder = asked.folder or Path(own)
         folder.mkdir(parents=True, exist_ok=True)
         lines = "\n".join(f"  - {one}" for one in OBJECTIVES[: asked.objectives])
-        text = STUDY.format(trials=asked.trials, root=ROOT, objectives=lines)
+        (folder / "flat_space.yaml").write_text(FLAT_SPACE, encoding="utf-8")
+        text = FLAT if asked.flat else STUDY
+        text = text.format(trials=asked.trials, root=ROOT, objectives=lines)
         (folder / "many.yaml").write_text(text, encoding="utf-8")
         write = csv.writer(sys.stdout, lineterminator="\n").writerow
         write(["what", "amount", "unit"])

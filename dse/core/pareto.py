@@ -47,6 +47,14 @@ class ParetoSet:
         return hypervolume(self.losses, self.reference)
 
     @property
+    def hypervolume_is_exact(self) -> bool:
+        """False where so many designs of so many objectives dominate that it is estimated."""
+        if self.reference is None:
+            return True
+        inside = int((self.losses < self.reference).all(axis=1).sum())
+        return inside <= most_exact(self.losses.shape[1])
+
+    @property
     def knee(self) -> Trial | None:
         """The trial nearest to the ideal point, each objective scaled to the front's range."""
         if not self.trials:
@@ -86,16 +94,32 @@ def hypervolume(
 ) -> float:
     """The volume that the rows dominate below ``reference``.
 
+    Of more rows than :func:`most_exact` it is estimated, always in the same way: within 0.1 % for
+    up to nine objectives, and 0.5 % for fifteen, of fronts on a sphere.
+
     Source:
         moocore's implementation of Fonseca, Paquete, Lopez-Ibanez: An Improved Dimension-Sweep
-        Algorithm for the Hypervolume Indicator, CEC 2006.
+        Algorithm for the Hypervolume Indicator, CEC 2006; of many rows and objectives that of Deng,
+        Zhang: Approximating Hypervolume and Hypervolume Contributions Using Polar Coordinate, IEEE
+        Transactions on Evolutionary Computation 2019, on moocore's lattice ``Rphi-FWE+``.
     """
     inside = losses[(losses < reference).all(axis=1)] if len(losses) else losses
     if not len(inside):
         return 0.0
     if losses.shape[1] == 1:
         return float(reference[0] - inside.min())
+    if len(inside) > most_exact(losses.shape[1]):
+        return float(moocore.hv_approx(inside, ref=reference))
     return float(moocore.hypervolume(inside, ref=reference))
+
+
+MOST_EXACT = {5: 5_000, 6: 400, 7: 150, 8: 70, 9: 45, 10: 35, 11: 28, 12: 25}
+"""So many rows' volume is computed within some 0.2 s, by the number of objectives."""
+
+
+def most_exact(objectives: int) -> float:
+    """Of how many rows a volume is exact: twice as many would take ten times as long."""
+    return np.inf if objectives < min(MOST_EXACT) else MOST_EXACT.get(objectives, 20)
 
 
 def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
@@ -140,6 +164,13 @@ def newcomers(
     return np.flatnonzero(nondominated(np.column_stack([losses, places])))
 
 
+MOST_EACH = 1_400
+"""Of so many rows, of up to five objectives, a trace measures the volume after each."""
+
+LEAST_VOLUMES = 32
+"""So many volumes a trace has, however many its rows."""
+
+
 def hypervolume_trace(problem: Problem, trials: Sequence[Trial]) -> Floats:
     """The hypervolume after each trial, (n,); zero before the reference point is known."""
     point = reference(problem, trials)
@@ -157,12 +188,24 @@ def volumes_of(
     losses: Floats,  # (k, m), minimised; no row is as good as a later one
     point: Floats,  # (m,)
 ) -> Floats:
-    """The hypervolume of the first row, of the first two, and so on, (k,)."""
+    """The hypervolume of the first row, of the first two, and so on, (k,).
+
+    Of very many rows those volumes are measured that :func:`_measured` names, evenly spaced and the
+    last among them; between two of them the earlier one is told, which is never too much.
+    """
     if losses.shape[1] == 1:
         return np.asarray(np.maximum(point[0] - losses[:, 0], 0.0))
     volumes = np.zeros(len(losses))
-    front = losses[:0]
-    for place, row in enumerate(losses):
-        front = np.vstack([front[(front < row).any(axis=1)], row])
+    front, done = losses[:0], 0
+    for place in _measured(*losses.shape):
+        rows = np.vstack([front, losses[done : place + 1]])
+        front, done = rows[nondominated(rows)], place + 1
         volumes[place] = hypervolume(front, point)
-    return volumes
+    return np.asarray(np.maximum.accumulate(volumes))
+
+
+def _measured(count: int, objectives: int) -> list[int]:
+    """The places whose volumes are measured: all, or so many that this takes no longer."""
+    each = min(MOST_EACH, most_exact(objectives) / 2)
+    measured = min(count, max(LEAST_VOLUMES, int(each * each / max(count, 1))))
+    return np.unique(np.linspace(0, count - 1, measured).round().astype(np.int64)).tolist()

@@ -14,6 +14,9 @@ from dse.core.trial import State, Trial
 from dse.core.trials import Trials
 from dse.core.values import Floats, Ints, Mask, Value
 
+MOST_SHOWN = 3_000
+"""Of a larger answer a page shows evenly spaced designs, its ends and its knee among them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:

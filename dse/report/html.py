@@ -15,7 +15,7 @@ from dse.analysis.scenarios import Contrast
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
-from dse.report.answer import Answer
+from dse.report.answer import MOST_SHOWN, Answer
 from dse.report.effects import effects_html
 from dse.report.failures import Failure, failures
 from dse.report.fidelity import rungs, rungs_html
@@ -25,7 +25,7 @@ from dse.report.runner_up import duels_html
 from dse.report.scenarios import contrast_html
 from dse.report.story import best_words, common_words
 from dse.report.tradeoffs import limits_html, rates_html
-from dse.report.words import reference_text, seconds_text
+from dse.report.words import reference_text, seconds_text, volume_text
 
 _MAX_NUMBERS = 8
 
@@ -119,9 +119,9 @@ def _tiles(front: ParetoSet, answer: Answer, trials: Trials, *, exact: bool) -> 
         ("evaluation time", seconds, "summed over workers"),
     ]
     several = len(front.problem.objectives) > 1  # of one, the volume is but a distance
-    if several and front.hypervolume is not None and front.reference_point is not None:
+    if several and front.reference_point is not None:
         point = reference_text(front.problem.objectives, front.reference_point)
-        tiles.append(("hypervolume", f"{front.hypervolume:.4g}", f"from {point}"))
+        tiles.append(("hypervolume", volume_text(front, 4), f"from {point}"))
     cells = (
         f"<div><dt>{name}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
         for name, value, note in tiles
@@ -192,12 +192,18 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     common = common_words(answer)
     note = f'<p class="soft">The same in all: {escape(common)}</p>' if common else ""
     title = "The front" if answer.feasible else "The nearest misses"
+    some = (
+        f'<p class="soft">{MOST_SHOWN:,} of {len(answer.trials):,} designs, evenly spaced, as in'
+        " the figures; <code>dse front --format csv</code> tells them all.</p>"
+        if len(answer.trials) > MOST_SHOWN
+        else ""
+    )
     search = (
         '<input id="filter" type="search" aria-label="Filter the rows"'
         ' placeholder="Filter rows by words">'
     )
     table = f'<div class="box scroll" id="front">{front_rows(front, answer)}</div>'
-    return section(title, f"{note}{search}{table}{_PICKED}")
+    return section(title, f"{note}{some}{search}{table}{_PICKED}")
 
 
 def _failures(front: ParetoSet, trials: Sequence[Trial]) -> str:

@@ -10,7 +10,7 @@ from html import escape
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Value
-from dse.report.answer import Answer
+from dse.report.answer import MOST_SHOWN, Answer
 from dse.report.page_parts import breakable
 from dse.report.words import (
     metric_text,
@@ -22,12 +22,16 @@ from dse.report.words import (
 
 
 def front_rows(front: ParetoSet, answer: Answer) -> str:
-    """The table: a line for each design, a column for each quantity in which they differ."""
+    """The table: a line for each design, a column for each quantity in which they differ.
+
+    Of a larger front the same designs have a line that the figures draw.
+    """
     knee = front.knee if len(front.trials) > 2 else None
     sides = {name: _side(answer, name) for name in _parameters(answer)}
+    shown = answer.thinned(MOST_SHOWN, knee)
     rows = "".join(
         f"<tr>{_trial_cell(trial, knee=trial is knee)}{_cells(answer, trial, values, sides)}</tr>"
-        for trial, values in zip(answer.trials, answer.values.tolist(), strict=True)
+        for trial, values in zip(shown.trials, shown.values.tolist(), strict=True)
     )
     return f"<table><thead><tr>{_heading(answer, sides)}</tr></thead><tbody>{rows}</tbody></table>"
 

@@ -23,6 +23,7 @@ from dse.report.words import (
     reference_text,
     seconds_text,
     value_text,
+    volume_text,
 )
 
 MAX_ROWS = 500
@@ -147,7 +148,7 @@ def _summary(front: ParetoSet, answer: Answer, *, exact: bool) -> str:
         return "NO DESIGN KEEPS EVERY LIMIT; these miss by least"
     many = f"{len(answer.trials)} design{'s' if len(answer.trials) != 1 else ''}"
     kind = "the exact front" if exact else "the front so far"
-    if front.hypervolume is None or front.reference_point is None:
+    if front.reference_point is None:
         return f"{kind}: {many}"
     point = reference_text(front.problem.objectives, front.reference_point)
-    return f"{kind}: {many}, hypervolume {front.hypervolume:.5g} from {point}"
+    return f"{kind}: {many}, hypervolume {volume_text(front)} from {point}"

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from dse.core.metric import Metric
 from dse.core.objective import Objective
+from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.values import Value
 from dse.units import converted, shown
@@ -102,6 +103,13 @@ def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> s
     """A reference point by objective: ``chip.energy 1 mJ, quality.accuracy 0.5``."""
     pairs = zip(objectives, point, strict=True)
     return ", ".join(f"{o.name} {number_text(value, o.unit)}" for o, value in pairs)
+
+
+def volume_text(front: ParetoSet, digits: int = 5) -> str:
+    """The hypervolume, ``≈`` before it where it is an estimate; a dash where none is known."""
+    if front.hypervolume is None:
+        return "-"
+    return f"{'' if front.hypervolume_is_exact else '≈'}{front.hypervolume:.{digits}g}"
 
 
 def seconds_text(seconds: float) -> str:

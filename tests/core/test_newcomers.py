@@ -40,6 +40,20 @@ def test_volumes_are_those_of_the_first_so_many(losses) -> None:
     np.testing.assert_allclose(volumes_of(came, point), wanted)
 
 
+def test_volumes_of_very_many_are_measured_now_and_then_and_are_never_too_much(monkeypatch) -> None:
+    across = np.random.default_rng(0).permutation(np.linspace(0.0, 1.0, 400))
+    losses, point = np.column_stack([across, 1.0 - across]), np.array([1.1, 1.1])
+    every = volumes_of(losses, point)
+    monkeypatch.setattr("dse.core.pareto.MOST_EACH", 141)
+    some = volumes_of(losses, point)
+    known = np.flatnonzero(some == every)
+    assert len(known) >= 49
+    assert known[-1] == 399
+    assert np.diff(known).max() < 15
+    assert (some <= every).all()
+    assert (np.diff(some) >= 0).all()
+
+
 def test_a_single_objective_has_the_volume_of_its_best() -> None:
     assert volumes_of(np.array([[5.0], [2.0], [1.0]]), np.array([4.0])).tolist() == [0.0, 2.0, 3.0]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dse.core.pareto import hypervolume, nondominated
+from dse.core.pareto import MOST_EXACT, hypervolume, most_exact, nondominated
 from dse.testing.strategies import losses
 
 
@@ -35,6 +35,33 @@ def test_one_objective_has_one_best(table):
 )
 def test_a_hypervolume_is_the_volume_of_the_union_of_boxes(rows, reference, volume):
     assert hypervolume(np.array(rows, float), np.array(reference, float)) == pytest.approx(volume)
+
+
+@pytest.mark.parametrize("objectives", [6, 7, 8, 9])
+def test_of_many_rows_and_objectives_the_volume_is_estimated_within_a_thousandth(
+    objectives, monkeypatch
+):
+    rows = np.abs(np.random.default_rng(0).normal(size=(60, objectives)))
+    rows = 1 - rows / np.linalg.norm(rows, axis=1)[:, None]
+    point = np.full(objectives, 1.1)
+    monkeypatch.setitem(MOST_EXACT, objectives, 1_000)
+    exact = hypervolume(rows, point)
+    monkeypatch.setitem(MOST_EXACT, objectives, 10)
+    estimated = hypervolume(rows, point)
+    assert estimated != exact
+    assert estimated == pytest.approx(exact, rel=1e-3)
+    assert hypervolume(rows, point) == estimated
+
+
+def test_a_thousand_designs_of_twelve_objectives_have_a_volume():
+    rows = np.random.default_rng(0).random((1_000, 12))
+    assert 0 < hypervolume(rows[nondominated(rows)], np.ones(12)) < 1
+
+
+def test_the_more_objectives_the_fewer_rows_are_measured_exactly():
+    bounds = [most_exact(objectives) for objectives in range(1, 20)]
+    assert bounds[0] == np.inf
+    assert bounds == sorted(bounds, reverse=True)
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4])

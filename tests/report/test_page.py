@@ -129,6 +129,20 @@ def test_hostile_designs_faults_events_and_versions_are_not_run(made_up) -> None
     assert text.count("<script>") == 1
 
 
+def test_of_a_front_of_thousands_the_table_has_the_designs_that_the_figures_draw(
+    made_up, monkeypatch
+):
+    for room in ("html", "page_table", "figures.scene"):
+        monkeypatch.setattr(f"dse.report.{room}.MOST_SHOWN", 6)
+    assert len(made_up.front.trials) > 8
+    text = own(page(made_up))
+    rows = re.search(r"<tbody>(.*?)</tbody>", text[text.index('id="front"') :])[1].count("<tr>")
+    assert rows in {6, 7}  # with the knee, where it is not among the six
+    assert f"6 of {len(made_up.front.trials)} designs, evenly spaced" in text
+    assert f"({rows} drawn)" in text
+    assert '<span class="tag">knee</span>' in text
+
+
 @pytest.mark.slow
 def test_a_report_of_5000_trials_tells_of_them_all(large) -> None:
     assert "5000" in page(large)

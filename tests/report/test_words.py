@@ -1,5 +1,7 @@
 """Values in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from dse.core.metric import Metric
@@ -10,6 +12,7 @@ from dse.report.words import (
     number_text,
     seconds_text,
     value_text,
+    volume_text,
 )
 
 
@@ -74,3 +77,11 @@ def test_a_metric_with_words_is_shown_as_its_word(value, text):
 
 def test_a_metric_without_words_is_shown_with_its_unit():
     assert metric_text(0.003, Metric(name="energy", unit="J"), 0.0001) == "3 ± 0.1 mJ"
+
+
+def test_a_volume_that_is_estimated_says_so(made_up, monkeypatch) -> None:
+    assert volume_text(made_up.front) == f"{made_up.front.hypervolume:.5g}"
+    monkeypatch.setattr("dse.core.pareto.MOST_EXACT", {3: 1})
+    assert volume_text(made_up.front, 3) == f"≈{made_up.front.hypervolume:.3g}"
+    unknown = replace(made_up.front, reference=None)
+    assert volume_text(unknown) == "-"

@@ -19,6 +19,7 @@ from dse.report.words import (
     parameter_units,
     reference_text,
     value_text,
+    volume_text,
 )
 
 MOST_ROWS = 12
@@ -56,11 +57,10 @@ def summary(front: ParetoSet, answer: Answer) -> str:
     if not answer.feasible:
         return "no design keeps every limit"
     many = f"{len(front.trials):,} design{'s' if len(front.trials) != 1 else ''}"
-    volume = front.hypervolume
-    if volume is None or front.reference_point is None:
+    if front.reference_point is None:
         return many
     point = reference_text(front.problem.objectives, front.reference_point)
-    return f"{many}, hypervolume {volume:.5g} from {point}"
+    return f"{many}, hypervolume {volume_text(front)} from {point}"
 
 
 def _table(front: ParetoSet, answer: Answer) -> str:

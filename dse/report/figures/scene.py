@@ -14,11 +14,8 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
 from dse.core.values import Floats, Mask
-from dse.report.answer import Answer, objective_values
+from dse.report.answer import MOST_SHOWN, Answer, objective_values
 from dse.report.axes import Axis, axis_of, focus
-
-MOST_BEST = 3_000
-"""Of a larger front, evenly spaced designs are drawn, its ends and its knee among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,7 @@ class Scene:
     def of(front: ParetoSet, trials: Sequence[Trial], most: int) -> Scene:
         """The scene of a study, with so many trials beside its answer."""
         answer, knee = Answer.of(front, trials), _knee(front)
-        shown = answer.thinned(MOST_BEST, knee)
+        shown = answer.thinned(MOST_SHOWN, knee)
         done = _beside(answer, trials)
         others = done.take(slice(None, None, -(-len(done) // most) or 1))
         return Scene(

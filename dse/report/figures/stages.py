@@ -24,6 +24,9 @@ _LEVELS = (0.25, 0.5, 0.75)
 _STRENGTHS = (0.45, 0.3, 0.18, 0.1)
 """How strong the colour of each stage's part is; later ones lie below and shine through."""
 
+_MOST_CORNERS = 1_000
+"""More would lie within a pixel of one another."""
+
 _PANEL_PX = 240
 _LETTERS = 22
 
@@ -147,7 +150,10 @@ def _attained(losses: Floats, cut: float | None) -> Floats:
     """The front of the first two objectives among rows that keep the cut, (k, 2), from the left."""
     rows = losses[:, :2] if cut is None else slices([losses], cut)[0]
     rows = rows[nondominated(rows)]
-    return np.asarray(rows[np.argsort(rows[:, 0], kind="stable")])
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    if len(rows) > _MOST_CORNERS:
+        rows = rows[np.linspace(0, len(rows) - 1, _MOST_CORNERS).round().astype(np.int64)]
+    return np.asarray(rows)
 
 
 def _outline(
