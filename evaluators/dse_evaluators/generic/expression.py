@@ -100,7 +100,8 @@ def _parsed(name: str, text: str) -> Expression:
         formula = parse(text)
         formula.resolved(factor)
     except SpecError as error:
-        raise SpecError(f"{name}: {error.problem}", hint=error.hint) from error
+        part = ["metrics", name]
+        raise SpecError(f"{name}: {error.problem}", hint=error.hint, part=part) from error
     return formula
 
 
@@ -114,13 +115,17 @@ def _checked(metrics: Any) -> Mapping[str, Mapping[str, str]]:
     if not isinstance(metrics, Mapping) or not metrics:
         raise PluginError(f"metrics is {metrics!r}", hint=shape)
     for name, one in metrics.items():
+        part = ["metrics", str(name)]
         if not isinstance(one, Mapping) or "formula" not in one:
-            raise PluginError(f"the metric {name!r} has no formula", hint=shape)
+            raise PluginError(f"the metric {name!r} has no formula", hint=shape, part=part)
         unknown = next((key for key in one if key not in _KEYS), None)
         if unknown is not None:
             raise PluginError(
-                f"the metric {name!r} has no {unknown!r}", hint=nearest(str(unknown), _KEYS)
+                f"the metric {name!r} has no {unknown!r}",
+                hint=nearest(str(unknown), _KEYS),
+                part=part,
             )
         if not isinstance(one["formula"], str):
-            raise PluginError(f"the formula of {name!r} is {one['formula']!r}", hint=shape)
+            problem = f"the formula of {name!r} is {one['formula']!r}"
+            raise PluginError(problem, hint=shape, part=part)
     return metrics

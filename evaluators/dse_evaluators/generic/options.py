@@ -35,14 +35,24 @@ def metrics_of(units: Any) -> dict[str, Metric]:
             raise PluginError(
                 f"a metric cannot be called {name!r}",
                 hint="use letters, digits and _, so that objectives can name it",
+                part=["metrics", str(name)],
             )
         if not isinstance(unit, str):
             raise PluginError(
                 f"the unit of {name!r} is {unit!r}, which is no text",
                 hint="write a unit such as W, or '' where there is none",
+                part=["metrics", name],
             )
-        factor(unit)
+        _check_unit(unit, ["metrics", name])
     return {name: Metric(name=name, unit=unit) for name, unit in units.items()}
+
+
+def _check_unit(unit: str, part: Sequence[str]) -> None:
+    """Nothing, if there is such a unit. Raises SpecError with the part of the options else."""
+    try:
+        factor(unit)
+    except SpecError as error:
+        raise SpecError(f"{part[-1]}: {error.problem}", hint=error.hint, part=part) from error
 
 
 def reads_of(reads: Any) -> frozenset[str]:
@@ -69,8 +79,12 @@ def units_of(units: Any, readings: frozenset[str]) -> dict[str, str]:
         if not isinstance(unit, str):
             raise PluginError(f"the unit of {name!r} is {unit!r}", hint="write a unit such as MHz")
         if name not in readings and EVERYTHING not in readings:
-            raise PluginError(f"units names {name!r}, no reading", hint=nearest(name, readings))
-        factor(unit)
+            raise PluginError(
+                f"units names {name!r}, no reading",
+                hint=nearest(name, readings),
+                part=["units", name],
+            )
+        _check_unit(unit, ["units", name])
     return dict(units or {})
 
 
@@ -81,10 +95,13 @@ def texts_of(option: str, given: Any) -> tuple[str, ...]:
         PluginError: it is no list, or holds something that is no text.
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise PluginError(f"{option} is {given!r} and no list", hint=f"write {option}: [a, b]")
+        words = given.split() if isinstance(given, str) else []
+        hint = f"write {option}: [{', '.join(words) or 'a, b'}]"
+        raise PluginError(f"{option} is {given!r} and no list", hint=hint, part=[option])
     odd = next((item for item in given if not isinstance(item, str)), None)
     if odd is not None:
-        raise PluginError(f"{option} holds {odd!r}, which is no text", hint=f'write "{odd}"')
+        problem = f"{option} holds {odd!r}, which is no text"
+        raise PluginError(problem, hint=f'write "{odd}"', part=[option])
     return tuple(given)
 
 
@@ -109,11 +126,12 @@ def seconds_of(option: str, given: Any) -> float:
     """
     told = quantity(given) if isinstance(given, str) else (given, "s")
     if told is None or isinstance(told[0], bool) or not isinstance(told[0], int | float):
-        raise PluginError(f"{option} is {given!r}, which is no time", hint="write 60 s or 5 min")
+        problem = f"{option} is {given!r}, which is no time"
+        raise PluginError(problem, hint="write 60 s or 5 min", part=[option])
     try:
         span_s = converted(told[0], told[1], "s")
     except SpecError as error:
-        raise SpecError(f"{option}: {error.problem}", hint=error.hint) from error
+        raise SpecError(f"{option}: {error.problem}", hint=error.hint, part=[option]) from error
     if not 0 < span_s < math.inf:
-        raise PluginError(f"{option} is {given!r}", hint="it must be above 0 s")
+        raise PluginError(f"{option} is {given!r}", hint="it must be above 0 s", part=[option])
     return span_s

@@ -20,6 +20,11 @@ from dse_evaluators.generic.options import kind_of, metrics_of, reads_of, texts_
 
 _GROUP = "dse.functions"
 
+_REGISTERING = (
+    f"a study imports no code by its path: a package registers functions under {_GROUP!r}, and a"
+    " program of yours is called by 'use: command'"
+)
+
 _ABSENT: Mapping[str, str] = {
     "given": "{!r} is a function of the Python program that began the study",
     "told": "the metrics of {!r} are told by a Python program, with ask() and tell()",
@@ -212,7 +217,9 @@ def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:
         return _loaded(function), "1"
     points = {point.name: point for point in entry_points(group=_GROUP)}
     if function not in points:
-        raise PluginError(f"there is no function {function!r}", hint=nearest(function, points))
+        by_path = ":" in function or function.endswith(".py") or not points
+        hint = _REGISTERING if by_path else nearest(function, points)
+        raise PluginError(f"there is no function {function!r}", hint=hint)
     found = points[function]
     alone = EntryPoint(name=found.name, value=found.value, group=found.group)  # can be pickled
     return alone, found.dist.version if found.dist else "1"

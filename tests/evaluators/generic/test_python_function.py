@@ -183,6 +183,15 @@ def test_a_name_that_is_a_little_off_gets_the_right_one() -> None:
 
 
 @pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("path", ["bench_functions:bench", "bench_functions.py"])
+def test_a_path_to_a_function_is_told_how_functions_are_named(path: str) -> None:
+    with pytest.raises(PluginError, match="there is no function") as caught:
+        Python(function=path, metrics={"area": "mm2"})
+    assert "'dse.functions'" in caught.value.hint
+    assert "use: command" in caught.value.hint
+
+
+@pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize(("name", "named"), [("broken", "bench_functions:gone"), ("number", "3")])
 def test_what_cannot_be_called_is_told(name: str, named: str) -> None:
     with pytest.raises(PluginError, match=named):
