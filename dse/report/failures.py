@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
@@ -11,6 +12,12 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.trials import Trials
 from dse.report.answer import broken_rows
+
+MOST_REASONS = 50
+"""Of more reasons a page tells the most frequent."""
+
+_MOST_LETTERS = 2_000
+_MOST_NUMBERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +44,38 @@ def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
         Failure(kind=kind, reason=reason, trials=tuple(numbers))
         for (kind, reason), numbers in ordered
     ]
+
+
+def failures_html(found: Sequence[Failure]) -> str:
+    """A table with a line for each reason; empty where nothing failed."""
+    if not found:
+        return ""
+    rows = "".join(
+        f'<tr><td class="text">{escape(one.kind)}</td><td class="text">{_reason(one)}</td>'
+        f'<td>{len(one.trials)}</td><td class="text">{_numbers(one)}</td></tr>'
+        for one in found[:MOST_REASONS]
+    )
+    head = (
+        '<tr><th class="text">kind</th><th class="text">reason</th>'
+        '<th>designs</th><th class="text">trials</th></tr>'
+    )
+    rest = found[MOST_REASONS:]
+    more = (
+        f'<p class="soft">{len(rest):,} rarer reasons of {sum(len(one.trials) for one in rest):,}'
+        " designs are left out; <code>dse trials</code> tells them all.</p>"
+        if rest
+        else ""
+    )
+    table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+    return f'<div class="box scroll">{table}</div>{more}'
+
+
+def _reason(failure: Failure) -> str:
+    long = len(failure.reason) > _MOST_LETTERS
+    return escape(f"{failure.reason[:_MOST_LETTERS]}…" if long else failure.reason)
+
+
+def _numbers(failure: Failure) -> str:
+    more = len(failure.trials) - _MOST_NUMBERS
+    numbers = ", ".join(map(str, failure.trials[:_MOST_NUMBERS]))
+    return f"{numbers} and {more} more" if more > 0 else numbers

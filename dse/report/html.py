@@ -17,7 +17,7 @@ from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.report.answer import MOST_SHOWN, Answer
 from dse.report.effects import effects_html
-from dse.report.failures import Failure, failures
+from dse.report.failures import failures, failures_html
 from dse.report.fidelity import rungs, rungs_html
 from dse.report.page_parts import drawn, facts, page, section
 from dse.report.page_table import front_rows
@@ -27,7 +27,8 @@ from dse.report.story import best_words, common_words
 from dse.report.tradeoffs import limits_html, rates_html
 from dse.report.words import reference_text, seconds_text, volume_text
 
-_MAX_NUMBERS = 8
+_MAX_EVENTS = 200
+"""Of more events the latest are told."""
 
 _BRUSHING = (
     '<p class="soft screen">Drag over designs to pick them: they stand out in every figure and in'
@@ -92,7 +93,7 @@ def report_html(
         _importances(front, beside.importances),
         _effects(front, beside.effects),
         section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
-        _failures(front, trials),
+        section("What was ruled out or failed", failures_html(failures(front.problem, trials))),
         _events(events),
         section("Where the numbers come from", facts((provenance or {}).items())),
     ]
@@ -206,29 +207,9 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     return section(title, f"{note}{some}{search}{table}{_PICKED}")
 
 
-def _failures(front: ParetoSet, trials: Sequence[Trial]) -> str:
-    found = failures(front.problem, trials)
-    rows = "".join(
-        f'<tr><td class="text">{escape(one.kind)}</td><td class="text">{escape(one.reason)}</td>'
-        f'<td>{len(one.trials)}</td><td class="text">{_numbers(one)}</td></tr>'
-        for one in found
-    )
-    head = (
-        '<tr><th class="text">kind</th><th class="text">reason</th>'
-        '<th>designs</th><th class="text">trials</th></tr>'
-    )
-    table = (
-        f'<div class="box scroll"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
-    )
-    return section("What was ruled out or failed", table if found else "")
-
-
-def _numbers(failure: Failure) -> str:
-    more = len(failure.trials) - _MAX_NUMBERS
-    numbers = ", ".join(map(str, failure.trials[:_MAX_NUMBERS]))
-    return f"{numbers} and {more} more" if more > 0 else numbers
-
-
 def _events(events: Sequence[Event]) -> str:
-    told = [(f"{event.kind}, after {event.told} trials", event.text) for event in events]
+    shown = events[-_MAX_EVENTS:]
+    told = [(f"{event.kind}, after {event.told} trials", event.text) for event in shown]
+    if earlier := len(events) - len(shown):
+        told.insert(0, ("before these", f"{earlier:,} more; dse status tells them all"))
     return section("What happened", facts(told))

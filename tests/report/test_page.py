@@ -10,7 +10,7 @@ from dse.core.metric import Fault
 from dse.core.parameter import Choice
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, State
-from dse.report.failures import failures
+from dse.report.failures import MOST_REASONS, failures
 from dse.report.html import report_html
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
@@ -141,6 +141,28 @@ def test_of_a_front_of_thousands_the_table_has_the_designs_that_the_figures_draw
     assert f"6 of {len(made_up.front.trials)} designs, evenly spaced" in text
     assert f"({rows} drawn)" in text
     assert '<span class="tag">knee</span>' in text
+
+
+def test_of_thousands_of_reasons_and_events_the_page_tells_some_and_says_so(made_up) -> None:
+    done = made_up.trials[:20]
+    wrong = [
+        replace(
+            trial,
+            number=1_000 + place,
+            state=State.FAILED,
+            fault=Fault(kind="raised", reason=f"at 0x{place:08x} {'z' * 5_000}"),
+        )
+        for place, trial in enumerate(made_up.trials[:1] * 3_000)
+    ]
+    events = [Event(kind="fallback", text=f"event {place}.", told=place) for place in range(3_000)]
+    text = own(page(made_up, trials=[*done, *wrong], events=events))
+    assert len(text) < 1_000_000
+    rest = len(failures(made_up.problem, [*done, *wrong])) - MOST_REASONS
+    assert rest > 2_900
+    assert f"{rest:,} rarer reasons of {rest:,} designs are left out" in text
+    assert "2,800 more; dse status tells them all" in text
+    assert "event 2999." in text
+    assert "event 2799." not in text
 
 
 @pytest.mark.slow
