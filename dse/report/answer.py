@@ -17,6 +17,9 @@ from dse.core.values import Floats, Ints, Mask, Value
 MOST_SHOWN = 3_000
 """Of a larger answer a page shows evenly spaced designs, its ends and its knee among them."""
 
+MOST_PARAMETERS = 24
+"""Of more parameters a page tells of each design those that matter most."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -24,7 +27,8 @@ class Answer:
 
     Where no design keeps every limit, ``trials`` are those that break the limits by the least sum
     of slacks, ``feasible`` is false, and ``broken`` tells each limit that a trial breaks and by how
-    much (in shares of the bound where the bound is a constant).
+    much (in shares of the bound where the bound is a constant). ``weighty`` are parameters by what
+    they matter, the weightiest first, where that is known.
     """
 
     problem: Problem
@@ -32,9 +36,10 @@ class Answer:
     values: Floats  # (n, m), in the objectives' own units and signs
     feasible: bool
     broken: tuple[Mapping[str, float], ...]
+    weighty: tuple[str, ...] = ()
 
     @staticmethod
-    def of(front: ParetoSet, trials: Sequence[Trial] = ()) -> Answer:
+    def of(front: ParetoSet, trials: Sequence[Trial] = (), weighty: Sequence[str] = ()) -> Answer:
         """The front, or the nearest misses among ``trials`` where it is empty."""
         kept: tuple[Trial, ...] = front.trials
         broken: tuple[Mapping[str, float], ...] = ({},) * len(kept)
@@ -46,6 +51,7 @@ class Answer:
             values=objective_values(front.problem, kept),
             feasible=bool(front.trials),
             broken=broken,
+            weighty=tuple(weighty),
         )
 
     def thinned(self, most: int, keep: Trial | None = None) -> Answer:
@@ -79,6 +85,24 @@ class Answer:
         """The parameters that differ between trials, in the order of the space."""
         used = {name for trial in self.trials for name in trial.design} - self.common.keys()
         return tuple(p.name for p in self.problem.space.parameters if p.name in used)
+
+    @cached_property
+    def told(self) -> tuple[str, ...]:
+        """The parameters that a page tells of each design, in the order of the space.
+
+        They are those that differ, or all of one trial; of too many the weightiest.
+        """
+        names = self.varying or tuple(self.trials[0].design if self.trials else ())
+        rank = {name: place for place, name in enumerate(self.weighty)}
+        kept = sorted(names, key=lambda name: rank.get(name, len(rank)))[:MOST_PARAMETERS]
+        return tuple(name for name in names if name in set(kept))
+
+    @property
+    def untold(self) -> str:
+        """How many more parameters there are: ``24 of 200 parameters are told.``; or nothing."""
+        every = len(self.varying) or len(self.told)
+        some = len(self.told)
+        return f"{some} of {every} parameters are told." if some < every else ""
 
     @property
     def other_metrics(self) -> tuple[str, ...]:

@@ -104,13 +104,15 @@ def seconds_axis(name: str, longest_s: float) -> Axis:
     return Axis(name=name, unit=unit, factor=converted(1.0, "s", unit), log=False)
 
 
-def spokes(answer: Answer, weighty: Sequence[str] = ()) -> list[Spoke]:
+def spokes(answer: Answer) -> list[Spoke]:
     """The parameters in which the answer's designs differ, then the objectives, best at the top.
 
-    Those that are ``weighty`` stand nearest to the objectives, the first of them nearest.
+    The weighty ones stand nearest to the objectives, the first of them nearest; of too many those
+    that are told anywhere.
     """
-    rank = {name: -place for place, name in enumerate(weighty)}
-    names = sorted(answer.varying, key=lambda name: rank.get(name, -len(rank)))
+    rank = {name: -place for place, name in enumerate(answer.weighty)}
+    told = [name for name in answer.varying if name in set(answer.told)]
+    names = sorted(told, key=lambda name: rank.get(name, -len(rank)))
     by_name = answer.problem.space.by_name
     parameters = [
         _parameter_spoke(by_name[name], [trial.design.get(name) for trial in answer.trials])

@@ -75,15 +75,16 @@ def report_html(
         beside: what some studies tell beside their front.
     """
     trials = Trials.of(trials)
-    answer = Answer.of(front, trials)
     beside = beside or Beside()
+    weighty = weightiest(beside.importances)
+    answer = Answer.of(front, trials, weighty)
     exact = any(event.kind == "exact" for event in events)
     body = [
         f"<header><h1>{escape(study)}</h1><p>{escape(question)}</p></header>",
         _tiles(front, answer, trials, exact=exact),
         _headline(front, answer),
         section("Why the best ones win", duels_html(front.problem, beside.duels)),
-        _figures(front, trials, beside.importances, exact=exact),
+        _figures(front, trials, weighty, exact=exact),
         _table(front, answer),
         section("Where the winner changes", _contrast(beside)),
         section("What the objectives cost one another", rates_html(front.problem, rates(front))),
@@ -172,11 +173,11 @@ def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
 
 
 def _figures(
-    front: ParetoSet, trials: Sequence[Trial], found: Sequence[Importance], *, exact: bool
+    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str], *, exact: bool
 ) -> str:
     from dse.report.figures import drawings
 
-    figures = drawn(drawings(front, trials, weightiest(found), exact=exact))
+    figures = drawn(drawings(front, trials, weighty, exact=exact))
     missing = (
         '<p class="soft">Hypervolumes are told once ten designs keep all limits,'
         " or from a stated <code>reference:</code>.</p>"
@@ -193,10 +194,14 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     common = common_words(answer)
     note = f'<p class="soft">The same in all: {escape(common)}</p>' if common else ""
     title = "The front" if answer.feasible else "The nearest misses"
+    many = len(answer.trials) > MOST_SHOWN
+    left_out = [
+        *([f"{MOST_SHOWN:,} of {len(answer.trials):,} designs are told, evenly spaced."] * many),
+        *([answer.untold] if answer.untold else []),
+    ]
     some = (
-        f'<p class="soft">{MOST_SHOWN:,} of {len(answer.trials):,} designs, evenly spaced, as in'
-        " the figures; <code>dse front --format csv</code> tells them all.</p>"
-        if len(answer.trials) > MOST_SHOWN
+        f'<p class="soft">{" ".join(left_out)} <code>dse front --format csv</code> tells all.</p>'
+        if left_out
         else ""
     )
     search = (

@@ -27,7 +27,7 @@ def front_rows(front: ParetoSet, answer: Answer) -> str:
     Of a larger front the same designs have a line that the figures draw.
     """
     knee = front.knee if len(front.trials) > 2 else None
-    sides = {name: _side(answer, name) for name in _parameters(answer)}
+    sides = {name: _side(answer, name) for name in answer.told}
     shown = answer.thinned(MOST_SHOWN, knee)
     rows = "".join(
         f"<tr>{_trial_cell(trial, knee=trial is knee)}{_cells(answer, trial, values, sides)}</tr>"
@@ -72,11 +72,6 @@ def _cell(value: Value | None, words: str, side: str) -> str:
     known = value is not None and not (isinstance(value, float) and not math.isfinite(value))
     key = value if isinstance(value, str) else json.dumps(value) if known else ""
     return f'<td class="{side}" data-value="{escape(str(key))}">{escape(shortened(words))}</td>'
-
-
-def _parameters(answer: Answer) -> tuple[str, ...]:
-    """The parameters in which the designs differ; all where there is one design."""
-    return answer.varying or tuple(answer.trials[0].design)
 
 
 def _side(answer: Answer, name: str) -> str:

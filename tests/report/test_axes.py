@@ -1,10 +1,14 @@
 """Where numbers lie along axes, and the unit that they are told in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dse.report.answer import Answer
 from dse.report.axes import Spoke, axis_of, focus, seconds_axis, spokes
+from dse.report.figures.style import hovers
+from dse.report.html import report_html
 
 
 def spoke(answer: Answer, title: str) -> Spoke:
@@ -87,9 +91,35 @@ def test_no_design_leaves_its_axis(made_up) -> None:
 def test_the_weightiest_parameter_stands_beside_the_objectives(made_up) -> None:
     answer = Answer.of(made_up.front, made_up.trials)
     first, *_, last = answer.varying
-    titles = [spoke.title for spoke in spokes(answer, [first])]
+    titles = [spoke.title for spoke in spokes(replace(answer, weighty=(first,)))]
     assert titles[: len(answer.varying)] == [*answer.varying[1:], first]
     assert last in titles
+
+
+def test_of_too_many_parameters_the_weightiest_are_told_everywhere(made_up, monkeypatch) -> None:
+    monkeypatch.setattr("dse.report.answer.MOST_PARAMETERS", 2)
+    answer = Answer.of(made_up.front, made_up.trials)
+    first, second, *_, last = answer.varying
+    assert answer.told == (first, second)
+    weighed = replace(answer, weighty=(last, first))
+    assert weighed.told == (first, last)
+    size = len(answer.varying)
+    assert weighed.untold == f"2 of {size} parameters are told."
+    objectives = [objective.name for objective in made_up.problem.objectives]
+    assert [spoke.title for spoke in spokes(weighed)] == [first, last, *objectives]
+    (hover, *_) = hovers(weighed)
+    assert f"{last}=" in hover
+    assert f"{second}=" not in hover
+    text = report_html("x", "", made_up.front, made_up.trials)
+    head = text[text.index('id="front"') :].partition("</thead>")[0]
+    assert head.count("<th ") == 1 + len(objectives) + len(answer.other_metrics) + 2
+    assert text.count(f"2 of {size} parameters are told.") >= 2
+
+
+def test_of_one_design_all_parameters_are_told(made_up) -> None:
+    answer = Answer.of(made_up.front, made_up.trials).thinned(1)
+    assert set(answer.told) == set(answer.trials[0].design)
+    assert answer.untold == ""
 
 
 NOTHING = np.array([])

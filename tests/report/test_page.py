@@ -138,7 +138,7 @@ def test_of_a_front_of_thousands_the_table_has_the_designs_that_the_figures_draw
     text = own(page(made_up))
     rows = re.search(r"<tbody>(.*?)</tbody>", text[text.index('id="front"') :])[1].count("<tr>")
     assert rows in {6, 7}  # with the knee, where it is not among the six
-    assert f"6 of {len(made_up.front.trials)} designs, evenly spaced" in text
+    assert f"6 of {len(made_up.front.trials)} designs are told, evenly spaced" in text
     assert f"({rows} drawn)" in text
     assert '<span class="tag">knee</span>' in text
 

@@ -26,8 +26,8 @@ def drawings(
         exact: the front was computed at once, and did not grow.
     """
     return [
-        *trade_off_figures(front, trials),
-        *space_figure(front, trials),
+        *trade_off_figures(front, trials, weighty),
+        *space_figure(front, trials, weighty),
         *parallel_figure(front, trials, weighty),
         *([] if exact else [*growth_figures(front, trials), *stages_figure(front, trials)]),
     ]

@@ -27,11 +27,11 @@ def parallel_figure(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
 ) -> list[Drawing]:
     """One figure, or none where there are no two designs to hold side by side."""
-    answer = Answer.of(front, trials)
+    answer = Answer.of(front, trials, weighty)
     if len(answer.trials) < 2:
         return []
     whole, answer = len(answer.trials), answer.thinned(MAX_LINES)
-    axes = spokes(answer, weighty)
+    axes = spokes(answer)
     figure = blank(
         xaxis={"visible": False, "range": [-0.5, len(axes) - 0.3], "fixedrange": True},
         yaxis={"visible": False, "range": [-0.17, 1.27], "fixedrange": True},
@@ -47,6 +47,7 @@ def parallel_figure(
     first = answer.problem.objectives[0]
     size = len(answer.trials)
     some = f" {size} of {whole:,} designs are drawn." if size < whole else ""
+    some += f" {answer.untold}" if answer.untold else ""
     return [
         Drawing(
             key="parallel",

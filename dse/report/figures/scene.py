@@ -57,9 +57,11 @@ class Scene:
     knee: int | None
 
     @staticmethod
-    def of(front: ParetoSet, trials: Sequence[Trial], most: int) -> Scene:
+    def of(
+        front: ParetoSet, trials: Sequence[Trial], most: int, weighty: Sequence[str] = ()
+    ) -> Scene:
         """The scene of a study, with so many trials beside its answer."""
-        answer, knee = Answer.of(front, trials), _knee(front)
+        answer, knee = Answer.of(front, trials, weighty), _knee(front)
         shown = answer.thinned(MOST_SHOWN, knee)
         done = _beside(answer, trials)
         others = done.take(slice(None, None, -(-len(done) // most) or 1))

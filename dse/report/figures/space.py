@@ -17,11 +17,13 @@ MAX_OTHERS = 2_000
 """Of more trials than these, evenly spaced ones are drawn beside the front."""
 
 
-def space_figure(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
+def space_figure(
+    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
+) -> list[Drawing]:
     """One figure where there are three objectives or more, and a browser with WebGL to draw it."""
     if len(front.problem.objectives) < 3:
         return []
-    scene = Scene.of(front, trials, MAX_OTHERS)
+    scene = Scene.of(front, trials, MAX_OTHERS, weighty)
     if len(scene.answer.trials) < 2:
         return []
     shown = scene.quantities[:3]

@@ -121,7 +121,6 @@ def _objectives(answer: Answer, place: int) -> list[str]:
 
 
 def _design(trial: Trial, answer: Answer, units: dict[str, str]) -> str:
-    names = answer.varying or tuple(trial.design)
     return "<br>".join(
-        text(design_text(trial.design, [n], units)) for n in names if n in trial.design
+        text(design_text(trial.design, [n], units)) for n in answer.told if n in trial.design
     )

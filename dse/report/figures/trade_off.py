@@ -36,9 +36,11 @@ MAX_PAIRS = 10
 """Of more than five objectives, only the first pairs are drawn."""
 
 
-def trade_off_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
+def trade_off_figures(
+    front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = ()
+) -> list[Drawing]:
     """A figure for each pair of objectives; for a single one, against the trial's number."""
-    scene = Scene.of(front, trials, MAX_POINTS)
+    scene = Scene.of(front, trials, MAX_POINTS, weighty)
     if not scene.answer.trials:
         return []
     words = hovers(scene.answer)
