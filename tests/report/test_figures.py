@@ -10,6 +10,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.parser import parse
 from dse.report.figures import drawings
 from dse.report.figures.parallel import MAX_LINES
+from dse.report.figures.trade_off import trade_off_figures
 
 
 def keys(front: ParetoSet, trials) -> list[str]:
@@ -158,3 +159,15 @@ def test_a_large_front_is_thinned_and_the_caption_says_so(large) -> None:
     drawing = next(d for d in drawings(large.front, large.trials) if d.key == "parallel")
     assert len(drawing.figure.data) == MAX_LINES
     assert f"150 of {len(large.front.trials)} designs are drawn" in drawing.caption
+
+
+def test_the_more_designs_the_smaller_their_marks_and_none_hides_another(made_up, large) -> None:
+    few = trace(made_up, "pair-0-1", "front").marker
+    front = replace(
+        large.front, trials=large.front.trials * 6, losses=np.tile(large.front.losses, (6, 1))
+    )
+    assert len(front.trials) > 500
+    drawn = trade_off_figures(front, large.trials)[0].figure
+    many = next(one for one in drawn.data if one.name == "front").marker
+    assert many.size < few.size
+    assert (few.line.width, many.line.width) == (1, 0)

@@ -95,8 +95,9 @@ def _add_others(figure: go.Figure, scene: Scene, across: Quantity, up: Quantity)
 def _add_answer(
     figure: go.Figure, scene: Scene, across: Quantity, up: Quantity, third: Quantity | None
 ) -> None:
-    size = 10 if len(scene.answer.trials) <= 100 else 7
-    marker: dict[str, Any] = {"size": size, "color": BLUE, "line": {"width": 1, "color": "#FFFFFF"}}
+    size, edge = _look(len(scene.answer.trials))
+    line = {"width": edge, "color": "#FFFFFF"}
+    marker: dict[str, Any] = {"size": size, "color": BLUE, "line": line}
     if third is not None:
         marker |= _coloured(third)
     stairs = len(scene.answer.problem.objectives) == 2 and scene.answer.feasible
@@ -110,6 +111,13 @@ def _add_answer(
         customdata=[trial.number for trial in scene.answer.trials],
         hoverinfo="text",
     )
+
+
+def _look(count: int) -> tuple[int, int]:
+    """Size and edge of markers in px: the edges of very many would hide their colours."""
+    if count <= 100:
+        return 10, 1
+    return (7, 1) if count <= 500 else (5, 0)
 
 
 def _coloured(quantity: Quantity) -> dict[str, Any]:
