@@ -76,6 +76,11 @@ class Duel:
     breakdowns: tuple[Breakdown, ...]
     among: str
 
+    @property
+    def beaten(self) -> bool:
+        """True where the rival is better: the study has not tried it."""
+        return bool(self.rival.losses[self.place] < self.winner.losses[self.place])
+
 
 def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
     """One for each objective that has a runner-up.

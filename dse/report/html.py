@@ -109,15 +109,15 @@ def _tiles(front: ParetoSet, answer: Answer, trials: Trials, *, exact: bool) -> 
     tiles = [
         (
             "on the front",
-            str(len(front.trials)),
+            f"{len(front.trials):,}",
             kind
             if answer.feasible
             else "none keeps all limits"
             if answer.trials
             else "no answer yet",
         ),
-        ("evaluated", str(len(finished)), _evaluated_note(trials)),
-        ("measurements", str(measured), "" if measured else "all metrics modelled"),
+        ("evaluated", f"{len(finished):,}", _evaluated_note(trials)),
+        ("measurements", f"{measured:,}", "" if measured else "all metrics modelled"),
         ("evaluation time", seconds, "summed over workers"),
     ]
     several = len(front.problem.objectives) > 1  # of one, the volume is but a distance
@@ -132,7 +132,7 @@ def _tiles(front: ParetoSet, answer: Answer, trials: Trials, *, exact: bool) -> 
 
 
 def _evaluated_note(trials: Trials) -> str:
-    return ", ".join(f"{count} {state.value}" for state, count in trials.counts.items())
+    return ", ".join(f"{count:,} {state.value}" for state, count in trials.counts.items())
 
 
 def _headline(front: ParetoSet, answer: Answer) -> str:

@@ -8,6 +8,7 @@ from html import escape
 from dse.analysis.runner_up import Breakdown, Contender, Duel, Part
 from dse.core.metric import Metric
 from dse.core.problem import Problem
+from dse.report.answer import MOST_PARAMETERS
 from dse.report.words import (
     design_text,
     joined,
@@ -18,7 +19,6 @@ from dse.report.words import (
 )
 
 _MOST_PARTS = 8
-_MOST_NAMED = 24
 _MOST_CHANGED = 8
 _SPOKEN_PARTS = 3
 _LEAST_SHARE = 0.05
@@ -31,7 +31,7 @@ def duels_html(problem: Problem, duels: Sequence[Duel]) -> str:
 
 
 def duel_words(problem: Problem, duel: Duel) -> str:
-    """The sentence: what the runner-up has in place of what, and where it loses."""
+    """The sentence: what the rival has in place of what, and what that gives or costs."""
     gap = _gap(duel)
     told = [
         f"{_changes(problem, duel)} gives {gap}." if gap else f"{_changes(problem, duel)} ties."
@@ -42,12 +42,15 @@ def duel_words(problem: Problem, duel: Duel) -> str:
 
 def _duel(problem: Problem, duel: Duel) -> str:
     design = duel.winner.design
-    winner = design_text(design, design, parameter_units(problem), _MOST_NAMED)
-    tables = "".join(_table(problem.metrics, each) for each in duel.breakdowns)
+    names = [parameter.name for parameter in problem.space.parameters]
+    winner = design_text(design, names, parameter_units(problem), MOST_PARAMETERS)
+    rival = "A better one that was not tried," if duel.beaten else "Runner-up"
+    head = "the better one" if duel.beaten else "runner-up"
+    tables = "".join(_table(problem.metrics, each, head) for each in duel.breakdowns)
     return (
         f'<div class="box duel"><h3>{escape(_title(duel))}</h3>'
         f"<p><strong>{escape(_who(duel.winner))}</strong>: {escape(winner)}.</p>"
-        f"<p><strong>Runner-up</strong> of {escape(duel.among)}: "
+        f"<p><strong>{rival}</strong> of {escape(duel.among)}: "
         f"{escape(duel_words(problem, duel))}</p>{tables}</div>"
     )
 
@@ -82,7 +85,7 @@ def _gap(duel: Duel) -> str:
     mine, theirs = (float(one.losses[duel.place]) for one in (duel.winner, duel.rival))
     if mine == theirs:
         return ""
-    side = "more" if duel.objective.goal == "minimize" else "less"
+    side = "more" if (duel.objective.goal == "minimize") != duel.beaten else "less"
     share = f" ({100 * abs(theirs / mine - 1):.2g} % {side})" if mine else ""
     return f"{duel.objective.name} {_value(duel, duel.rival)}{share}"
 
@@ -101,7 +104,7 @@ def _signed(part: Part, unit: str) -> str:
     return f"{'+' if part.more > 0 else '-'}{number_text(abs(part.more), unit)}"
 
 
-def _table(metrics: Mapping[str, Metric], breakdown: Breakdown) -> str:
+def _table(metrics: Mapping[str, Metric], breakdown: Breakdown, rival: str) -> str:
     unit = metrics[breakdown.total.metric].unit
     widest = max(abs(part.more) for part in breakdown.parts)
     told = [part for part in breakdown.parts if part.more][:_MOST_PARTS]
@@ -111,7 +114,7 @@ def _table(metrics: Mapping[str, Metric], breakdown: Breakdown) -> str:
         for name, side in (
             (f"what differs in {breakdown.total.metric}", "text"),
             ("winner", ""),
-            ("runner-up", ""),
+            (rival, ""),
             ("difference", ""),
             ("", "text bar"),
         )

@@ -9,10 +9,9 @@ import numpy as np
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
-from dse.report.answer import Answer
+from dse.report.answer import MOST_PARAMETERS, Answer
 from dse.report.words import broken_text, design_text, joined, number_text, parameter_units
 
-_MOST_NAMED = 24
 """Of more parameters a sentence names the first; the table has all."""
 
 
@@ -40,8 +39,8 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
 
 def design_words(answer: Answer, trial: Trial) -> str:
     """The parameters of a trial, those left out that all have in common."""
-    names = answer.varying or tuple(trial.design)
-    return design_text(trial.design, names, parameter_units(answer.problem), _MOST_NAMED)
+    names = dict.fromkeys([*answer.told, *(answer.varying or trial.design)])
+    return design_text(trial.design, names, parameter_units(answer.problem), MOST_PARAMETERS)
 
 
 def common_words(answer: Answer) -> str:

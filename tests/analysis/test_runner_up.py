@@ -76,3 +76,11 @@ def test_parts_belong_to_the_total_of_their_evaluator_and_scenario():
 
 def test_a_part_whose_total_nobody_tells_is_left_out():
     assert totals({"a.wait": Metric(name="wait", part_of="time")}) == {}
+
+
+def test_a_neighbour_that_beats_a_study_that_ended_early_is_told(study: Study, monkeypatch):
+    monkeypatch.setattr("dse.analysis.runner_up.MOST_LISTED", 5)
+    slow = [trial for trial in study.finished if dict(trial.design) == {"rows": 2, "cols": 4}]
+    (fastest, _) = duels(study.front.__class__.of(study.problem, slow), slow)
+    assert fastest.beaten
+    assert dict(fastest.rival.design) in ({"rows": 4, "cols": 4}, {"rows": 2, "cols": 8})

@@ -61,3 +61,16 @@ def test_the_page_tells_a_duel_for_each_objective(made_up) -> None:
         beside=Beside(duels=told),
     )
     assert page.count('class="box duel"') == len(made_up.problem.objectives)
+
+
+def test_a_design_that_beats_the_winner_is_told_as_one_that_was_not_tried(made_up) -> None:
+    for place, (goal, side) in enumerate((("maximize", "more"), ("minimize", "less"))):
+        duel = duels(made_up.front, made_up.trials)[place]
+        assert duel.objective.goal == goal
+        assert not duel.beaten
+        turned = replace(duel, winner=duel.rival, rival=duel.winner)
+        assert turned.beaten
+        assert f" % {side})." in duel_words(made_up.problem, turned)
+        assert f" % {side})." not in duel_words(made_up.problem, duel)
+        assert "A better one that was not tried" in duels_html(made_up.problem, [turned])
+        assert "Runner-up" not in duels_html(made_up.problem, [turned])
