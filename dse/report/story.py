@@ -12,8 +12,6 @@ from dse.core.trial import Trial
 from dse.report.answer import MOST_PARAMETERS, Answer
 from dse.report.words import broken_text, design_text, joined, number_text, parameter_units
 
-"""Of more parameters a sentence names the first; the table has all."""
-
 
 def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
     """The best design for each objective and the knee between them, each with its heading."""
