@@ -24,7 +24,7 @@ from scipy.special import expit
 from dse.core.values import Floats
 from dse_evaluators.clusters.collectives import Collective, Constants, seconds
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 COLUMNS = (
     "fabric",
     "collective",

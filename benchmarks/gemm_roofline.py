@@ -26,6 +26,7 @@ from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import Constants, Work, times
 
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FOLDS = 3
 SCALE = 0.1
 """Residuals of the logarithm beyond this count as outliers (soft L1)."""
@@ -238,7 +239,7 @@ def families(parts: list[Measured]) -> list[list[Measured]]:
 def main() -> None:
     """Fit, judge, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     tell = csv.writer(sys.stdout).writerow

@@ -23,7 +23,7 @@ from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.hardware.macs import WORDS, mac_of
 from dse_evaluators.hardware.nodes import node_of
 
-TABLE = Path(__file__).parents[2] / "shared" / "data" / "energy_tables.csv"
+TABLE = Path(__file__).resolve().parents[2] / "shared" / "data" / "energy_tables.csv"
 SHOWN = [
     *("int2", "int4", "int8", "mxint8", "int16", "fp4_e2m1", "mxfp4", "nvfp4", "fp6_e2m3"),
     *("mxfp6_e2m3", "fp8_e5m2", "fp8_e4m3", "mxfp8_e4m3", "bf16", "fp16", "fp32"),

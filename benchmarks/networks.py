@@ -30,7 +30,7 @@ from dse_evaluators.clusters.networks import Network
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import group_of
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 WORDS: Mapping[str, Collective] = {
     "all_reduce": "all_reduce",
     "all_gather": "all_gather",

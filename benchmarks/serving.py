@@ -33,7 +33,7 @@ from scipy.stats import spearmanr
 from dse.core.batch import Batch, Column
 from dse_evaluators.clusters.serving.serving import Serving
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 MODELS = {
     "Llama-3.1-8B": "llama3-8b",
     "Llama-3.1-70B": "llama3-70b",

@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 Floats = NDArray[np.float64]
 
-RUNS = Path(__file__).parents[2] / "shared" / "data" / "cacti_sram.csv"
+RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "cacti_sram.csv"
 REFERENCE_NM, REFERENCE_BITS = 45.0, 64.0
 QUANTITIES = {"read": "read_pJ", "write": "write_pJ", "access": "access_ns", "area": "area_mm2"}
 
