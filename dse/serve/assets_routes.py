@@ -14,7 +14,7 @@ from dse.serve.refusals import UnknownError
 router = APIRouter(include_in_schema=False)
 
 _SCRIPT, _STYLE = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
-_SCRIPTS = ("shared", "studies", "study", "live", "brush", "design", "tables", "login")
+_SCRIPTS = ("shared", "studies", "study", "live", "brush", "design", "tables", "trial", "login")
 
 
 def _plotly() -> str:

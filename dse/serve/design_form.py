@@ -10,6 +10,7 @@ from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
 from dse.report.words import value_text
 from dse.serve.frame import framed, study_url
+from dse.serve.pages import header
 from dse.serve.snapshot import Snapshot
 
 _MOST_OPTIONS = 200
@@ -34,8 +35,8 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
     rows = "".join(_row(one, known.get(one.name)) for one in study.problem.space.parameters)
     head = '<tr><th class="text">parameter</th><th class="text">value</th></tr>'
     body = (
-        f'<header><h1><a href="{study_url(study.name)}">{escape(study.name)}</a></h1>'
-        f'<p>A design by hand</p></header><p class="soft">{_ABOUT}</p>'
+        f"{header(study.name, 'A design by hand')}"
+        f'<p class="soft">{_ABOUT}</p>'
         f'<form id="design"><div class="box scroll"><table><thead>{head}</thead>'
         f'<tbody>{rows}</tbody></table></div><p class="controls">'
         '<button type="button" data-action="judge">Judge</button> '
@@ -48,6 +49,7 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
         body,
         scripts=("design.js",),
         study=study.name,
+        units=json.dumps({name: metric.unit for name, metric in study.problem.metrics.items()}),
         url=study_url(study.name),
     )
 
@@ -75,7 +77,9 @@ def _field(parameter: Parameter, value: Value | None) -> str:
     key = f'id="p-{escape(parameter.name)}" name="{escape(parameter.name)}"'
     if values is None:
         shown = "" if value is None else json.dumps(value)
-        return f'<input {key} value="{escape(shown)}"> <small>{escape(_range(parameter))}</small>'
+        now = f"now {value_text(value, parameter.unit)}; " if value is not None else ""
+        about = escape(f"{now}{_range(parameter)}")
+        return f'<input {key} value="{escape(shown)}"> <small class="soft">{about}</small>'
     options = "".join(
         f'<option value="{escape(json.dumps(one))}"{" selected" if one == value else ""}>'
         f"{escape(value_text(one, parameter.unit))}</option>"

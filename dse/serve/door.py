@@ -41,6 +41,7 @@ _log = logging.getLogger("uvicorn.error")  # which the server shows
 _READING = ("GET", "HEAD", "OPTIONS", "TRACE", "QUERY")  # the safe ones, RFC 9110, 9.2.1
 _CHANGING = "POST"
 _ALLOWED = {"allow": f"GET, HEAD, {_CHANGING}"}
+_PRINTED = "dse serve printed it when it started"
 _STRANGE = ("cross-site", "same-site")
 _FREE = ("/login", "/assets/")
 
@@ -99,11 +100,11 @@ class Door:
             if not self._gate.may_change(token):
                 if scope["method"] != _CHANGING:  # no route takes it, whoever asks
                     return 405, "nothing can be asked so here", f"{_CHANGING} changes, GET looks"
-                return 401, "a change needs the token", "`dse serve` printed it when it started"
+                return 401, "a change needs the token", _PRINTED
         elif site in _STRANGE and headers.get("sec-fetch-mode") != "navigate":
             return 403, "a page of elsewhere cannot take anything from here", ""
         elif not path.startswith(_FREE) and not self._gate.may_look(token, _cookie(headers)):
-            return 401, "looking needs the token", "`dse serve` printed it when it started"
+            return 401, "looking needs the token", _PRINTED
         return None
 
 

@@ -12,16 +12,19 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
+from dse.errors import StudyError
 from dse.interchange import portable
 from dse.interchange.portable_record import Record, about
 from dse.report.export import front_json, trials_json
 from dse.report.sheet import Sheet, front_columns, parquet_bytes, trials_columns, write_csv
 from dse.serve.house import Here
 from dse.serve.made_reports import comparison_text, report_text
+from dse.serve.pages import compare_page
 from dse.serve.refusals import UnknownError
 from dse.serve.snapshot import Snapshot
+from dse.serve.spreadsheet import harmless
 from dse.serve.streamed import shown, streamed
 
 router = APIRouter(include_in_schema=False)
@@ -62,11 +65,17 @@ def comparison(
     """Several studies side by side.
 
     With ``seeds`` those that differ in nothing else are one group; with ``joint`` the reference
-    point is the worst of all fronts where no study states one.
+    point is the worst of all fronts even where the studies state one. Where they cannot be
+    compared, the reason stands above the choice.
     """
     found = [house.watch.snapshot(name) for name in dict.fromkeys(study)]
     with house.turns.one():
-        return shown(comparison_text(found, seeds=seeds, joint=joint))
+        try:
+            return shown(comparison_text(found, seeds=seeds, joint=joint))
+        except StudyError as error:
+            problem = "; ".join(filter(None, [error.problem, error.hint]))
+    page = compare_page(house.watch.names(), ticked=study, problem=problem)
+    return HTMLResponse(page, status_code=409)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ def _trials(snapshot: Snapshot) -> Sheet:
 def _csv(sheet: Callable[[Snapshot], Sheet]) -> _Taken:
     def made(snapshot: Snapshot) -> bytes:
         text = io.StringIO()
-        write_csv(sheet(snapshot), text)
+        write_csv(harmless(sheet(snapshot)), text)
         return text.getvalue().encode()
 
     return _Taken("text/csv; charset=utf-8", made)

@@ -10,7 +10,7 @@ _PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
+<title>{title} · dse</title>
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/page.css">
 <link rel="stylesheet" href="/assets/live.css">
@@ -18,7 +18,8 @@ _PAGE = """<!doctype html>
 </head>
 <body{data}>
 <main>
-<nav><a href="/">studies</a> <a href="/compare">compare</a> <span id="token-state"></span></nav>
+<nav aria-label="pages">
+<a href="/">studies</a> <a href="/compare">compare</a> <span id="token-state"></span></nav>
 <p id="banner" class="warn" role="alert" hidden></p>
 {body}
 </main>

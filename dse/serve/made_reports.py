@@ -23,11 +23,13 @@ def comparison_text(found: Sequence[Snapshot], *, seeds: bool, joint: bool) -> s
     Args:
         found: the studies.
         seeds: whether those that differ in nothing but their seed are one group.
-        joint: whether the worst of all fronts is the reference point where no study states one.
+        joint: whether the worst of all fronts is the reference point; it is where no study
+            states one, for there is no other.
     """
     runs = [
         Run.of(s.study.name, s.study.problem, s.finished, s.study.plan.budget.price_per_s)
         for s in found
     ]
     groups = by_kind(runs) if seeds else alone(runs)
-    return comparison_html(compare(groups, Asked(joint_nadir=joint)))
+    stated = any(s.study.problem.fixed_reference is not None for s in found)
+    return comparison_html(compare(groups, Asked(joint_nadir=joint or not stated)))

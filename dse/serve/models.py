@@ -25,13 +25,19 @@ class Problem(_Told):
 
 
 class StudyRow(_Told):
-    """A line of the list. ``quiet_s``: since when nothing new was seen; null: never since then."""
+    """A line of the list. ``quiet_s``: since when nothing new was seen; null: never since then.
+
+    Of a budget ``of`` trials or measurements ``done`` are used; null: it has no such bound.
+    """
 
     name: str
     question: str
     state: Condition
     trials: int
     finished: int
+    done: int
+    of: int | None
+    counted: Literal["trials", "measurements"]
     front: int
     hypervolume: float | None
     quiet_s: float | None
@@ -72,18 +78,12 @@ class FailureRow(_Told):
 
 
 class StudyState(StudyRow):
-    """A study as it stands. ``mark`` is another one whenever something has changed.
-
-    Of a budget ``of`` trials or measurements ``done`` are used; null: it has no such bound.
-    """
+    """A study as it stands. ``mark`` is another one whenever something has changed."""
 
     mark: str
     exact: bool
     measurements: int
     seconds: float
-    done: int
-    of: int | None
-    counted: Literal["trials", "measurements"]
     reason: str
     counts: dict[str, int]
     drivers: list[DriverRow]

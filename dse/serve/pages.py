@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
 from dse.report.words import seconds_text
 from dse.serve import models
 from dse.serve.frame import framed, study_url
 
+_JOINT = (
+    "Take the worst of all fronts as the reference point, as is done where no study states one, "
+    "even if they do"
+)
+
 
 def list_page(storage: str, rows: Sequence[models.StudyRow]) -> str:
     """The studies of the storage; a script keeps the lines as they stand."""
     lines = "".join(_study_line(row) for row in rows)
-    heads = ("", "study", "state", "trials", "on the front", "hypervolume", "last news")
+    heads = ("", "study", "state", "progress", "on the front", "hypervolume", "last news")
     body = (
         f"<header><h1>Studies</h1><p>{escape(storage)}</p></header>"
         f'<p id="none"{" hidden" if rows else ""}>There is no study yet. Begin one: '
@@ -26,23 +31,33 @@ def list_page(storage: str, rows: Sequence[models.StudyRow]) -> str:
     return framed("Studies", body, scripts=("tables.js", "studies.js"))
 
 
-def compare_page(names: Sequence[str]) -> str:
-    """Which studies to compare."""
-    boxes = "".join(
-        f'<label><input type="checkbox" name="study" value="{escape(name)}"> {escape(name)}</label>'
-        for name in names
-    )
+def compare_page(names: Sequence[str], ticked: Collection[str] = (), problem: str = "") -> str:
+    """Which studies to compare.
+
+    Args:
+        names: all studies.
+        ticked: those that were chosen already.
+        problem: why these could not be compared.
+    """
+    boxes = "".join(_box("study", name, name, ticked=name in ticked) for name in names)
     few = "" if len(names) > 1 else "<p>There are no two studies yet.</p>"
+    warning = f'<p class="warn" role="alert">{escape(problem)}</p>' if problem else ""
     body = (
         "<header><h1>Compare studies</h1><p>They have to ask the same of the same space.</p>"
-        f'</header>{few}<form action="/compare/report" method="get" class="choices">{boxes}<hr>'
-        '<label><input type="checkbox" name="seeds" value="true"> Studies that differ in their '
-        "seed alone are one group</label>"
-        '<label><input type="checkbox" name="joint" value="true"> Take the worst of all fronts as '
-        "the reference point where no study states one</label>"
+        f'</header>{warning}{few}<form action="/compare/report" method="get" class="choices">'
+        f"{boxes}<hr>"
+        f"{_box('seeds', 'true', 'Studies that differ in their seed alone are one group')}"
+        f"{_box('joint', 'true', _JOINT)}"
         "<p><button>Compare</button></p></form>"
     )
     return framed("Compare studies", body)
+
+
+def _box(name: str, value: str, words: str, *, ticked: bool = False) -> str:
+    return (
+        f'<label><input type="checkbox" name="{name}" value="{escape(value)}"'
+        f"{' checked' if ticked else ''}><span>{escape(words)}</span></label>"
+    )
 
 
 def login_page() -> str:
@@ -79,24 +94,41 @@ def _heading(head: str, *, words: bool) -> str:
     return f'<th scope="col" class="{"text" if words else ""}">{button}</th>'
 
 
-def header(study: str, words: str) -> str:
+def header(study: str, title: str, state: str = "") -> str:
     """The heading of a page below a study's, with the way back to it."""
-    link = f'<a href="{study_url(study)}">{escape(study)}</a>'
-    return f"<header><h1>{link}</h1><p>{escape(words)}</p></header>"
+    link = f'<p class="way"><a href="{study_url(study)}">{escape(study)}</a></p>'
+    told = f" {pill(state)}" if state else ""
+    return f"<header>{link}<h1>{escape(title)}{told}</h1></header>"
+
+
+def pill(state: str) -> str:
+    """A state, to be seen at a glance."""
+    return f'<span class="state {escape(state)}">{escape(state)}</span>'
+
+
+def bar(row: models.StudyRow) -> str:
+    """How much of its budget a study has used."""
+    if row.of is None:
+        return ""
+    words, value = f"{row.done} of {row.of} {row.counted}", min(row.done, row.of)
+    return f'<progress max="{row.of}" value="{value}" aria-label="{words}"></progress>'
 
 
 def _study_line(row: models.StudyRow) -> str:
-    """A line as the script makes it too."""
     volume = "-" if row.hypervolume is None else f"{row.hypervolume:.5g}"
-    quiet = "-" if row.quiet_s is None else f"{seconds_text(row.quiet_s)} ago"
+    quiet = "none seen" if row.quiet_s is None else f"{seconds_text(round(row.quiet_s))} ago"
     name, told = escape(row.name), escape(row.problem or row.question)
+    limit = "" if row.of is None else f" of {row.of}"
     numbers = (
-        (str(row.finished), row.finished),
         (str(row.front), row.front),
         (volume, row.hypervolume),
         (quiet, row.quiet_s),
     )
-    cells = "".join(
+    progress = (
+        f'<td data-value="{row.done}">{bar(row)}<small class="soft">{row.done}{limit}'
+        f" <span>{row.counted}</span></small></td>"
+    )
+    cells = progress + "".join(
         f'<td data-value="{"" if value is None else value}">{words}</td>'
         for words, value in numbers
     )
@@ -106,5 +138,5 @@ def _study_line(row: models.StudyRow) -> str:
         f'<td class="text" data-value="{name}"><a href="{study_url(row.name)}">{name}</a>'
         f'<small class="soft">{told}</small></td>'
         f'<td class="text" data-value="{row.state}">'
-        f'<span class="state {row.state}">{row.state}</span></td>{cells}</tr>'
+        f"{pill(row.state)}</td>{cells}</tr>"
     )

@@ -20,6 +20,7 @@ _STATUS: tuple[tuple[type[DseError], int], ...] = (
     (PluginError, 409),
 )
 _OTHER = 409
+_WORDS = {404: "there is nothing at this address", 405: "nothing can be asked so here"}
 _LONGEST = 2_000
 
 
@@ -39,9 +40,13 @@ def refusal(
     if path.startswith("/api"):
         told = {"error": problem, "hint": hint}
         return JSONResponse(told, status_code=status, headers=headers)
-    ask = '<p><a href="/login">Tell it the token.</a></p>' if status == 401 else ""
-    body = f'<h1>{escape(problem)}</h1><p class="soft">{escape(hint)}</p>{ask}'
-    return HTMLResponse(framed(problem[:80], body), status_code=status, headers=headers)
+    href, words = ("/login", "Tell it the token") if status == 401 else ("/", "To all studies")
+    title = f"{problem[:1].upper()}{problem[1:]}"
+    body = (
+        f"<header><h1>{escape(title)}</h1><p>{escape(hint)}</p></header>"
+        f'<p><a href="{href}">{words}</a></p>'
+    )
+    return HTMLResponse(framed(title[:80], body), status_code=status, headers=headers)
 
 
 def add_refusals(app: FastAPI) -> None:
@@ -57,7 +62,8 @@ def add_refusals(app: FastAPI) -> None:
     def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        return refusal(request.url.path, error.status_code, str(error.detail), headers=headers)
+        words = _WORDS.get(error.status_code, str(error.detail))
+        return refusal(request.url.path, error.status_code, words, headers=headers)
 
     def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)

@@ -39,12 +39,18 @@ class Runner:
     @property
     def last_words(self) -> str:
         """The end of what it said; of one that ended well or was paused, nothing."""
-        if self.runs or self.process.returncode in (0, 3):
+        if self.runs or self.stopping or self.process.returncode in (0, 3):
             return ""
         try:
             return self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
         except OSError:
             return ""
+
+    def stop(self) -> None:
+        """Ask it to stop; once, for a second Ctrl-C would keep it from giving its trials back."""
+        if not self.stopping:
+            self.stopping = True
+            self.process.send_signal(signal.SIGINT)
 
 
 @dataclass(kw_only=True)
@@ -82,7 +88,9 @@ class Runners:
         with self._lock:
             runner = self._runners.get(study)
             if runner is not None and runner.runs:
-                raise StudyError(f"{study!r} is run already, by process {runner.process.pid}")
+                problem = f"{study!r} is run already, by process {runner.process.pid}"
+                hint = "which is stopping: try again in a moment" if runner.stopping else ""
+                raise StudyError(problem, hint=hint)
             if sum(one.runs for one in self._runners.values()) >= MOST:
                 raise StudyError(f"{MOST} studies are run already", hint="pause one of them first")
             self._runners[study] = self._begun(study, options)
@@ -97,11 +105,11 @@ class Runners:
         Raises:
             StudyError: this server does not run it.
         """
-        runner = self._runners.get(study)
-        if runner is not None and runner.runs:
-            runner.stopping = True
-            runner.process.send_signal(signal.SIGINT)
-            return
+        with self._lock:
+            runner = self._runners.get(study)
+            if runner is not None and runner.runs:
+                runner.stop()
+                return
         if there:
             where = ", ".join(f"process {one.pid} of {one.host.split()[0]}" for one in there[:5])
             problem = f"{study!r} is run elsewhere: {where}"
@@ -117,7 +125,7 @@ class Runners:
         """Pause all, and wait a while; who does not listen is ended."""
         running = [runner for runner in self._runners.values() if runner.runs]
         for runner in running:
-            runner.process.send_signal(signal.SIGINT)
+            runner.stop()
         for runner in running:
             try:
                 runner.process.wait(_GRACE_S)

@@ -22,7 +22,8 @@ from dse.serve.presence import Presence
 from dse.serve.refusals import UnknownError
 from dse.study import Study
 
-_MOST_PAIRS = 3
+MOST_PAIRS = 3
+"""So many trade-offs are drawn; the report draws more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +58,13 @@ class Snapshot:
     @cached_property
     def drawings(self) -> list[Drawing]:
         """The trade-offs of the first objectives, and how the hypervolume grew."""
-        pairs = trade_off_figures(self.front, self.finished)[:_MOST_PAIRS]
+        pairs = trade_off_figures(self.front, self.finished)[:MOST_PAIRS]
         return [*pairs, *growth_figures(self.front, self.finished)[:1]]
+
+    @cached_property
+    def measured(self) -> int:
+        """How many trials were measured."""
+        return int((self.trials.measured > 0).sum())
 
     @property
     def exact(self) -> bool:
@@ -74,7 +80,7 @@ class Snapshot:
             return Room(0, "the time is used up")
         return bounds.room(
             asked=len(self.trials),
-            measured=int((self.trials.measured > 0).sum()),
+            measured=self.measured,
             under_way=int((~over).sum()),
             spent_s=spent_s,
         )

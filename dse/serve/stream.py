@@ -19,6 +19,9 @@ LOOK_S = 0.5
 LIFE_S = 600.0
 """After so long a stream ends; a browser opens another by itself."""
 
+AGAIN_MS = 2000
+"""How long a browser waits before it opens another."""
+
 MOST = 64
 """Streams at once; others are told to come again."""
 
@@ -49,7 +52,7 @@ class Listeners:
 
 
 async def _events(watch: Watch, runners: Runners, name: str) -> AsyncIterator[bytes]:
-    yield b"retry: 2000\n\n"
+    yield f"retry: {AGAIN_MS}\n\n".encode()
     mark, begun = "", time.monotonic()
     said = begun
     while time.monotonic() - begun < LIFE_S:

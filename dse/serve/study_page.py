@@ -8,13 +8,14 @@ from dse.core.objective import Objective
 from dse.report.answer import Answer
 from dse.report.page_parts import facts, section
 from dse.report.page_table import front_rows
-from dse.report.words import number_text, seconds_text
+from dse.report.words import number_text, seconds_text, shortened
 from dse.serve import models
 from dse.serve.frame import framed, study_url
-from dse.serve.pages import search, table
-from dse.serve.snapshot import Snapshot
+from dse.serve.pages import bar, search, table
+from dse.serve.snapshot import MOST_PAIRS, Snapshot
 
 _MOST_ROWS = 500
+_NAME_LETTERS = 32
 
 _TABLES = ("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")
 _TAKEN = (
@@ -25,12 +26,17 @@ _TAKEN = (
 )
 """What can be taken away, and under which names."""
 
-_FIGURES = (
-    '<section><h2>Front and progress</h2><div class="figures" id="figures">'
-    '<p class="soft">Being drawn.</p></div></section>'
+_FIGURES = '<div class="figures" id="figures"><p class="soft">Being drawn.</p></div>'
+
+_APOSTROPHES = (
+    '<p class="soft">In CSV an apostrophe stands before text that a spreadsheet would take for a '
+    "formula. JSON and Parquet hold every text as it is.</p>"
 )
-
-
+_LAST = '<p class="soft">The process that was started here last ended with these words:</p>'
+_PICKING = (
+    '<p class="soft">A click on a line, or Space on its number, picks the design out in all '
+    "figures; so does a box that is drawn in a figure.</p>"
+)
 _PICKED = (
     '<p id="picked" role="status" hidden><span></span><button type="button">show all</button></p>'
 )
@@ -50,17 +56,19 @@ def study_page(snapshot: Snapshot, told: models.StudyState) -> str:
     body = (
         f"<header><h1>{escape(name)}</h1><p>{escape(told.question)}</p></header>"
         f'<p class="links">{links}</p>{_downloads(name)}{_controls()}'
-        f'<div id="top">{_top(snapshot, told)}</div>{_FIGURES}'
-        f'<div id="parts">{_rest(snapshot, told)}</div>{_PICKED}'
+        f'<div id="top">{_top(snapshot, told)}</div><section><h2>Front and progress</h2>'
+        f'<div id="note">{_note(snapshot, told)}</div>{_FIGURES}</section>'
+        f"{_below(snapshot, told)}{_PICKED}"
     )
     scripts = ("plotly.js", "tables.js", "brush.js", "live.js", "study.js")
     return framed(name, body, scripts=scripts, study=name, url=study_url(name))
 
 
 def parts(snapshot: Snapshot, told: models.StudyState) -> str:
-    """What changes: two elements, which the script puts in their places."""
+    """What changes: four elements, which the script puts in their places."""
     return (
-        f'<div id="top">{_top(snapshot, told)}</div><div id="parts">{_rest(snapshot, told)}</div>'
+        f'<div id="top">{_top(snapshot, told)}</div><div id="note">{_note(snapshot, told)}</div>'
+        f"{_below(snapshot, told)}"
     )
 
 
@@ -74,14 +82,16 @@ def _downloads(name: str) -> str:
         + "</dd>"
         for words, kinds in _TAKEN
     )
-    return f'<details><summary>Downloads</summary><dl class="facts">{groups}</dl></details>'
+    held = f'<dl class="facts">{groups}</dl>{_APOSTROPHES}'
+    return f"<details><summary>Downloads</summary>{held}</details>"
 
 
 def _controls() -> str:
     return (
         '<form id="controls" class="controls"><button type="button" id="start">Start</button>'
         ' <button type="button" id="pause">Pause</button>'
-        ' <label>up to <input id="up-to" type="number" min="1" inputmode="numeric"></label>'
+        ' <label>up to <input id="up-to" type="number" min="1" inputmode="numeric">'
+        ' <span id="counted"></span></label>'
         ' <span id="answer" role="status"></span></form>'
     )
 
@@ -90,13 +100,16 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
     """The state in words, and tiles of numbers."""
     volume = "-" if told.hypervolume is None else f"{told.hypervolume:.5g}"
     point = snapshot.front.reference_point
-    note = "" if point is None else _point(snapshot.study.problem.objectives, point)
-    kind = "every legal design considered" if told.exact else "best found so far"
+    note = (
+        "none yet: it takes a front"
+        if point is None
+        else _point(snapshot.study.problem.objectives, point)
+    )
     failed = sum(told.counts.get(state, 0) for state in ("failed", "infeasible"))
     tiles = (
-        ("on the front", str(told.front), kind),
+        ("on the front", str(told.front), _found(told)),
         ("finished", str(told.finished), f"of {told.trials} asked, {failed} without numbers"),
-        ("measurements", str(told.measurements), ""),
+        ("measurements", str(told.measurements), _measured(snapshot, told)),
         ("evaluation time", seconds_text(told.seconds), "summed over workers"),
         ("hypervolume", volume, note),
     )
@@ -105,36 +118,64 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
         f"<small>{escape(small)}</small></dd></div>"
         for name, value, small in tiles
     )
-    words = f'<pre class="warn">{escape(told.last_words)}</pre>' if told.last_words else ""
+    words = f'{_LAST}<pre class="warn">{escape(told.last_words)}</pre>' if told.last_words else ""
     return f'{_progress(told)}{words}<dl class="tiles">{cells}</dl>'
+
+
+def _found(told: models.StudyState) -> str:
+    if told.front:
+        return "every legal design considered" if told.exact else "best found so far"
+    if told.counts.get("done"):
+        return "no design is within all limits"
+    return "no design has numbers" if told.finished else "nothing is known yet"
+
+
+def _measured(snapshot: Snapshot, told: models.StudyState) -> str:
+    if not snapshot.study.problem.measured:
+        return "all metrics are modelled"
+    each = told.seconds / told.measurements if told.measurements else None
+    return "" if each is None else f"{seconds_text(each)} each on average"
 
 
 def _progress(told: models.StudyState) -> str:
     drivers = ", ".join(_driver(one) for one in told.drivers)
     by = f"Run by {drivers}." if drivers else ""
-    bar = (
-        ""
-        if told.of is None
-        else f'<progress max="{told.of}" value="{min(told.done, told.of)}"></progress>'
-        f" {told.done} of {told.of} {told.counted}"
-    )
+    used = told.of is not None and told.done >= told.of  # which the bar says already
+    words = "" if told.of is None else f"{bar(told)} {told.done} of {told.of} {told.counted}"
     return (
         f'<p class="progress"><span class="state {told.state}" id="state">{told.state}</span>'
-        f" {bar} <small>{escape(told.reason)} {escape(by)}</small></p>"
+        f" {words} <small>{escape('' if used else told.reason)} {escape(by)}</small></p>"
     )
 
 
 def _driver(one: models.DriverRow) -> str:
     machine = one.host.partition(" ")[0]
-    return f"process {one.pid} of {machine}{'' if one.own else ' (started elsewhere)'}"
+    elsewhere = "" if one.own else " (started elsewhere: Ctrl-C pauses it there)"
+    return f"process {one.pid} of {machine}{elsewhere}"
 
 
-def _rest(snapshot: Snapshot, told: models.StudyState) -> str:
+def _note(snapshot: Snapshot, told: models.StudyState) -> str:
+    """What the figures do not show, and why there are none."""
+    count = len(snapshot.study.problem.objectives)
+    pairs = count * (count - 1) // 2
+    if told.counts.get("done"):
+        words = f"The first {MOST_PAIRS} of {pairs} pairs of objectives; the report shows more."
+        return f'<p class="soft">{words}</p>' if pairs > MOST_PAIRS else ""
+    if told.finished:
+        words = f"No design has numbers: {told.finished} finished, and below stands why."
+    elif told.state == "running":
+        words = "The first designs are being evaluated."
+    else:
+        words = f"Nothing has been tried yet. Start it here, or run: dse resume {told.name}"
+    return f"<p>{escape(words)}</p>"
+
+
+def _below(snapshot: Snapshot, told: models.StudyState) -> str:
     happened = ((f"{one.kind}, after {one.told} trials", one.text) for one in told.events)
     return (
-        f"{_front(snapshot)}"
+        f'<div id="best">{_front(snapshot)}</div><div id="rest">'
         f"{section('What was ruled out or failed', _failures(told))}"
-        f"{section('What happened', facts(happened))}"
+        f"{section('What happened', facts(happened))}</div>"
     )
 
 
@@ -148,7 +189,7 @@ def _front(snapshot: Snapshot) -> str:
     title = "The front" if answer.feasible else "The nearest misses"
     rows = front_rows(snapshot.front, answer)
     field = search("#front", "Filter rows by words")
-    return section(title, f'{field}<div class="box scroll" id="front">{rows}</div>')
+    return section(title, f'{_PICKING}{field}<div class="box scroll" id="front">{rows}</div>')
 
 
 def _failures(told: models.StudyState) -> str:
@@ -168,4 +209,5 @@ def _links(name: str, numbers: list[int]) -> str:
 
 def _point(objectives: tuple[Objective, ...], point: tuple[float, ...]) -> str:
     pairs = zip(objectives, point, strict=True)
-    return "from " + ", ".join(f"{o.name} {number_text(v, o.unit)}" for o, v in pairs)
+    words = (f"{shortened(o.name, _NAME_LETTERS)} {number_text(v, o.unit)}" for o, v in pairs)
+    return f"from {', '.join(words)}"

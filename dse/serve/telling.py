@@ -34,6 +34,9 @@ def rows(watch: Watch, runners: Runners) -> Iterator[models.StudyRow]:
                 state="unreadable",
                 trials=0,
                 finished=0,
+                done=0,
+                of=None,
+                counted="trials",
                 front=0,
                 hypervolume=None,
                 quiet_s=None,
@@ -44,19 +47,13 @@ def rows(watch: Watch, runners: Runners) -> Iterator[models.StudyRow]:
 def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
     """The study as it stands."""
     study, trials = snapshot.study, snapshot.trials
-    bounds = study.bounds()
-    measured = int((trials.measured > 0).sum())
-    by_measurements = bounds.measurements is not None
     runner = runners.of(study.name)
     return models.StudyState(
         **_row(snapshot, runners).model_dump(),
         mark=snapshot.mark + f".{_condition(snapshot, runners)}",
         exact=snapshot.exact,
-        measurements=measured,
+        measurements=snapshot.measured,
         seconds=float(trials.cost_s.sum()),
-        done=measured if by_measurements else len(snapshot.finished),
-        of=bounds.measurements if by_measurements else bounds.trials,
-        counted="measurements" if by_measurements else "trials",
         reason="" if snapshot.room.count > 0 else snapshot.room.reason,
         counts={one.value: count for one, count in trials.counts.items()},
         drivers=[
@@ -134,13 +131,17 @@ def masked(url: str) -> str:
 
 
 def _row(snapshot: Snapshot, runners: Runners) -> models.StudyRow:
-    at = snapshot.changed_at
+    at, bounds = snapshot.changed_at, snapshot.study.bounds()
+    by_measurements = bounds.measurements is not None
     return models.StudyRow(
         name=snapshot.study.name,
         question=snapshot.study.plan.question,
         state=_condition(snapshot, runners),
         trials=len(snapshot.trials),
         finished=len(snapshot.finished),
+        done=snapshot.measured if by_measurements else len(snapshot.finished),
+        of=bounds.measurements if by_measurements else bounds.trials,
+        counted="measurements" if by_measurements else "trials",
         front=len(snapshot.front.trials),
         hypervolume=finite(snapshot.front.hypervolume),
         quiet_s=None if at is None else round(time.monotonic() - at, 1),

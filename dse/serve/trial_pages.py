@@ -23,30 +23,50 @@ from dse.serve.pages import header, table
 from dse.study import Study
 
 _CHOSEN = ' aria-current="true"'
+_SILENT = {True: "They told nothing yet.", False: "They told nothing on their way."}
+_OPEN = State.PENDING, State.RUNNING
 
 
-def trials_page(told: models.Trials, some: models.Some) -> str:
-    """Some trials in a table, with the way to the others and to those of one state."""
-    names = [objective.name for objective in told.objectives]
+def trials_page(told: models.Trials, some: models.Some, counts: Mapping[State, int]) -> str:
+    """Some trials in a table, with the way to the others and to those of one state.
+
+    Args:
+        told: the trials.
+        some: which ones were asked for.
+        counts: how many of the study's trials there are in each state.
+    """
+    heads = [f"{o.name} [{o.unit}]" if o.unit else o.name for o in told.objectives]
     lines = "".join(_trial_line(told.study, one) for one in told.trials)
-    kind = "" if some.state is None else f"{some.state.value} "
-    words = f"{told.total} {kind}trials, in the units of the study"
-    none = "" if told.trials else "<p>There are none here.</p>"
+    rows = table(
+        ("trial", "state", *heads, "reason"), lines, key="trials", texts=(1, len(heads) + 2)
+    )
     body = (
-        f"{header(told.study, words)}{_choice(told, some)}{none}"
-        f"{table(('trial', 'state', *names, 'reason'), lines, texts=(1, len(names) + 2))}"
-        f"{_steps(told, some)}"
+        f"{header(told.study, 'Trials')}{_choice(told, some, counts) if counts else ''}"
+        f"{f'{rows}{_steps(told, some)}' if told.trials else _none(told.study, some, counts)}"
     )
     return framed(f"trials of {told.study}", body, scripts=("tables.js",))
 
 
-def _choice(told: models.Trials, some: models.Some) -> str:
+def _none(study: str, some: models.Some, counts: Mapping[State, int]) -> str:
+    """What to do where there is nothing to see."""
+    if not counts:
+        way = f'<a href="{study_url(study)}">the page of the study</a>'
+        return f"<p>No trial has been asked for yet. Start the study on {way}.</p>"
+    kind = "" if some.state is None else f"{some.state.value} "
+    return f"<p>There are no {kind}trials from number {some.first} on.</p>"
+
+
+def _choice(told: models.Trials, some: models.Some, counts: Mapping[State, int]) -> str:
     """Of which state, and from which place on."""
-    kinds = ("all", None), *((state.value, state) for state in State)
+    kinds = (
+        ("all", sum(counts.values()), None),
+        *((state.value, counts.get(state, 0), state) for state in State),
+    )
     links = " ".join(
         f'<a href="{_address(told.study, some, 0, state)}"'
-        f"{_CHOSEN if state is some.state else ''}>{words}</a>"
-        for words, state in kinds
+        f'{_CHOSEN if state is some.state else ""}>{words}</a> <span class="soft">{count}</span>'
+        for words, count, state in kinds
+        if count or state is some.state
     )
     kept = "" if some.state is None else f'<input type="hidden" name="state" value="{some.state}">'
     return (
@@ -88,17 +108,18 @@ def trial_page(study: Study, told: models.TrialTold, total: int) -> str:
     units = parameter_units(problem)
     design = facts((n, value_text(v, units.get(n, ""))) for n, v in trial.design.items())
     body = (
-        f"{header(study.name, f'trial {trial.trial}: {trial.state}')}"
+        f'<div id="trial"{" data-open" if trial.state in _OPEN else ""}>'
+        f"{header(study.name, f'Trial {trial.trial}', trial.state)}"
         f"{_neighbours(study.name, trial.trial, total)}{_reason(problem, trial)}"
+        '<div class="sides">'
         f"{section('Objectives', facts(_objectives(trial, problem)))}"
         f"{section('Design', design)}"
         f"{section('Metrics', facts(_metrics(trial, problem)))}"
-        f"{section('Log of its evaluators', _log(told))}"
-        f"{section('How it came about', facts(_story(told)))}"
-        f'<p><a href="{study_url(study.name, "design")}?like={trial.trial}">'
-        "Change it, and try that by hand</a></p>"
+        f"{section('How it came about', facts(_story(told)))}</div>"
+        f"{section('Log of its evaluators', _log(told))}</div>"
     )
-    return framed(f"trial {trial.trial} of {study.name}", body, scripts=("tables.js",))
+    title = f"trial {trial.trial} of {study.name}"
+    return framed(title, body, scripts=("tables.js", "trial.js"))
 
 
 def _neighbours(study: str, number: int, total: int) -> str:
@@ -109,7 +130,8 @@ def _neighbours(study: str, number: int, total: int) -> str:
         if 0 <= other < total
     )
     more = f'<a href="{study_url(study, "trials")}?first={number // 100 * 100}">all trials</a>'
-    return f'<p class="links">{links} {more}</p>'
+    like = f'<a href="{study_url(study, "design")}?like={number}">change it by hand</a>'
+    return f'<p class="links">{links} {more} {like}</p>'
 
 
 def _trial_line(study: str, row: models.TrialRow) -> str:
@@ -132,6 +154,8 @@ def _reason(problem: Problem, trial: models.TrialRow) -> str:
 
 def _objectives(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:
     pairs = zip(problem.objectives, trial.objectives, strict=True)
+    if all(value is None for value in trial.objectives):
+        return []
     return [(f"{o.goal} {o.name}", number_text(value, o.unit)) for o, value in pairs]
 
 
@@ -160,7 +184,7 @@ def _log(told: models.TrialTold) -> str:
     return (
         (table(("attempt", "given up", "after"), attempts, texts=(1,)) if attempts else "")
         + (table(("attempt", "step", "told"), reports, texts=(2,)) if reports else "")
-    ) or '<p class="soft">They told nothing on their way.</p>'
+    ) or f'<p class="soft">{_SILENT[told.trial.state in _OPEN]}</p>'
 
 
 def _numbers(metrics: Mapping[str, float | None]) -> str:
@@ -171,9 +195,10 @@ def _story(told: models.TrialTold) -> list[tuple[str, str]]:
     trial = told.trial
     many = "1 measurement" if trial.measured == 1 else f"{trial.measured} measurements"
     measured = many if trial.measured else "all modelled"
+    took = f"{seconds_text(trial.cost_s or 0.0)}, {measured}"
     return [
         ("asked for by", told.asked_by or "the record does not tell: by hand, or an older version"),
         ("known then", f"{trial.told} finished trials"),
         ("run by", told.worker or "nobody yet"),
-        ("took", f"{seconds_text(trial.cost_s or 0.0)}, {measured}"),
+        ("took", "it is not over yet" if trial.state in _OPEN else took),
     ]

@@ -40,7 +40,8 @@ def study_parts(house: Here, name: str) -> str:
 @router.get("/studies/{name}/trials")
 def trials(house: Here, name: str, some: Annotated[Some, Query()]) -> str:
     """Trials by number."""
-    return trials_page(telling.trials(house.watch.snapshot(name), some), some)
+    snapshot = house.watch.snapshot(name)
+    return trials_page(telling.trials(snapshot, some), some, snapshot.trials.counts)
 
 
 @router.get("/studies/{name}/trials/{number}")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -42,6 +43,11 @@ TEXTS = (
     "long <" * 1_700,
 )
 """What stands wherever a study may have words of its own."""
+
+QUICK = """
+const before = window.setTimeout;
+window.setTimeout = (act, ms, ...more) => before(act, ms / 20, ...more);
+"""
 
 SPACE = """
 space: toy
@@ -187,3 +193,20 @@ def served(storage: Storage | str, gate: Gate, port: int = 0) -> Iterator[str]:
 def server_at():
     """Opens a real server over a storage: a context that gives its address."""
     return served
+
+
+@pytest.fixture(scope="session")
+def address(storage: Storage, hostile_study: str, local: Gate) -> Iterator[str]:
+    """A server over studies that ran, those of hostile names and words among them."""
+    with served(storage, local) as found:
+        yield found
+
+
+@pytest.fixture
+def quick(chromium: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Pages whose waiting takes a twentieth of its time, and a server that is as quick."""
+    monkeypatch.setattr("dse.serve.stream.AGAIN_MS", 100)
+    monkeypatch.setattr("dse.serve.stream._AWAY_S", 0.1)
+    made = chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": QUICK})
+    yield
+    chromium.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", made)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import httpx2 as httpx
@@ -19,6 +20,7 @@ from dse.core.trial import Driver, State
 from dse.protocols import Storage
 from dse.schema.budgets import Budget
 from dse.serve.app import application
+from dse.serve.runners import Runner
 from dse.storage.memory import MemoryStorage
 from dse.study import Study, opened_storage
 from dse.verify import Replay
@@ -117,19 +119,20 @@ def test_a_design_is_evaluated_apart_and_nothing_is_stored(folder, local, writer
 
 
 @pytest.mark.slow
-def test_a_study_is_started_paused_and_gone_on_with(folder, local, writer, tmp_path) -> None:
+def test_a_study_is_started_by_one_of_many_paused_and_gone_on_with(
+    folder, local, writer, tmp_path
+) -> None:
     url = f"sqlite:///{tmp_path}/run.db"
     Study.open(folder / "measured.yaml", storage=url)
-    with looked_at(url, local, "measured") as (told, client):
+    with looked_at(url, local, "measured") as (told, client), ThreadPoolExecutor(8) as browsers:
 
         def asked(path, **body):
             answer = client.post(f"/api/studies/measured/{path}", json=body, headers=writer)
             return answer.status_code
 
-        assert asked("start") == 202
-        assert asked("start") == 409  # it runs already
+        assert sorted(browsers.map(asked, ["start"] * 8)) == [202] + 7 * [409]
         running = until(told, lambda now: now["finished"] >= 2 and now["drivers"])
-        assert asked("pause") == 202
+        assert 202 in [*browsers.map(asked, ["pause"] * 8)]
         paused = until(told, lambda now: now["state"] == "paused")
         assert asked("start", measurements=300) == 202
         until(told, lambda now: now["finished"] > paused["finished"])
@@ -141,6 +144,20 @@ def test_a_study_is_started_paused_and_gone_on_with(folder, local, writer, tmp_p
         assert all(driver.left for driver in storage.drivers("measured"))
         assert storage.trials("measured").counts.get(State.RUNNING, 0) == 0
         assert Replay(Study.load("measured", storage)).proof().whole
+
+
+def test_who_is_interrupted_before_it_could_listen_has_nothing_to_say(tmp_path) -> None:
+    log, words = tmp_path / "log", [sys.executable, "-c", "print('up', flush=True); input()"]
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=file, stderr=file) as process,
+    ):
+        runner = Runner(process=process, log=log)
+        until(log.read_text, lambda said: "up" in said)
+        runner.stop()
+        process.wait(60)
+    assert "KeyboardInterrupt" in log.read_text()
+    assert runner.last_words == ""
 
 
 @pytest.mark.slow

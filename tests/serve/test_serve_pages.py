@@ -6,11 +6,17 @@ import json
 from contextlib import ExitStack
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from pyarrow import parquet
+from starlette.testclient import TestClient
 
+from dse.core.metric import Fault
 from dse.core.pareto import ParetoSet
+from dse.core.trial import Outcome, State
+from dse.serve.app import application
 from dse.serve.turns import MOST
+from dse.storage.memory import MemoryStorage
 from dse.study import Study
 
 NAMED = "\"' onmouseover='alert(2)"
@@ -102,7 +108,8 @@ def test_the_front_that_is_downloaded_has_a_line_for_each_design(client) -> None
 
 @pytest.mark.slow
 def test_a_report_runs_its_own_two_scripts_and_is_of_no_origin(client) -> None:
-    policy = client.get("/studies/toy%205/report").headers["content-security-policy"]
+    path = "/compare/report?study=toy%205&study=toy%206"
+    policy = client.get(path).headers["content-security-policy"]
     assert policy.count("'sha256-") == 2
     assert "sandbox allow-scripts allow-downloads" in policy
     assert "allow-same-origin" not in policy
@@ -155,7 +162,7 @@ def test_studies_are_compared(client) -> None:
 def test_what_cannot_be_compared_is_told(client) -> None:
     answer = client.get("/compare/report", params={"study": ["toy 5", "nothing"]})
     assert answer.status_code == 404
-    assert "there is no study" in answer.text
+    assert "There is no study" in answer.text
 
 
 def test_an_illegal_design_is_told_which_rule_it_breaks(client, writer) -> None:
@@ -207,3 +214,65 @@ def test_an_error_for_people_is_a_page(client) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "&lt;u&gt;none" in answer.text
     assert "did you mean" in answer.text or "valid:" in answer.text
+
+
+def test_studies_that_state_no_reference_point_are_compared_at_the_worst_of_their_fronts(
+    client,
+) -> None:
+    page = client.get("/compare/report", params={"study": ["toy 5", "toy 6"]})
+    assert page.status_code == 200
+    assert "from the joint nadir" in page.text
+
+
+def test_what_is_of_another_question_is_told_above_the_choice(client, hostile_study) -> None:
+    page = client.get("/compare/report", params={"study": ["toy 5", "hostile"]})
+    assert page.status_code == 409
+    assert "cannot be compared" in page.text
+    assert page.text.count(" checked") == 2
+
+
+@pytest.mark.parametrize(
+    ("finish", "words", "tile"),
+    [
+        (None, "Nothing has been tried yet. Start it here, or run: dse resume new", "known yet"),
+        (
+            Outcome(state=State.FAILED, fault=Fault(kind="raised", reason="no board")),
+            "No design has numbers: 1 finished, and below stands why.",
+            "no design has numbers",
+        ),
+        (
+            Outcome(state=State.DONE, metrics={"chip.time": 1.0, "chip.area": 900.0}),
+            "The nearest misses",
+            "no design is within all limits",
+        ),
+    ],
+    ids=["empty", "failed", "outside"],
+)
+def test_a_study_without_a_front_says_why_and_what_to_do(
+    folder, local, finish, words: str, tile: str
+) -> None:
+    storage = MemoryStorage()
+    study = Study.open(folder / "toy.yaml", name="new", storage=storage)
+    if finish is not None:
+        storage.add("new", [next(iter(study.problem.space.sample(1, np.random.default_rng(1))))])
+        storage.finish("new", {0: finish})
+    with TestClient(application(storage, local), base_url="http://127.0.0.1") as looked:
+        page = looked.get("/studies/new").text
+    assert words in page
+    assert tile in page
+
+
+def test_trials_are_counted_by_state_with_the_units_of_their_objectives(client) -> None:
+    page = client.get("/studies/toy%205/trials").text
+    none = client.get("/studies/toy%205/trials?first=900").text
+    assert 'state=done">done</a> <span class="soft">60</span>' in page
+    assert "state=failed" not in page
+    assert ">chip.time [s]</button>" in page
+    assert "There are no trials from number 900 on." in none
+
+
+def test_an_address_where_nothing_is_shows_the_way_back(client) -> None:
+    page = client.get("/nothing/here")
+    assert page.status_code == 404
+    assert "There is nothing at this address" in page.text
+    assert '<a href="/">' in page.text

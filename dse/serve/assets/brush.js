@@ -2,7 +2,9 @@
 
 // Designs that are picked in one figure or in the table stand out in all of them, and stay picked
 // when the figures are drawn anew.
+const MOST_KEPT = 200;
 let picked = null; // numbers of trials; null: nobody picked any
+if (stated("picked")) picked = new Set(stated("picked").split(",").map(Number));
 let telling = false; // true while figures are told, for what they say to that is no pick
 
 const brushable = (figure) => figure.data.some((trace) => trace.customdata);
@@ -29,6 +31,7 @@ let turn = Promise.resolve();
 
 function pick(numbers, from = null) {
   picked = numbers?.size ? numbers : null;
+  keep("picked", picked && picked.size <= MOST_KEPT ? [...picked].join(",") : "");
   markRows();
   turn = turn.then(() => mark(from)); // one after the other: plotly draws when it has time
 }
@@ -61,7 +64,16 @@ function markRows() {
 document.querySelector("#picked button").addEventListener("click", () => pick(null));
 document.addEventListener("click", (event) => {
   const row = event.target.closest("#front tbody tr");
-  if (!row || event.target.closest("a")) return;
+  if (row && !event.target.closest("a")) pickRow(row);
+});
+document.addEventListener("keydown", (event) => {
+  const row = event.key === " " && event.target.closest?.("#front tbody tr");
+  if (!row) return;
+  event.preventDefault(); // and the page does not move
+  pickRow(row);
+});
+
+function pickRow(row) {
   const number = Number(row.cells[0].dataset.value);
   pick(picked?.size === 1 && picked.has(number) ? null : new Set([number]));
-});
+}

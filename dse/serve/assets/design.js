@@ -1,6 +1,7 @@
 "use strict";
 
 const { url } = document.body.dataset;
+const units = JSON.parse(document.body.dataset.units);
 const box = document.querySelector("#answer");
 
 // A field holds JSON, such as 8 or "int4"; what is no JSON is a text, such as 16 KiB.
@@ -17,6 +18,11 @@ function values() {
     }
   }
   return found;
+}
+
+function quantity([name, value]) {
+  if (value === null) return [name, "-"];
+  return [name, `${Number(value.toPrecision(6))} ${units[name] ?? ""}`.trim()];
 }
 
 function list(pairs) {
@@ -43,7 +49,7 @@ function show(told) {
     const limits = Object.keys(broken).map((limit) => ["outside the limit", limit]);
     const why = fault ? [[fault.kind, fault.reason]] : [];
     box.append(element("p", "Evaluated, and not stored."));
-    box.append(list([["state", state], ...why, ...limits, ...Object.entries(metrics)]));
+    box.append(list([["state", state], ...why, ...limits, ...Object.entries(metrics).map(quantity)]));
   }
 }
 

@@ -8,7 +8,7 @@ document.querySelector("#login").addEventListener("submit", async (event) => {
     location.href = "/";
   } catch (error) {
     localStorage.removeItem(KEY);
-    document.querySelector("#answer").textContent = error.message;
+    document.querySelector("#answer").textContent = error.status === 401 ? "This is not the token." : error.message;
   }
 });
 if (token()) {

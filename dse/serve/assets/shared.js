@@ -16,7 +16,7 @@ async function changed(path, body = {}) {
     body: JSON.stringify(body),
   }).catch(() => { throw new Error("the server does not answer; nothing was changed"); });
   const told = answer.status === 204 ? {} : await answer.json();
-  if (!answer.ok) throw new Error([told.error, told.hint].filter(Boolean).join("; "));
+  if (!answer.ok) throw Object.assign(new Error([told.error, told.hint].filter(Boolean).join("; ")), { status: answer.status });
   return told;
 }
 
@@ -25,6 +25,15 @@ async function read(path) {
   const told = await answer.json().catch(() => ({ error: GONE })); // of a server that is full
   if (!answer.ok) throw new Error([told.error, told.hint].filter(Boolean).join("; "));
   return told;
+}
+
+// A page of this server, or a piece of one, to take pieces from: no script in it runs.
+async function part(path) {
+  const answer = await fetch(path).catch(() => { throw new Error(GONE); });
+  const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (answer.ok) return made;
+  const told = ["h1", "header p"].map((place) => made.querySelector(place)?.textContent);
+  throw new Error(told.filter(Boolean).join("; ") || GONE);
 }
 
 function element(name, text = "", attributes = {}) {

@@ -7,13 +7,15 @@ const api = `/api${url}`;
 const answer = document.querySelector("#answer");
 const BUTTONS = ["zoom2d", "pan2d", "autoScale2d", "resetScale2d"];
 const CONFIG = { responsive: true, displaylogo: false, displayModeBar: "hover", plotlyServerURL: "" };
+const TOUCHED = matchMedia("(pointer: coarse)").matches; // a finger on a figure moves the page
 let wanted = true;
 let busy = false;
+let state = null; // what the server told last
 
-function box(figure, wide) {
+function box(figure) {
   const found = document.getElementById(`figure-${figure.key}`);
   if (found) return found;
-  const frame = element("figure", "", { class: wide ? "wide" : "" });
+  const frame = element("figure");
   const caption = element("figcaption");
   caption.append(element("h3", figure.title), element("p", figure.caption));
   const made = element("div", "", { id: `figure-${figure.key}`, role: "img", "aria-label": figure.title, "data-figure": figure.key });
@@ -24,15 +26,14 @@ function box(figure, wide) {
 }
 
 async function drawn(told) {
-  const waiting = document.querySelector("#figures > p");
-  if (told.figures.length) waiting?.remove();
-  else if (waiting) waiting.textContent = "Nothing has been found out yet.";
+  document.querySelector("#figures > p")?.remove();
   for (const [place, figure] of told.figures.entries()) {
     const alone = place === told.figures.length - 1 && place % 2 === 1; // in the last line
-    const made = box(figure, place === 0 || alone);
+    const made = box(figure);
+    made.parentElement.classList.toggle("wide", place === 0 || alone);
     made.parentElement.querySelector("figcaption p").textContent = figure.caption;
     figure.layout.uirevision = "kept"; // who zoomed in stays there
-    figure.layout.dragmode = made.layout?.dragmode;
+    figure.layout.dragmode = made.layout?.dragmode ?? (TOUCHED ? false : undefined);
     brush(figure);
     const brushes = brushable(figure) ? ["select2d", "lasso2d"] : [];
     const first = !made.layout;
@@ -44,32 +45,28 @@ async function drawn(told) {
 }
 
 async function renewed() {
-  const answer = await fetch(`${url}/parts`);
-  if (!answer.ok) return;
-  const held = document.createElement("template");
-  held.innerHTML = await answer.text(); // escaped where it was made; no script in it would run
-  const words = document.querySelector("#filter")?.value ?? "";
-  const sorted = document.querySelector("#front th[aria-sort]");
-  const place = sorted?.cellIndex;
-  const down = sorted?.getAttribute("aria-sort") === "descending";
-  const focused = document.activeElement?.id === "filter";
-  for (const part of ["top", "parts"]) {
-    document.getElementById(part).replaceChildren(...held.content.getElementById(part).childNodes);
-  }
-  linked();
+  const fresh = await part(`${url}/parts`);
+  const focused = document.activeElement;
+  linked(fresh);
+  for (const key of ["top", "note", "best", "rest"]) put(document.getElementById(key), fresh.getElementById(key));
+  restore();
   markRows();
-  const field = document.querySelector("#filter");
-  if (field) {
-    field.value = words;
-    filter(field);
-    if (focused) field.focus();
-  }
-  const heading = document.querySelectorAll("#front th")[place ?? -1];
-  if (heading) sort(heading, down);
+  if (focused.isConnected) return;
+  const same = focused.id ? `#${focused.id}` : `[href="${CSS.escape(focused.getAttribute("href") ?? "")}"]`;
+  document.querySelector(same)?.focus({ preventScroll: true });
 }
 
-function linked() {
-  for (const row of document.querySelectorAll("#front tbody tr")) {
+// Of a table that has the same columns still the rows are renewed, for somebody may be in it.
+function put(old, made) {
+  const [before, after] = [old, made].map((one) => one.querySelector("#front table"));
+  const heads = (table) => table.closest("section").querySelector("h2").textContent + table.tHead.textContent;
+  if (before && after && heads(before) === heads(after)) {
+    renewRows(before.tBodies[0], [...after.tBodies[0].rows], (row) => row.cells[0].dataset.value);
+  } else if (old.innerHTML !== made.innerHTML) old.replaceChildren(...made.childNodes);
+}
+
+function linked(page) {
+  for (const row of page.querySelectorAll("#front tbody tr")) {
     const number = row.cells[0].dataset.value;
     const words = row.cells[0].lastChild;
     if (words?.nodeType === Node.TEXT_NODE) words.replaceWith(element("a", number, { href: `${url}/trials/${number}` }));
@@ -94,17 +91,29 @@ async function renew() {
 }
 
 function told(now) {
+  state = now;
+  const of = now.of === null ? "" : ` ${now.done} of ${now.of}`;
+  document.title = `${now.state}${of} · ${study} · dse`;
   document.querySelector("#state").textContent = now.state;
   document.querySelector("#state").className = `state ${now.state}`;
-  document.querySelector("#start").textContent = now.finished ? "Resume" : "Start";
-  document.querySelector("#pause").disabled = now.state !== "running";
-  const own = now.drivers.some((driver) => driver.own);
-  document.querySelector("#start").disabled = now.state === "stopping" || own;
-  document.querySelector("#up-to").dataset.counted = now.counted;
-  document.querySelector("#up-to").placeholder = now.of ?? now.counted;
+  document.querySelector("#up-to").placeholder = now.of ?? "";
+  buttons();
   wanted = true;
   renew();
 }
+
+function buttons() {
+  const [start, pause] = ["#start", "#pause"].map((key) => document.querySelector(key));
+  const own = state.drivers.some((driver) => driver.own);
+  const elsewhere = state.drivers.length > 0 && !own;
+  const used = state.of !== null && state.done >= state.of && Number(document.querySelector("#up-to").value) <= state.of;
+  start.textContent = elsewhere ? "Run here too" : state.finished ? "Resume" : "Start";
+  start.disabled = state.state === "stopping" || own || used;
+  document.querySelector("#counted").textContent = used ? `${state.counted}: more than ${state.of} to go on` : state.counted;
+  pause.disabled = state.state !== "running" || elsewhere;
+  pause.title = elsewhere ? "it is run elsewhere: pause it there, with Ctrl-C" : "";
+}
+document.querySelector("#up-to").addEventListener("input", () => state && buttons());
 
 live(`${api}`, told);
 
@@ -122,4 +131,5 @@ document.querySelector("#start").addEventListener("click", () => {
 });
 document.querySelector("#pause").addEventListener("click", () => asked("pause"));
 document.querySelector("#controls").addEventListener("submit", (event) => event.preventDefault());
-linked();
+linked(document);
+markRows();

@@ -1,0 +1,37 @@
+"""A sheet that is harmless in a spreadsheet: no text of a study is a formula there."""
+
+from __future__ import annotations
+
+import re
+
+from dse.core.values import Value
+from dse.report.sheet import Sheet
+
+_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
+_BEGINS = re.compile(rf"^(?=[\t\r\n]| *[{_SIGNS}])|(?<=[;\t\r\n])(?= *[{_SIGNS}])")
+"""Where a cell may begin with what makes a formula of it.
+
+Spreadsheets of some countries divide cells at semicolons, and then do not see the quotes of a text
+that stands behind a comma: a line break and a semicolon may begin a cell too.
+
+Source:
+    OWASP: CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection.
+"""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def harmless(sheet: Sheet) -> Sheet:
+    """The sheet with an apostrophe before whatever would begin a formula, names included.
+
+    Numbers, and texts that are nothing but a number, stay as they are.
+    """
+    return {_text(name): list(map(_cell, cells)) for name, cells in sheet.items()}
+
+
+def _cell(cell: Value | None) -> Value | None:
+    return _text(cell) if isinstance(cell, str) else cell
+
+
+def _text(words: str) -> str:
+    return words if _NUMBER.fullmatch(words) else _BEGINS.sub("'", words)

@@ -1,0 +1,93 @@
+"""Tables that are downloaded hold no formula of a study's; JSON and Parquet are as they were."""
+
+import csv
+import io
+import json
+
+import pytest
+from pyarrow import parquet
+from starlette.testclient import TestClient
+
+from dse.core.metric import Fault
+from dse.core.trial import Outcome, State
+from dse.serve.app import application
+from dse.serve.spreadsheet import harmless
+from dse.storage.memory import MemoryStorage
+from dse.study import Study
+
+WORDS = ("=1+1", "+sum(a1)", "-2+3", "@sum(a1)", "-5", "plain", "in-the-middle = 1")
+REASON = "=cmd|' /C calc'!A0\n-- its log; =1+1"
+
+SPACE = "{space: words, parameters: {a: {integer: [1, 8]}, word: {choice: WORDS}}}"
+STUDY = """
+study: words
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {time: {formula: 0 - a * 1 s, unit: s}}}
+objectives: [{minimize: -chip.time}, {minimize: chip.time}]
+optimizer: random
+budget: {trials: 56}
+"""
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory, local):
+    """Gives a download of a study with a design of each word, and one that failed."""
+    path = tmp_path_factory.mktemp("words") / "study.yaml"
+    path.write_text(STUDY)
+    path.with_name("space.yaml").write_text(SPACE.replace("WORDS", json.dumps(WORDS)))
+    storage = MemoryStorage()
+    Study.open(path, name="words", storage=storage).run()
+    (trial,) = storage.add("words", [storage.trials("words")[0].design])
+    fault = Fault(kind="raised", reason=REASON)
+    storage.finish("words", {trial.number: Outcome(state=State.FAILED, fault=fault)})
+    with TestClient(application(storage, local), base_url="http://127.0.0.1") as client:
+        yield lambda kind: client.get(f"/studies/words/download/{kind}").content
+
+
+def rows(content: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+
+
+def test_a_value_that_would_be_a_formula_has_an_apostrophe_before_it(taken) -> None:
+    found = {row["word"] for row in rows(taken("trials.csv"))}
+    assert found == {
+        *("'=1+1", "'+sum(a1)", "'-2+3", "'@sum(a1)"),
+        *("-5", "plain", "in-the-middle = 1"),
+    }
+
+
+def test_so_has_the_name_of_a_column_and_numbers_are_numbers(taken) -> None:
+    (first, *_) = rows(taken("front.csv"))
+    assert float(first["'-chip.time [s]"]) == -float(first["chip.time [s]"])
+
+
+def test_so_has_a_reason_wherever_a_cell_may_begin(taken) -> None:
+    (reason,) = {row["reason"] for row in rows(taken("trials.csv"))} - {""}
+    assert reason == "'=cmd|' /C calc'!A0\n'-- its log;' =1+1"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("\t=1", "'\t'=1"),
+        ("\r=1", "'\r'=1"),
+        ("a;=1", "a;'=1"),
+        ("a\r\nb", "a\r\nb"),
+        ("\uff1d1", "'\uff1d1"),
+        (" =1", "' =1"),
+        ("-1.5e-3", "-1.5e-3"),
+        ("-1_0", "'-1_0"),
+        ("-inf", "'-inf"),
+        ("", ""),
+    ],
+)
+def test_a_text_is_told_so(words: str, told: str) -> None:
+    assert harmless({words: [words, -1.0, None]}) == {told: [told, -1.0, None]}
+
+
+def test_other_formats_hold_every_text_as_it_is(taken) -> None:
+    plain = {one["design"]["word"] for one in json.loads(taken("trials.json"))["trials"]}
+    columns = parquet.read_table(io.BytesIO(taken("trials.parquet"))).to_pydict()
+    assert plain == set(columns["word"]) == set(WORDS)
+    assert REASON in columns["reason"]
