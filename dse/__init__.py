@@ -49,4 +49,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """What is public: ``dse.`` is not completed by the packages that it is made of."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

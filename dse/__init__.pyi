@@ -1,6 +1,5 @@
 """What ``dse`` offers; :mod:`dse` says where it is."""
 
-from dse import report as report
 from dse import supplies as supplies
 from dse.api.comparison import Comparison as Comparison
 from dse.api.comparison import compare as compare
@@ -22,6 +21,7 @@ from dse.beginning.writing import init as init
 from dse.core.design import Design as Design
 from dse.core.metric import Metric as Metric
 from dse.core.trial import Trial as Trial
+from dse.early import report as report
 from dse.errors import DseError as DseError
 from dse.errors import InfeasibleError as InfeasibleError
 

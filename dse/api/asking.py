@@ -5,23 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from dse import study as engine
 from dse.api.desk import Desk, Left
-from dse.core.metric import Fault
+from dse.api.telling import Said, whole
 from dse.core.trial import Outcome, State, Trial
 from dse.drivers.bounds import Bounds
 from dse.errors import SpecError, StudyError, nearest
 from dse.protocols import Task
 from dse.schema.budgets import Budget
 
-Told = Mapping[str, float | tuple[float, float]]
-
 
 class Asking:
     """The loop of a study in a thread of its own, which waits while nobody asks.
+
+    Several threads may ask and tell; those who ask are served one after another.
 
     It is a driver as any other: what it asked is held until it is told, and given back when the
     program ends. Without a budget it goes on as long as it is asked.
@@ -37,6 +37,7 @@ class Asking:
         self._asked_at: dict[int, float] = {}
         self._stored: dict[int, Trial] = {}
         self._error: BaseException | None = None
+        self._turn = Lock()
         self._thread = Thread(target=self._go, name="dse-asking", daemon=True)
 
     @property
@@ -46,8 +47,13 @@ class Asking:
 
     def ask(self, count: int) -> list[Trial]:
         """Up to ``count`` designs; none when the study is done."""
-        if count < 1:
-            raise SpecError(f"{count} designs cannot be asked", hint="ask(1), or more")
+        wanted = whole(count)
+        if wanted is None or wanted < 1:
+            raise SpecError(f"{count!r} designs cannot be asked", hint="ask(1), or more")
+        with self._turn:
+            return self._asked(wanted)
+
+    def _asked(self, count: int) -> list[Trial]:
         self._desk.want(count)
         if self._thread.ident is None:
             self._thread.start()
@@ -62,7 +68,7 @@ class Asking:
             for task in tasks or ()
         ]
 
-    def tell(self, number: int, told: Told, *, failed: str, infeasible: str) -> Trial:
+    def tell(self, number: int, said: Said) -> Trial:
         """Hand in what came of a design; the stored trial is returned."""
         task = self._desk.tasks.get(number)
         if task is None:
@@ -71,7 +77,7 @@ class Asking:
                 f"trial {number} waits for nothing here", hint=f"waiting to be told: {open_}"
             )
         spent_s = time.perf_counter() - self._asked_at.get(number, time.perf_counter())
-        self._desk.bring({number: self._outcome(task, told, spent_s, failed, infeasible)})
+        self._desk.bring({number: self._outcome(task, said, spent_s)})
         with self._desk.changed:
             while number not in self._stored and self._thread.is_alive():
                 self._desk.changed.wait(_LOOK_S)
@@ -115,21 +121,14 @@ class Asking:
         if self._error is not None:
             raise self._error
 
-    def _outcome(
-        self, task: Task, told: Told, spent_s: float, failed: str, infeasible: str
-    ) -> Outcome:
+    def _outcome(self, task: Task, said: Said, spent_s: float) -> Outcome:
         """What the caller says, with what the study's evaluators add."""
-        if failed or infeasible:
-            kind = "infeasible" if infeasible else "raised"
-            return Outcome(
-                state=State.INFEASIBLE if infeasible else State.FAILED,
-                fault=Fault(kind=kind, reason=infeasible or failed),  # type: ignore[arg-type]
-                cost_s=spent_s,
-                measured=1,
-            )
-        values = {self._full(name): _pair(name, one) for name, one in told.items()}
-        given = {**task.given, **{name: value for name, (value, _) in values.items()}}
-        spread = {name: error for name, (_, error) in values.items() if error is not None}
+        if said.fault is not None:
+            state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
+            return Outcome(state=state, fault=said.fault, cost_s=spent_s, measured=1)
+        values = {self._full(name): value for name, value in said.values.items()}
+        spread = {self._full(name): error for name, error in said.spread.items()}
+        given = {**task.given, **values}
         whole = replace(task, given=given, spread={**task.spread, **spread})
         self._check_told(given)
         (outcome,) = self._study.plan.pipeline([whole])
@@ -162,21 +161,3 @@ class Asking:
 
 _LOOK_S = 0.1
 """How often to look whether the loop still lives."""
-
-
-def _pair(name: str, told: Any) -> tuple[float, float | None]:
-    """A value with its standard error, if there is one.
-
-    Raises:
-        SpecError: it is no finite number.
-    """
-    value, error = told if isinstance(told, tuple) and len(told) == 2 else (told, None)
-    try:
-        pair = float(value), None if error is None else float(error)
-    except (TypeError, ValueError):
-        pair = float("nan"), None
-    if not all(abs(one) < float("inf") for one in pair if one is not None):
-        raise SpecError(
-            f"{name} is {told!r}", hint='a finite number; else tell(trial, failed="why")'
-        )
-    return pair

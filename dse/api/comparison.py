@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from dse import study as engine
 from dse.analysis import comparison as analysis
 from dse.analysis.alike import Unlike
 from dse.analysis.claims import Claim
@@ -17,6 +16,8 @@ from dse.analysis.yardstick import INDICATORS, Indicator
 from dse.api.html.comparison import comparison_html
 from dse.api.html.parts import or_message
 from dse.api.study import Study
+from dse.api.wording import in_python
+from dse.errors import SpecError
 from dse.protocols import Storage
 from dse.records.gathered import check_distinct, gathered
 from dse.report.comparison_export import comparison_json
@@ -24,7 +25,7 @@ from dse.report.comparison_file import comparison_text
 from dse.report.shapes.comparison import ComparisonFacts
 from dse.report.whole_file import write_whole
 
-Compared = Study | str | Mapping[str, Sequence[Study]]
+Compared = Study | str | Mapping[str, Study | Sequence[Study]]
 """A study; a word as ``dse compare`` takes it; or groups of studies by name."""
 
 
@@ -113,6 +114,7 @@ def compare(
 
     Raises:
         StudyError: they do not ask the same, nothing fits a word, or there is no reference point.
+        SpecError: one of them is no study.
     """
     asked = Asked(
         over=over,
@@ -121,20 +123,32 @@ def compare(
         may_differ=may_differ,
         indicators=indicators,
     )
-    groups = [group for one in studies for group in _groups(one, storage)]
-    check_distinct(groups)
-    return Comparison(analysis.compare(groups, asked))
+    with in_python():
+        groups = [group for one in studies for group in _groups(one, storage)]
+        check_distinct(groups)
+        return Comparison(analysis.compare(groups, asked))
 
 
 def _groups(one: Compared, storage: str | Storage | None) -> list[Group]:
     if isinstance(one, str):
         return gathered([one], storage)
     if isinstance(one, Study):
-        return [Group(one.name, (_run(one.engine),))]
-    return [
-        Group(name, tuple(_run(study.engine) for study in studies)) for name, studies in one.items()
-    ]
+        return [Group(one.name, (_run(one),))]
+    if not isinstance(one, Mapping):
+        raise SpecError(f"{one!r} is no study", hint=_HOW)
+    return [Group(name, tuple(map(_run, _listed(studies)))) for name, studies in one.items()]
 
 
-def _run(study: engine.Study) -> Run:
+_HOW = 'compare(first, second), compare({"one": [first, second], "two": [third, fourth]}) or words'
+
+
+def _listed(studies: Study | Sequence[Study]) -> Sequence[Study]:
+    """The studies of a group; one alone is a group too."""
+    return [studies] if isinstance(studies, Study | str) else studies
+
+
+def _run(one: Study) -> Run:
+    if not isinstance(one, Study):
+        raise SpecError(f"{one!r} is no study", hint=_HOW)
+    study = one.engine
     return Run.of(study.name, study.problem, study.finished, study.plan.budget.price_per_s)

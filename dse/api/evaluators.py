@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import functools
+import inspect
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import cloudpickle
 
@@ -19,32 +20,31 @@ from dse.errors import PluginError
 from dse.registry import make
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 GIVEN = "given:"
 TOLD = "told:"
 """How the record names a function that a program gives, and metrics that it tells itself."""
 
 
-class FunctionEvaluator(Generic[P]):
+class FunctionEvaluator(Generic[P, R]):
     """A function with its metrics; made by :func:`evaluator`, and called like the function."""
 
-    def __init__(
-        self, function: Callable[P, Any], metrics: Sequence[Metric], **options: Any
-    ) -> None:
+    def __init__(self, function: Callable[P, R], metrics: Sequence[Metric], **options: Any) -> None:
         self.function = function
         self.metrics = tuple(metrics)
         self.version: str = options.pop("version") or fingerprint(function)
         self._options = {key: value for key, value in options.items() if value is not None}
-        self.__qualname__: str
-        functools.update_wrapper(self, function)
+        self.__qualname__ = type(function).__qualname__  # of a partial, or an object with a call
+        functools.update_wrapper(self, function, updated=())  # what an object holds stays there
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
     @property
     def name(self) -> str:
         """What it is called where a study does not say otherwise."""
-        return self.function.__name__
+        return _name(self.function)
 
     @property
     def kind(self) -> Kind:
@@ -105,19 +105,23 @@ def evaluator(
     units: Mapping[str, str] | None = None,
     reads: Sequence[str] | None = None,
     version: str | None = None,
-) -> Callable[[Callable[P, Any]], FunctionEvaluator[P]]:
+) -> Callable[[Callable[P, R]], FunctionEvaluator[P, R]]:
     """Make a function of parameters an evaluator of a study.
 
     It returns a mapping from metrics to numbers; a tuple ``(value, standard error)`` is a number
     too. :class:`~dse.errors.InfeasibleError` says that the design cannot exist; any other exception
-    is a failed trial, with its message kept.
+    is a failed trial, with its message kept. A partial, a method or an object that can be called
+    will do, too: ``evaluator("time")(partial(kernel, chip="a"))``.
+
+    Example:
+        ``@evaluator(Metric("time", "us", goal="minimize"))`` before ``def kernel(tile: int): ...``
 
     Args:
         metrics: what it tells, with units: ``Metric("time", "us", goal="minimize")``; a text is a
             metric without a unit.
         kind: ``measured`` (a call is a measurement, and counts for the budget), or ``modelled``
             for a function that is cheap and exact, which optimizers may then call as they like.
-        batch: it takes columns of numpy, each (n,), and returns columns.
+        batch: it takes columns of numpy, each (n,), and returns columns, (n,) or one number.
         units: the unit in which a parameter is wanted; without one, in that of the space, which is
             the coherent one: Hz for MHz.
         reads: the parameters to pass; those of its signature where not given.
@@ -125,7 +129,8 @@ def evaluator(
             of what it refers to (:func:`dse.api.fingerprint.fingerprint`).
 
     Raises:
-        PluginError: no metric is named, or one is more than a number with a unit and a goal.
+        PluginError: no metric is named, one is more than a number with a unit and a goal, or what
+            is decorated is no function that returns its answer.
     """
     if not metrics or any(callable(one) for one in metrics):
         raise PluginError(
@@ -140,7 +145,31 @@ def evaluator(
             hint="a plug-in can tell such metrics: docs/how-to/python.md; a function tells numbers",
         )
     options = {"kind": kind, "batch": batch or None, "units": units, "reads": reads}
-    return lambda function: FunctionEvaluator(function, told, version=version, **options)
+
+    def made(function: Callable[P, R]) -> FunctionEvaluator[P, R]:
+        _check_answers(function)
+        return FunctionEvaluator(function, told, version=version, **options)
+
+    return made
+
+
+def _check_answers(function: Any) -> None:
+    """Nothing, if a call gives an answer, and not something that is to be waited for."""
+    if not callable(function):
+        hint = "@evaluator(...) stands before a function"
+        raise PluginError(f"{function!r} is no function", hint=hint)
+    inner = inspect.unwrap(function)  # iscoroutinefunction looks into a partial itself
+    if any(map(inspect.iscoroutinefunction, (inner, inner.__call__))):
+        raise PluginError(
+            f"{_name(function)!r} is async, and an evaluator is called and not awaited",
+            hint="await it in a loop of your own: study.ask() and study.tell()",
+        )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """The function's; of a partial that of its function, of an object that of its class."""
+    inner = function.func if isinstance(function, functools.partial) else function
+    return str(getattr(inner, "__name__", type(inner).__name__))
 
 
 def told_spec(name: str, metrics: Sequence[Metric]) -> dict[str, Any]:
@@ -154,6 +183,6 @@ def units_of(metrics: Sequence[Metric]) -> dict[str, str]:
     return {metric.name: metric.unit for metric in metrics}
 
 
-def _unpacked(told: bytes) -> FunctionEvaluator[Any]:
+def _unpacked(told: bytes) -> FunctionEvaluator[Any, Any]:
     function, metrics, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - ours
     return FunctionEvaluator(function, metrics, version=version, **options)

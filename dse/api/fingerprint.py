@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import textwrap
@@ -21,6 +22,7 @@ def fingerprint(function: Function) -> str:
 
     Numbers, texts and lists of them count, and so do other functions of its module; what it imports
     does not, nor what is in an object. A comment inside the function counts, a decorator does not.
+    Of a partial its function and what that is given count, of an object how its class is called.
     """
     digest = hashlib.sha256()
     for part in _parts(function, set()):
@@ -31,17 +33,46 @@ def fingerprint(function: Function) -> str:
 
 def _parts(function: Function, seen: set[int]) -> Iterator[str]:
     function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None)
-    if code is None or id(code) in seen:
+    if isinstance(function, functools.partial):
+        yield from _given(_arguments(function), _module(function), seen)
+        yield from _parts(function.func, seen)
         return
-    seen.add(id(code))
-    yield _text(function)
-    for name, value in sorted(_outside(function).items()):
+    function = _with_code(function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        yield from _name(function)
+    elif id(code) not in seen:
+        seen.add(id(code))
+        yield _text(function)
+        yield from _given(_outside(function), function.__module__, seen)
+
+
+def _given(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
+    """What a function is given beside its text: plain values, and functions of its module."""
+    for name, value in sorted(values.items()):
         if is_plain(value):
             yield f"{name}={value!r}"
-        elif callable(value) and _module(value) == function.__module__:
+        elif callable(value) and _module(value) == module:
             yield name
             yield from _parts(value, seen)
+
+
+def _arguments(function: functools.partial[Any]) -> Mapping[str, Any]:
+    return {**{f"argument {n}": one for n, one in enumerate(function.args)}, **function.keywords}
+
+
+def _with_code(function: Function) -> Function:
+    """Itself; of an object that can be called what its class says of a call."""
+    if hasattr(function, "__code__") or isinstance(function, type):
+        return function
+    called: Function = type(function).__call__
+    return called if hasattr(called, "__code__") else function
+
+
+def _name(function: Function) -> Iterator[str]:
+    """What is compiled is known by its name; a class by nothing, as objects are."""
+    if not isinstance(function, type) and hasattr(function, "__qualname__"):
+        yield f"{function.__module__}.{function.__qualname__}"
 
 
 def _text(function: Function) -> str:
@@ -66,4 +97,6 @@ def _outside(function: Function) -> Mapping[str, Any]:
 
 
 def _module(value: Any) -> str | None:
-    return getattr(inspect.unwrap(value), "__module__", None)
+    inner = inspect.unwrap(value)
+    inner = inner.func if isinstance(inner, functools.partial) else inner
+    return getattr(inner, "__module__", None)

@@ -11,6 +11,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.interchange.frames import to_pandas, to_polars
+from dse.report.space_words import counted
 
 
 class Front(Sequence[Trial]):
@@ -97,4 +98,4 @@ class Front(Sequence[Trial]):
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)
         known = "" if self.hypervolume is None else f", hypervolume {self.hypervolume:.6g}"
         exact = "exact front" if self.exact else "front"
-        return f"<{exact} of {self.name!r}: {len(self)} designs{known}; {objectives}>"
+        return f"<{exact} of {self.name!r}: {counted(len(self), 'design')}{known}; {objectives}>"

@@ -8,8 +8,10 @@ from uuid import uuid4
 
 from dse.api.html.parts import or_message
 from dse.api.html.trial import trial_html
+from dse.api.html.trials import trials_html
 from dse.core.problem import Problem
 from dse.core.trial import Trial
+from dse.core.trials import Trials
 
 _HTML = "text/html"
 
@@ -44,7 +46,7 @@ class Cell:
 
 
 class _Trials:
-    """How a notebook shows a trial, in the units of the study that it is of."""
+    """How a notebook shows trials, in the units of the study that they are of."""
 
     def __init__(self) -> None:
         self._problems: list[Problem] = []
@@ -54,8 +56,14 @@ class _Trials:
         others = [one for one in self._problems if one is not problem]
         self._problems = [problem, *others][:_REMEMBERED]
 
-    def __call__(self, trial: Trial) -> str:
+    def one(self, trial: Trial) -> str:
+        """A trial."""
         return or_message(f"Trial {trial.number}", lambda: trial_html(trial, self._of(trial)))
+
+    def several(self, trials: Trials) -> str:
+        """All trials of a study, or some."""
+        problem = self._of(trials[-1]) if len(trials) else None
+        return or_message("Trials", lambda: trials_html(trials, problem))
 
     def _of(self, trial: Trial) -> Problem | None:
         """The latest question whose names it has; a trial itself does not say."""
@@ -71,10 +79,11 @@ def show_trials_of(problem: Problem) -> None:
     if found is None:
         return
     formatter = found.display_formatter.formatters[_HTML]
-    known = formatter.type_printers.get(Trial)
+    known = getattr(formatter.type_printers.get(Trial), "__self__", None)
     if not isinstance(known, _Trials):
         known = _Trials()
-        formatter.for_type(Trial, known)
+        formatter.for_type(Trial, known.one)
+        formatter.for_type(Trials, known.several)
     known.know(problem)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from dse import study as engine
 from dse.api.question import Cast, Evaluators
 from dse.api.space import Space
-from dse.errors import StudyError
+from dse.errors import SpecError, StudyError
 from dse.protocols import Storage
 from dse.schema.plan import Plan, plan_of
 
@@ -57,7 +57,12 @@ def loaded(name: str, storage: str | Storage | None, evaluators: Evaluators) -> 
     return found
 
 
-def _space(space: Space | Mapping[str, Any] | str | Path) -> Space:
+def _space(space: object) -> Space:
     if isinstance(space, Space):
         return space
-    return Space(space) if isinstance(space, Mapping) else Space.read(space)
+    if isinstance(space, Mapping):
+        return Space(space)
+    if isinstance(space, str | Path):
+        return Space.read(space)
+    hint = 'Space({"tile": [16, 32, 64]}), that mapping, or the path of a file'
+    raise SpecError(f"{space!r} is no space", hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextvars import copy_context
 from threading import Event, Thread
 from typing import Protocol
@@ -61,6 +62,20 @@ def shown(study: Study, budget: Budget, *, progress: bool | None) -> Shown:
     if progress or sys.stderr.isatty():
         return InTerminal(StudyPanel(study, budget))
     return Unseen()
+
+
+def both(
+    first: Callable[[Trial], None], second: Callable[[Trial], None] | None
+) -> Callable[[Trial], None]:
+    """Tells each trial to two, or to the first alone."""
+    if second is None:
+        return first
+
+    def tell(trial: Trial) -> None:
+        first(trial)
+        second(trial)
+
+    return tell
 
 
 class Unseen:

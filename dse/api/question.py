@@ -10,10 +10,10 @@ from dse.api.evaluators import FunctionEvaluator, told_spec
 from dse.core.metric import Goal, Metric
 from dse.errors import SpecError, nearest
 
-AnyEvaluator = FunctionEvaluator[Any] | Mapping[str, Any]
+AnyEvaluator = FunctionEvaluator[Any, Any] | Mapping[str, Any]
 """A function made by ``@evaluator``, or what a study file says: ``{"use": "...", ...}``."""
 
-Evaluators = Mapping[str, AnyEvaluator] | Sequence[FunctionEvaluator[Any]]
+Evaluators = Mapping[str, AnyEvaluator] | Sequence[FunctionEvaluator[Any, Any]]
 Goals = str | Sequence[str] | Mapping[str, str]
 """Expressions over metrics; in a mapping each with the name that it is shown by."""
 
@@ -55,11 +55,11 @@ class Cast:
     """The evaluators of a question: as the file says them, their functions, and their metrics."""
 
     specs: Mapping[str, Mapping[str, Any]]
-    objects: Mapping[str, FunctionEvaluator[Any]]
+    objects: Mapping[str, FunctionEvaluator[Any, Any]]
     metrics: Mapping[str, Metric]
 
     @staticmethod
-    def of(evaluators: Evaluators, told: Sequence[Metric | str]) -> Cast:
+    def of(evaluators: Evaluators, told: Metric | str | Sequence[Metric | str]) -> Cast:
         """The evaluators by their names; a text that is told is a metric without a unit.
 
         Raises:
@@ -67,7 +67,7 @@ class Cast:
         """
         named = _named(evaluators)
         specs: dict[str, Mapping[str, Any]] = {}
-        objects: dict[str, FunctionEvaluator[Any]] = {}
+        objects: dict[str, FunctionEvaluator[Any, Any]] = {}
         metrics: dict[str, Metric] = {}
         for name, one in named.items():
             if isinstance(one, FunctionEvaluator):
@@ -77,7 +77,8 @@ class Cast:
             else:
                 specs[name] = one
         if told:
-            own = [Metric(one) if isinstance(one, str) else one for one in told]
+            listed = [told] if isinstance(told, Metric | str) else told
+            own = [Metric(one) if isinstance(one, str) else one for one in listed]
             specs[TOLD] = told_spec(TOLD, own)
             metrics |= {f"{TOLD}.{metric.name}": metric for metric in own}
         if not specs:
@@ -118,19 +119,22 @@ class Cast:
 
 def _named(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
     if isinstance(evaluators, Mapping):
+        for name, given in evaluators.items():
+            if not isinstance(given, FunctionEvaluator | Mapping):
+                raise _no_evaluator(given, f"evaluators.{name}")
         return evaluators
     if isinstance(evaluators, FunctionEvaluator):
         return {evaluators.name: evaluators}
     if not isinstance(evaluators, Iterable):
         raise SpecError(f"{evaluators!r} is no list of evaluators", hint="evaluators=[kernel]")
+    return _by_own_names(evaluators)
+
+
+def _by_own_names(evaluators: Iterable[FunctionEvaluator[Any, Any]]) -> dict[str, AnyEvaluator]:
     found: dict[str, AnyEvaluator] = {}
     for one in evaluators:
         if not isinstance(one, FunctionEvaluator):
-            raise SpecError(
-                f"{one!r} is no evaluator",
-                hint="put @evaluator(Metric(...)) before the function; a plug-in has a name: "
-                'evaluators={"chip": {"use": "accelerators.systolic", ...}}',
-            )
+            raise _no_evaluator(one)
         if not one.name.isidentifier():
             raise SpecError(
                 f"an evaluator cannot be called {one.name!r}",
@@ -142,6 +146,15 @@ def _named(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
             )
         found[one.name] = one
     return found
+
+
+def _no_evaluator(given: object, where: str = "") -> SpecError:
+    return SpecError(
+        f"{given!r} is no evaluator",
+        where=where,
+        hint="put @evaluator(Metric(...)) before the function; a plug-in has a name: "
+        'evaluators={"chip": {"use": "accelerators.systolic", ...}}',
+    )
 
 
 def document_of(name: str, cast: Cast, asked: Asked) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from dse import study as engine
 from dse.core.trial import Event
 from dse.core.values import Value
+from dse.errors import DseError
 from dse.migration import migrated
 from dse.records.answers import answer_json
 from dse.records.claims import Judged, judged_claims
@@ -16,6 +17,7 @@ from dse.records.standing import status_json
 from dse.report.shapes.front import Front
 from dse.report.shapes.portability import Exported
 from dse.report.shapes.study import CarriedOver, Status
+from dse.report.space_words import counted
 from dse.schema.designs import plain_values
 from dse.schema.files import resolved
 from dse.schema.plan import plan_of
@@ -127,8 +129,9 @@ class StudyRecord:
         self._study.storage.delete(self._study.name)
 
     def __repr__(self) -> str:
-        status = self.status
-        trials = sum(status["trials"].values())
-        return (
-            f"<record of {self._study.name!r}: {trials:,} trials, {len(status['events'])} events>"
-        )
+        try:
+            trials, events = len(self._study.trials), len(self.events)
+        except DseError as error:  # it was deleted, or its storage is away
+            return f"<record of {self._study.name!r} that cannot be read: {error.problem}>"
+        told = f"{counted(trials, 'trial')}, {counted(events, 'event')}"
+        return f"<record of {self._study.name!r}: {told}>"

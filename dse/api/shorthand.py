@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dse.errors import SpecError
 
 
@@ -14,7 +16,7 @@ def domain(name: str, told: Any) -> Any:
     A list holds its values: numbers in their order, else words to choose from; two truths are a
     boolean. A tuple holds two ends: of whole numbers, else of a real, where quantities (``"1
     GHz"``) are read. A ``range`` is whole numbers with a step. A mapping is what the file would say
-    itself.
+    itself. Numbers of numpy are numbers, and an array of it, (n,), is a list.
 
     Raises:
         SpecError: it is none of these.
@@ -23,8 +25,10 @@ def domain(name: str, told: Any) -> Any:
         return told
     if isinstance(told, range):
         return _of_range(name, told)
+    if isinstance(told, np.ndarray) and told.ndim == 1:
+        told = told.tolist()
     if isinstance(told, tuple):
-        return _of_ends(name, told)
+        return _of_ends(name, tuple(map(_plain, told)))
     if isinstance(told, str) or not isinstance(told, Sequence):
         raise SpecError(
             f"{told!r} says nothing of what {name} may be",
@@ -32,10 +36,16 @@ def domain(name: str, told: Any) -> Any:
             hint='write [16, 32, 64], ["int8", "int4"], (1, 8), (0.1, 0.9), range(0, 65, 8) '
             'or {"real": ["200 MHz", "1.6 GHz"], "scale": "log"}',
         )
+    told = list(map(_plain, told))
     if all(isinstance(one, bool) for one in told) and set(told) == {True, False}:
         return {"boolean": True}
     ordered = all(isinstance(one, int | float) and not isinstance(one, bool) for one in told)
-    return {"ordinal" if ordered else "choice": list(told)}
+    return {"ordinal" if ordered else "choice": told}
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's, so that a whole one is seen to be whole."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _of_range(name: str, told: range) -> dict[str, Any]:

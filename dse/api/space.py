@@ -152,16 +152,27 @@ class Space:
     def check(self, design: Mapping[str, Value]) -> Design:
         """The design, if it is legal; quantities may be texts with a unit.
 
+        Example:
+            ``space.check({"tile": 64, "clock": "1.2 GHz"})``
+
         Raises:
             DesignError: with the first rule that it breaks.
         """
         return design_of(design, self.solved)
 
     def __contains__(self, design: Mapping[str, Value]) -> bool:
-        return design in self.solved
+        space = self.solved  # whose own mistakes are told
+        try:
+            design_of(design, space)
+        except DseError:
+            return False
+        return True
 
     def sample(self, count: int = 1, *, seed: int = 0, method: Method = "uniform") -> list[Design]:
         """Legal designs; fewer than ``count`` where next to nothing is legal.
+
+        Example:
+            ``[design["tile"] for design in space.sample(8, seed=1)]``
 
         Args:
             count: how many.
@@ -197,6 +208,10 @@ class Space:
         Example:
             ``space.fixed({"chip.rows": 64}, tile=16).count()``
 
+        Args:
+            values: by parameter; quantities may be texts with a unit.
+            more: the same, of parameters whose names are words of Python.
+
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
@@ -209,10 +224,14 @@ class Space:
 
         Of a whole design it tells each rule that the design breaks; of some values how many legal
         designs have them or, where none has, a smallest set of rules and values that contradict
-        one another. Without values it is about the space as a whole. Print it for the words.
+        one another. Without values it is about the space as a whole. It is shown in words.
 
         Example:
             ``print(space.why(tile=128, stages=6))``
+
+        Args:
+            values: by parameter; quantities may be texts with a unit.
+            more: the same, of parameters whose names are words of Python.
 
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.

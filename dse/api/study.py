@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Unpack
 
 from dse import study as engine
@@ -16,23 +17,26 @@ from dse.api.html.parts import or_message
 from dse.api.html.study import study_html
 from dse.api.notebook import show_trials_of
 from dse.api.opening import Planned, asked_here, loaded
-from dse.api.progress import shown
+from dse.api.progress import both, shown
 from dse.api.question import Asked, Cast, Evaluators, document_of
 from dse.api.record import StudyRecord
 from dse.api.space import Space
+from dse.api.telling import Reason, Said, Told, number_of
+from dse.api.wording import in_python
 from dse.core.metric import Metric
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.trials import Trials
 from dse.core.values import Value
-from dse.errors import StudyError
+from dse.errors import DseError, StudyError
 from dse.interchange.frames import to_pandas, to_polars
 from dse.protocols import Storage
 from dse.records.adding import added
 from dse.records.answers import study_effects
 from dse.records.evaluating import evaluated
 from dse.records.pages import report_text
+from dse.report.space_words import counted
 from dse.report.whole_file import write_whole
 from dse.schema.designs import design_of
 from dse.schema.files import resolved
@@ -47,15 +51,21 @@ class Study:
     and ``dse serve`` show it. Its functions are known to this program alone: others can read such
     a study, and only a program that gives the same functions can run it.
 
+    Example:
+        ``Study("tiles", {"tile": [16, 32], "stages": (1, 6)}, [kernel], optimizer="nsga2")``
+
     Args:
         name: what it is called; letters, digits, ``_``, ``-``, ``.`` and spaces.
         space: which designs exist: a :class:`Space`, the mapping of its parameters, or a file.
         evaluators: functions made by ``@evaluator``; in a mapping by name also plug-ins, as a
             study file says them: ``{"chip": {"use": "accelerators.systolic", "rows": 16}}``.
-        told: metrics that the program tells itself, with :meth:`ask` and :meth:`tell`.
+        told: metrics that the program tells itself, with :meth:`ask` and :meth:`tell`; a text is
+            a metric without a unit.
         storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
-        asked: the question, see :class:`dse.api.question.Asked`: ``minimize``, ``maximize``,
-            ``constraints``, ``budget``, ``optimizer``, ``seed``, and all else that a file can say.
+        asked: the question: ``minimize`` and ``maximize``, each expressions over metrics, and the
+            keys of a study file: ``question``, ``constraints``, ``reference``, ``baselines``,
+            ``scenarios``, ``fidelities``, ``prior``, ``budget``, ``retries``, ``early``,
+            ``optimizer``, ``executor``, ``seed``. Without goals each metric that has one counts.
 
     Raises:
         SpecErrors: with every mistake in the question.
@@ -68,7 +78,7 @@ class Study:
         space: Space | Mapping[str, Any] | str | Path,
         evaluators: Evaluators = (),
         *,
-        told: Sequence[Metric | str] = (),
+        told: Metric | str | Sequence[Metric | str] = (),
         storage: str | Storage | None = None,
         **asked: Unpack[Asked],
     ) -> None:
@@ -82,6 +92,7 @@ class Study:
         self.engine = study
         self.planned = planned
         self._asking: Asking | None = None
+        self._begin = Lock()
         show_trials_of(study.problem)
 
     @classmethod
@@ -95,6 +106,9 @@ class Study:
     ) -> Study:
         """The study that a file describes: begun now, or gone on with if it exists.
 
+        Example:
+            ``Study.open("study.yaml", seed=3).run()``
+
         Args:
             file: the study file; ``library:studies/...`` is a shipped one.
             name: what it is called, instead of the file's ``study:``.
@@ -106,7 +120,8 @@ class Study:
             StudyError: a study of this name exists and asks something else.
         """
         path = resolved(str(file), Path.cwd() / "study.yaml")
-        opened = engine.Study.open(path, name=name, storage=storage, seed=seed)
+        with in_python():
+            opened = engine.Study.open(path, name=name, storage=storage, seed=seed)
         return cls._of(opened, partial(plan_of, path, seed=seed))
 
     @classmethod
@@ -114,6 +129,9 @@ class Study:
         cls, name: str, storage: str | Storage | None = None, evaluators: Evaluators = ()
     ) -> Study:
         """The study of that name, from its record alone.
+
+        Example:
+            ``Study.load("tiles", evaluators=[kernel]).run(measurements=40)``
 
         Args:
             name: what it is called.
@@ -123,7 +141,8 @@ class Study:
         Raises:
             StudyError: there is none, or a function is another than it was.
         """
-        return cls._of(loaded(name, storage, evaluators))
+        with in_python():
+            return cls._of(loaded(name, storage, evaluators))
 
     @classmethod
     def _of(cls, study: engine.Study, planned: Planned | None = None) -> Study:
@@ -170,6 +189,9 @@ class Study:
 
         An interrupt loses nothing that was finished: call it again.
 
+        Example:
+            ``study.run(measurements=40, executor={"use": "processes", "workers": 4})``
+
         Args:
             measurements: stop after so many in all; this and the next four are instead of the
                 study's budget.
@@ -195,7 +217,7 @@ class Study:
             reason = self.engine.run(
                 budget=budget,
                 executor=stated_executor(plan, executor, workers),
-                on_finished=_both(told_to.finished, on_finished),
+                on_finished=both(told_to.finished, on_finished),
                 on_choice=told_to.chose,
                 on_progress=told_to.searched,
             )
@@ -203,44 +225,60 @@ class Study:
         return reason
 
     def ask(self, count: int = 1) -> list[Trial]:
-        """Designs to be measured by the caller, kept as running trials; none: the study is done.
+        """Designs to be measured by the caller, kept as running trials.
 
-        Fewer come where a bound is near, or where something must be told first, here or by others.
+        Fewer come where a bound is near, or where something must be told first, here or by others:
+        ``auto`` begins with one. None come when the study is done; while something that was asked
+        is not told yet, none only means that there is nothing to do now. Threads may share a study.
+
+        Example:
+            ``[trial.design for trial in study.ask(4)]``
 
         Raises:
             StudyError: the study is not what it was begun with.
+            SpecError: ``count`` is no whole number from 1 on.
         """
-        if self._asking is None or self._asking.ended:
-            self._asking = Asking(self.engine)
-            weakref.finalize(self, self._asking.leave)
-        return self._asking.ask(count)
+        with self._begin:
+            asking = self._asking
+            if asking is None or asking.ended:
+                asking = self._asking = Asking(self.engine)
+                weakref.finalize(self, asking.leave)
+        return asking.ask(count)
 
     def tell(
         self,
         trial: Trial | int,
-        metrics: Mapping[str, float | tuple[float, float]] | None = None,
+        metrics: Told | None = None,
         *,
-        failed: str = "",
-        infeasible: str = "",
+        failed: Reason | None = None,
+        infeasible: Reason | None = None,
     ) -> Trial:
         """Keep what came of a design that was asked; it is on disk when this returns.
 
         Metrics that are not told, of models and of functions, the study's evaluators find out.
 
+        Example:
+            ``study.tell(trial, {"time": 3.1, "memory": (2.0, 0.1)})``
+
         Args:
             trial: the trial, or its number.
-            metrics: by the study's names or by their own; ``(value, standard error)`` is one too.
-            failed: why the design could not be measured, in place of metrics.
-            infeasible: why the design cannot exist, in place of metrics.
+            metrics: by the study's names or by their own, in their own units; ``(value, standard
+                error)`` is one too.
+            failed: why the design could not be measured, in place of metrics; words, or the
+                exception.
+            infeasible: why the design cannot exist, in place of metrics; words, or the exception.
+
+        Returns:
+            The trial as it is stored.
 
         Raises:
             StudyError: the trial is not one that was asked here and not told yet.
-            SpecError: there is no such metric, or its value is no number.
+            SpecError: there is no such metric, its value is no number, or not one thing is told.
         """
+        number, said = number_of(trial), Said.of(metrics, failed, infeasible)
         if self._asking is None:
             raise StudyError("nothing was asked", hint="for trial in study.ask(4): ...")
-        number = trial if isinstance(trial, int) else trial.number
-        return self._asking.tell(number, metrics or {}, failed=failed, infeasible=infeasible)
+        return self._asking.tell(number, said)
 
     def close(self) -> None:
         """End asking: trials that were not told are given back, for whoever goes on."""
@@ -267,6 +305,9 @@ class Study:
 
     def add(self, design: Mapping[str, Value]) -> int:
         """Add a design of one's own as a pending trial, which the next run takes up first.
+
+        Example:
+            ``study.add({"tile": 64, "stages": 2})``
 
         Returns:
             The number of the trial.
@@ -325,18 +366,14 @@ class Study:
         return or_message(self.name, lambda: study_html(self.engine))
 
     def __repr__(self) -> str:
-        trials = self.trials
-        return f"<Study {self.name!r}: {len(trials):,} trials, {len(self.front)} on the front>"
+        try:
+            trials = counted(len(self.trials), "trial")
+            return f"<Study {self.name!r}: {trials}, {len(self.front):,} on the front>"
+        except DseError as error:  # it was deleted, or its storage is away
+            return f"<Study {self.name!r} that cannot be read: {error.problem}>"
 
-
-def _both(
-    first: Callable[[Trial], None], second: Callable[[Trial], None] | None
-) -> Callable[[Trial], None]:
-    if second is None:
-        return first
-
-    def tell(trial: Trial) -> None:
-        first(trial)
-        second(trial)
-
-    return tell
+    def __reduce__(self) -> str:
+        raise TypeError(
+            f"the study {self.name!r} cannot be sent to another process; send its name, and there: "
+            "Study.load(name, storage, evaluators=[...])"
+        )

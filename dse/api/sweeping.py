@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from dse import study as engine
 from dse.api.comparison import Comparison
 from dse.api.study import Study
+from dse.api.wording import in_python
 from dse.core.trial import Trial
 from dse.errors import StudyError
 from dse.protocols import Storage
@@ -79,6 +80,7 @@ def sweep(
     else:
         path = resolved(str(study), Path.cwd() / "study.yaml")
         planned, where = partial(plan_of, path), str(path)
-    whole = Sweep.of(planned, optimizers, seeds, where=where, name=name, storage=storage)
-    whole.run(_Watching(on_finished), stops, executor)
-    return Comparison(whole.comparison())
+    with in_python():
+        whole = Sweep.of(planned, optimizers, seeds, where=where, name=name, storage=storage)
+        whole.run(_Watching(on_finished), stops, executor)
+        return Comparison(whole.comparison())

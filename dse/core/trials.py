@@ -150,8 +150,11 @@ class Trials(Sequence[Trial]):
     __hash__ = None  # type: ignore[assignment] # equal to a list, which has none either
 
     def __repr__(self) -> str:
-        return f"Trials({list(self)})"
+        more = f", and {len(self) - _TOLD:,} more" if len(self) > _TOLD else ""
+        return f"Trials([{', '.join(map(repr, self[:_TOLD]))}{more}])"
 
+
+_TOLD = 3  # of a million nobody reads all
 
 _PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker")
 

@@ -101,10 +101,14 @@ def _objectives(problem: Problem, trials: Sequence[Trial]) -> dict[str, list[flo
     return {text: [v if np.isfinite(v) else None for v in cells] for text, cells in told.items()}
 
 
+_TEXTS = ("state", "fault")
+"""Columns that are texts where they are empty, too, so that frames of two studies fit together."""
+
+
 def _series(pl: Any, name: str, cells: Sequence[Value | None]) -> Any:
     kinds = {type(cell) for cell in cells if cell is not None}
     if not kinds:
-        return pl.Series(name, cells, dtype=pl.Float64)
+        return pl.Series(name, cells, dtype=pl.String if name in _TEXTS else pl.Float64)
     if len(kinds) > 1 and kinds != {int, float}:
         return pl.Series(name, [None if cell is None else str(cell) for cell in cells])
     if kinds == {int, float}:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from dse import units
 from dse.core.design import Design
 from dse.core.parameter import Choice
@@ -35,7 +37,8 @@ def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
         SpecError: a quantity cannot be read.
     """
     plain: dict[str, Value] = {}
-    for name, value in _spread(values, space).items():
+    for name, given in _spread(values, space).items():
+        value = given.item() if isinstance(given, np.generic) else given  # as frames have them
         parameter = space.by_name.get(name)
         told = isinstance(value, str) and units.quantity(value) is not None
         if parameter is not None and told and not isinstance(parameter, Choice):

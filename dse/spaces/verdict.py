@@ -13,7 +13,7 @@ from dse.report.shapes.space import Explained
 from dse.report.space_words import counted, design_text, entries, rule_text, setting_text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """The values that are set, and what the space says of them.
 
@@ -72,6 +72,9 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def __repr__(self) -> str:  # as a notebook shows it: the whole space is in it
+        return str(self)
 
     def lines(self) -> list[str]:
         """The verdict for people."""

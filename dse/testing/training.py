@@ -10,5 +10,5 @@ EPOCHS = 9
 def train(rate: float) -> dict[str, float]:
     """The loss falls from ``rate`` to a ninth of it."""
     for epoch in range(1, EPOCHS + 1):
-        dse.report(epoch, {"loss": rate / epoch})  # type: ignore[operator]  # a module that is called
+        dse.report(epoch, {"loss": rate / epoch})
     return {"loss": rate / EPOCHS}

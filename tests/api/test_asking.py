@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from threading import Thread
 
+import numpy as np
 import pytest
 
-from dse import Metric, Study, evaluator
+from dse import InfeasibleError, Metric, Study, evaluator
 from dse.errors import SpecError, StudyError
 from dse.verify import Replay
 
@@ -104,6 +107,14 @@ def test_failures_are_told_with_their_reason():
         ({"time": 1.0, "memory": float("nan")}, "memory is nan"),
         ({"time": "fast", "memory": 1.0}, "time is 'fast'"),
         ({"time": 1.0, "memory": 1.0, "power": 3.0}, "there is no metric 'power'"),
+        ({"time": "3.0", "memory": 1.0}, "time is '3.0'"),
+        ({"time": True, "memory": 1.0}, "time is True"),
+        ({"time": 1.0, "memory": 10**400}, "memory is 1000"),
+        ({"time": (1.0, -0.2), "memory": 1.0}, r"time is \(1.0, -0.2\)"),
+        ({"time": (1.0, float("nan")), "memory": 1.0}, r"time is \(1.0, nan\)"),
+        (3.0, "3.0 is no mapping from metrics to numbers"),
+        ([1.0, 2.0], "is no mapping"),
+        (None, "nothing is told of the design"),
     ],
 )
 def test_what_is_told_badly_can_be_told_again(told, words):
@@ -113,6 +124,79 @@ def test_what_is_told_badly_can_be_told_again(told, words):
         study.tell(trial, told)
     assert study.tell(trial, cost(**trial.design)).state.value == "done"
     study.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ({"failed": MemoryError("of 3 GiB")}, "MemoryError: of 3 GiB"),
+        ({"infeasible": InfeasibleError("no such board")}, "no such board"),
+        ({"failed": ""}, "no reason was told"),
+    ],
+)
+def test_what_was_caught_is_a_reason_and_none_is_one_too(words, reason):
+    study = asked(optimizer="sobol")
+    told = study.tell(study.ask()[0], **words)
+    study.close()
+    assert told.fault.reason == reason
+    assert told.fault.kind == ("infeasible" if "infeasible" in words else "raised")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ({"metrics": {"time": 1.0, "memory": 1.0}, "failed": "why"}, "more than one thing"),
+        ({"failed": "why", "infeasible": "no"}, "more than one thing"),
+        ({"failed": True}, "True is no reason"),
+    ],
+)
+def test_one_thing_is_told_of_a_design(words, problem):
+    study = asked(optimizer="sobol")
+    (trial,) = study.ask()
+    with pytest.raises(SpecError, match=problem):
+        study.tell(trial, **words)
+    assert study.tell(trial, cost(**trial.design)).state.value == "done"
+    study.close()
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.0, "2", None])
+def test_a_count_that_is_none_leaves_the_study_as_it_was(count):
+    study = asked(optimizer="sobol")
+    with pytest.raises(SpecError, match="designs cannot be asked"):
+        study.ask(count)
+    assert len(study.ask(np.int64(2))) == 2
+    study.close()
+
+
+def test_a_trial_is_told_by_itself_or_by_its_number():
+    study = asked(optimizer="sobol")
+    (trial,) = study.ask()
+    with pytest.raises(SpecError, match="is no trial"):
+        study.tell(trial.design, cost(**trial.design))
+    assert study.tell(np.int64(trial.number), cost(**trial.design)).number == trial.number
+    study.close()
+
+
+def test_several_threads_ask_one_study_and_each_design_is_told_once():
+    study = asked(optimizer="sobol")
+    told = []
+
+    def work():
+        for _ in range(4):
+            told.extend(study.tell(trial, cost(**trial.design)).number for trial in study.ask(1))
+
+    threads = [Thread(target=work, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(told) == list(range(12))
+    study.close()
+
+
+def test_a_study_that_is_to_go_to_another_process_says_how():
+    with pytest.raises(TypeError, match=r"Study.load\(name"):
+        pickle.dumps(asked())
 
 
 def test_only_what_was_asked_can_be_told_and_once():
@@ -152,6 +236,15 @@ def test_a_cell_that_is_run_again_takes_up_what_it_had_asked(tmp_path):
     loop.join(10)
     study = asked(url, optimizer="sobol")
     assert [t.design for t in study.ask(2)] == [t.design for t in first]
+    study.close()
+
+
+def test_while_something_is_to_be_told_first_there_is_nothing_to_do_and_the_study_goes_on():
+    study = asked(optimizer="auto")
+    (first,) = study.ask(4)
+    assert study.ask(4) == []
+    study.tell(first, cost(**first.design))
+    assert len(study.ask(4)) == 4
     study.close()
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import pickle
 import subprocess
 import sys
 
-from dse import Metric, evaluator
+import pytest
+
+from dse import Metric, Study, evaluator
 from dse.api.fingerprint import fingerprint
+from dse.errors import PluginError
 
 SCALE = 3.0
 
@@ -63,6 +68,91 @@ def test_a_function_without_a_source_has_an_identity():
         exec(f"def f(tile):\n    return {text}", scope)
         found.append(fingerprint(scope["f"]))
     assert found[0] == found[2] != found[1]
+
+
+class Model:
+    """What is called like a function, and holds what an evaluator holds too."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight, self.metrics, self.version = weight, "mine", "mine"
+
+    def __call__(self, tile: int) -> dict[str, float]:
+        return {"time": self.weight * tile}
+
+    def other(self, tile: int) -> dict[str, float]:
+        return {"time": self.weight + tile}
+
+
+def with_partial(tile: int) -> float:
+    return TRIPLE(tile)
+
+
+def scaled(tile: int, by: float) -> dict[str, float]:
+    return {"time": tile * by}
+
+
+TRIPLE = functools.partial(scaled, by=3.0)
+
+
+def test_a_partial_is_its_function_and_what_that_is_given(monkeypatch):
+    double, triple = functools.partial(scaled, by=2.0), functools.partial(scaled, by=3.0)
+    first = functools.partial(scaled, 2.0)
+    other = functools.partial(helper, by=2.0)
+    assert len({fingerprint(one) for one in (double, triple, first, other, scaled)}) == 5
+    assert fingerprint(double) == fingerprint(functools.partial(scaled, by=2.0))
+    before = fingerprint(with_partial)
+    monkeypatch.setattr(sys.modules[__name__], "TRIPLE", double)
+    assert fingerprint(with_partial) != before
+
+
+def test_an_object_is_how_its_class_is_called_and_what_is_compiled_is_its_name():
+    told = [Model(1.0), Model(1.0).other, lambda tile: tile, max, min, math.sqrt]
+    assert len({fingerprint(one) for one in told}) == len(told)
+    assert fingerprint(Model(1.0)) == fingerprint(Model(2.0))  # what it holds is its own affair
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (Model(2.0), "Model"),
+        (Model(2.0).other, "other"),
+        (functools.partial(scaled, by=2.0), "scaled"),
+    ],
+)
+def test_whatever_can_be_called_evaluates_here_and_elsewhere(function, name):
+    made = evaluator(Metric("time", goal="minimize"))(function)
+    assert made.name == name
+    assert f"evaluator {name}: time" in repr(made)
+    copy = pickle.loads(pickle.dumps(made))
+    assert (copy.version, copy.metrics, copy(tile=3)) == (made.version, made.metrics, made(tile=3))
+    study = Study("called", {"tile": [2, 4]}, [made], storage="memory://", optimizer="exhaustive")
+    study.run(measurements=2)
+    assert [t.metrics[f"{name}.time"] for t in study.trials] == [
+        function(tile=t.design["tile"])["time"] for t in study.trials
+    ]
+
+
+async def later(tile: int) -> dict[str, float]:
+    return {"time": tile}
+
+
+class Later:
+    async def __call__(self, tile: int) -> dict[str, float]:
+        return {"time": tile}
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (later, "'later' is async"),
+        (functools.partial(later, tile=2), "'later' is async"),
+        (Later(), "'Later' is async"),
+        (3.0, "3.0 is no function"),
+    ],
+)
+def test_what_gives_no_answer_when_it_is_called_is_told_at_once(function, words):
+    with pytest.raises(PluginError, match=words):
+        evaluator("time")(function)
 
 
 def test_functions_that_call_one_another_end():

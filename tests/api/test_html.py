@@ -1,7 +1,6 @@
 """What notebooks are shown: whole, escaped, and there for every study, however odd."""
 
 import re
-import time
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,10 +9,11 @@ import pytest
 from dse import InfeasibleError, Metric, Space, Study, evaluator
 from dse.api.html.live import running_html
 from dse.api.html.parts import LONGEST
-from dse.api.html.points import points_of
+from dse.api.html.points import plane, points_of
 from dse.api.html.scatter import scatter
 from dse.api.html.ticks import ticks
 from dse.api.html.trial import trial_html
+from dse.api.html.trials import MOST_COLUMNS, MOST_ROWS, trials_html
 from dse.core.pareto import ParetoSet
 from dse.core.trial import State
 from dse.core.trials import Trials
@@ -96,16 +96,67 @@ ODD = {
 }
 
 
+def test_where_what_is_near_the_best_is_one_number_there_is_an_axis():
+    """Seen in a live cell: three of the first four designs took equally long."""
+    problem = study_of(cost, TIME, MEMORY, run=0).problem
+    alike = np.array([[5.0, 1.0], [5.0, 2.0], [5.0, 3.0], [9.0, 4.0]])
+    drawn = plane(problem.objectives, alike[:1], alike[1:], alike[:0])
+    assert drawn.x.low < 5.0 < drawn.x.high
+    assert "nan" not in scatter(drawn, "words")
+
+
+def test_of_many_trials_the_latest_are_shown_and_how_many_there_are():
+    study = study_of(cost, TIME, MEMORY, run=20)
+    text = trials_html(study.trials, study.problem)
+    assert text.count("<tr>") == MOST_ROWS + 1
+    assert "20 done" in text
+    assert "and 8 earlier trials: study.to_pandas()" in text
+    assert " µs</td>" in text
+    assert re.findall(r"<th [^>]*>([\w.]+)", text)[-2:] == ["tile", "stages"]  # as in the space
+    assert f'<td class="dse-number">{study.trials[-1].number}</td>' in text
+    assert repr(study.trials).endswith(", and 17 more])")
+    assert trials_html(study.trials[:0]).count("none yet") == 1
+
+
+def test_of_many_columns_some_are_shown_and_faults_with_their_reason():
+    space = {f"p{place:02}": (1, 2) for place in range(MOST_COLUMNS + 3)}
+    study = Study("wide", space, {"f": evaluator(TIME)(lambda p00: 1 / 0)}, storage="memory://")
+    study.run(trials=2)
+    text = trials_html(study.trials, study.problem)
+    assert "raised: ZeroDivisionError: division by zero" in text
+    assert text.count('<th scope="col" class="dse-number">p') == MOST_COLUMNS
+    assert "and 3 more parameters: " in text
+
+
+def test_without_its_style_a_drawing_has_small_letters():
+    """As GitHub shows notebooks."""
+    (svg,) = re.findall(r"<svg [^>]*>", study_of(cost, TIME, MEMORY)._repr_html_())
+    assert 'font-size="11"' in svg
+
+
+def test_where_styles_and_drawings_are_taken_out_no_heap_of_numbers_is_left():
+    """JupyterLab does so with a stranger's notebook; an empty ``hidden`` it takes out too."""
+    study = study_of(cost, TIME, MEMORY)
+    panel = StudyPanel(study.engine, Budget())
+    for text in (study._repr_html_(), study.front._repr_html_(), running_html(panel, "running")):
+        hidden = r'<figure hidden="hidden" style="display:none">.*?</figure>'
+        assert "<svg" in text
+        left = re.sub(hidden, "", text, flags=re.DOTALL)
+        assert not {"<svg", "<text", "<figcaption"} & set(re.findall(r"<\w+", left))
+        assert "(The drawing is shown where the notebook is trusted" in left
+
+
 @pytest.mark.parametrize("kind", ODD)
 def test_every_study_its_front_and_its_trials_are_shown(kind):
     study = ODD[kind]()
     trials = [trial_html(trial, study.problem) for trial in study.trials]
+    trials += [trials_html(study.trials, study.problem), trials_html(study.trials)]
     for text in (study._repr_html_(), study.front._repr_html_(), *trials):
         names = Elements(text).names
         assert names[0] == "div"
         assert not {"script", "img", "a", "link"} & set(names)
         assert "x" * (LONGEST * 10) not in text
-        assert "nan" not in re.sub(r"<[^/][^>]*>", "", text)
+        assert "nan" not in text
 
 
 def test_a_front_has_a_point_with_words_for_each_design_and_a_ring_around_the_knee():
@@ -139,7 +190,7 @@ def test_a_study_tells_its_progress_its_question_and_its_faults():
 def test_a_running_front_is_a_staircase_in_order():
     study = study_of(cost, TIME, MEMORY, run=0)
     panel = StudyPanel(study.engine, Budget(measurements=12), clock=lambda: 0.0)
-    assert "no design is within all limits yet" in running_html(panel, "running")
+    assert "no design to draw yet" in running_html(panel, "running")
     study.run(measurements=12, on_finished=panel.finished)
     panel.look(finally_=True)
     text = running_html(panel, "running")
@@ -213,25 +264,18 @@ def many(size):
     return study.problem, drawn
 
 
-def test_ten_thousand_trials_are_drawn_at_once():
+def test_ten_thousand_trials_are_a_small_drawing():
     problem, trials = many(10_000)
     assert len(trials) == 10_000
     assert trials.counts == {State.DONE: 10_000}
     front = ParetoSet.of(problem, trials)
-    points_of(front, trials)
-    started = time.thread_time()
-    text = scatter(points_of(front, trials), "ten thousand")
-    assert time.thread_time() - started < 0.05
-    assert len(text) < 150_000
+    assert len(scatter(points_of(front, trials), "ten thousand")) < 150_000
 
 
 def test_a_million_trials_make_no_larger_a_drawing():
     problem, trials = many(1_000_000)
     front = ParetoSet.of(problem, trials)
-    started = time.thread_time()
-    text = scatter(points_of(front, trials), "a million")
-    assert time.thread_time() - started < 2
-    assert len(text) < 250_000
+    assert len(scatter(points_of(front, trials), "a million")) < 250_000
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,9 @@ def test_a_study_in_ten_lines_is_shown_while_it_runs_and_when_it_is_done(noteboo
     assert "kernel.time [µs], minimize" in front
 
 
-@pytest.mark.parametrize("what", ["study", "space", "kernel", "study.front", "study.trials[0]"])
+@pytest.mark.parametrize(
+    "what", ["study", "space", "kernel", "study.front", "study.trials[0]", "study.trials"]
+)
 def test_everything_is_shown_as_a_table(notebook, what):
     notebook.run(BEGIN)
     notebook.run(RUN.format(4))

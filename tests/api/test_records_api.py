@@ -149,6 +149,36 @@ def test_a_study_is_compared_once(study):
         dse.compare(study, study)
 
 
+@pytest.mark.parametrize("odd", [3, ["tiles"], {"one": "tiles"}, {"one": ["tiles"]}, {"one": [3]}])
+def test_what_is_no_study_is_not_compared(odd):
+    with pytest.raises(SpecError, match="is no study"):
+        dse.compare(odd)
+
+
+def test_a_study_alone_is_a_group_too(study):
+    study.run(measurements=3, progress=False)
+    assert [one.name for one in dse.compare({"mine": study}).groups] == ["mine"]
+
+
+def test_how_to_mend_it_is_told_in_the_words_of_python(tmp_path):
+    first = Study("one", SPACE, [kernel], storage="memory://", optimizer="random")
+    first.run(measurements=6, progress=False)
+    with pytest.raises(StudyError) as caught:
+        dse.compare(first)
+    assert caught.value.hint.endswith("or take the worst of all (joint_reference=True)")
+    with pytest.raises(StudyError) as caught:
+        Study.load("one", f"sqlite:///{tmp_path}/dse.db")
+    assert "--" not in caught.value.hint
+
+
+def test_a_deleted_study_is_still_shown(study):
+    record = study.record
+    record.delete()
+    assert repr(study) == "<Study 'tiles' that cannot be read: there is no study 'tiles'>"
+    assert "<record of 'tiles' that cannot be read: " in repr(record)
+    assert "there is no study" in study._repr_html_()
+
+
 def test_a_word_that_fits_nothing_is_told_the_nearest(tmp_path):
     url = f"sqlite:///{tmp_path}/dse.db"
     asked(storage=url)

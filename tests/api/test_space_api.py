@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from dse import DseError, Space, Study, evaluator
@@ -32,6 +33,43 @@ def test_a_part_has_the_designs_with_these_values(space):
 def test_a_quantity_may_have_a_unit(space):
     assert space.fixed({"buffer": "64 KiB"}).count() == 22
     assert space.fixed(buffer=65536).count() == 22
+
+
+@pytest.mark.parametrize(
+    ("told", "domain"),
+    [
+        (np.array([16, 32]), {"ordinal": [16, 32]}),
+        ([np.int64(16), np.float32(0.5)], {"ordinal": [16, 0.5]}),
+        ((np.int64(1), np.int64(8)), {"integer": [1, 8]}),
+        ((np.float64(0.5), 2), {"real": [0.5, 2]}),
+        (np.array([True, False]), {"boolean": True}),
+        (np.array(["int8", "int4"]), {"choice": ["int8", "int4"]}),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(told, domain):
+    assert Space({"a": told}).document["parameters"] == {"a": domain}
+
+
+def test_a_table_of_numbers_is_no_domain():
+    with pytest.raises(SpecError, match="says nothing of what a may be"):
+        Space({"a": np.zeros((2, 2))})
+
+
+def test_a_row_of_a_frame_is_a_design(space):
+    row = {"tile": np.int64(16), "stages": np.int64(2), "buffer": np.float64(65536)}
+    assert dict(space.check(row)) == {"tile": 16, "stages": 2, "buffer": 65536}
+    assert row in space
+    assert {**row, "tile": np.int64(17)} not in space
+    assert {**row, "buffer": "64 KiB"} in space
+    assert {**row, "buffer": "64 KiB of"} not in space
+    assert space.fixed(tile=np.int64(64), stages=np.int64(8 - 3)).count() == 2
+    assert space.why(row).legal
+
+
+def test_why_is_shown_in_its_words(space):
+    told = space.why(tile=128, stages=6)
+    assert repr(told) == str(told) == "\n".join(told.lines())
+    assert "tile * stages <= 512" in repr(told)
 
 
 def test_a_part_may_be_empty_and_says_why(space):

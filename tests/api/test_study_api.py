@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import dse
 from dse import InfeasibleError, Metric, Space, Study, evaluator
+from dse.api.question import Asked
 from dse.errors import PluginError, SpecError, SpecErrors, StudyError
 
 SPACE = {"tile": [16, 32, 64, 128], "stages": (1, 6)}
@@ -267,11 +269,32 @@ def test_an_evaluator_says_its_metrics():
         Study("x", SPACE, [evaluator("time", "memory")(cost)], storage="memory://")
     with pytest.raises(SpecError, match="is no evaluator"):
         Study("x", SPACE, [cost], storage="memory://")
+    with pytest.raises(SpecError, match=r"evaluators.kernel: .*is no evaluator"):
+        Study("x", SPACE, {"kernel": cost}, storage="memory://")
     with pytest.raises(SpecError, match="7 is no list of evaluators"):
         Study("x", SPACE, 7, storage="memory://")
     with pytest.raises(SpecError, match="cannot be called '<lambda>'"):
         Study("x", SPACE, [evaluator(TIME)(lambda tile: {"time": tile})], storage="memory://")
     assert kernel()(tile=100, stages=4) == {"time": 20.0, "memory": 78.125}
+
+
+@pytest.mark.parametrize("told", ["time", Metric("time", "us"), ["time"], (Metric("time"),)])
+def test_one_metric_that_is_told_needs_no_list(told):
+    study = Study("x", SPACE, told=told, minimize="time", storage="memory://")
+    assert list(study.problem.metrics) == ["told.time"]
+
+
+@pytest.mark.parametrize("space", [7, ["tile"], None])
+def test_what_is_no_space_is_refused(space):
+    with pytest.raises(SpecError, match="is no space"):
+        Study("x", space, told="time", minimize="time", storage="memory://")
+
+
+@pytest.mark.parametrize("storage", ["own.db", "folder/own.db", Path("own.db")])
+def test_a_file_is_no_url_and_the_url_of_it_is_told(storage, here):
+    with pytest.raises(PluginError, match="is no URL of a storage") as caught:
+        asked(storage)
+    assert caught.value.hint == f"of a file: sqlite:///{storage}"
 
 
 def test_a_function_tells_numbers_and_no_words():
@@ -291,3 +314,12 @@ def test_frames_have_a_row_for_each_design():
     assert len(front) == len(study.front) <= 6
     assert front.attrs["units"]["kernel.time"] == "us"
     assert set(front["trial"]) == {t.number for t in study.front}
+
+
+def test_the_help_names_every_key_of_a_question():
+    assert [key for key in Asked.__annotations__ if f"``{key}``" not in str(Study.__doc__)] == []
+
+
+def test_the_package_is_completed_by_what_it_offers():
+    offered = {name for name in dir(dse) if not name.startswith("__")}
+    assert offered == set(dse.__all__)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from dse.api.html.parts import bar, escaped, framed, side_by_side
-from dse.api.html.picture import picture
+from dse.api.html.picture import figure, picture
 from dse.api.html.points import Points, descent, plane
 from dse.api.html.scatter import blank
 from dse.live.panel import StudyPanel
 from dse.live.watch import Watch
 from dse.live.way import Way
 
-_NOTHING = (
-    f"<figure>{blank('no design is within all limits yet')}<figcaption>&nbsp;</figcaption></figure>"
-)
+_NOTHING = figure(blank("no design to draw yet"), "&nbsp;")
 """As high as a drawing with its legend, so that nothing moves when there is one."""
 
 

@@ -29,7 +29,7 @@ class Column:
 
 def framed(title: str, *parts: str, beside: str = "") -> str:
     """All that is shown of an object, with the style that it needs."""
-    small = f"<small>{escaped(beside)}</small>" if beside else ""
+    small = f" <small>{escaped(beside)}</small>" if beside else ""
     head = f'<div class="dse-head">{escaped(title)}{small}</div>'
     return f'<div class="{_CLASSES}"><style>{_style()}</style>{head}{"".join(parts)}</div>'
 
@@ -113,7 +113,7 @@ def _cells(row: Iterable[str], sides: Iterable[str]) -> str:
 
 
 def _note(text: str) -> str:
-    return f"<small>{escaped(text)}</small>" if text else ""
+    return f" <small>{escaped(text)}</small>" if text else ""
 
 
 @cache

@@ -23,8 +23,22 @@ def picture(points: Points | None, objectives: Sequence[Objective], name: str) -
         *_remarks(points, objectives),
     ]
     told = f"{name}: {len(points.best)} designs on the front; {_along(points)}"
-    drawn = scatter(points, told)
-    return f"<figure>{drawn}<figcaption>{''.join(legend)}</figcaption></figure>"
+    return figure(scatter(points, told), "".join(legend))
+
+
+def figure(drawn: str, legend: str) -> str:
+    """A drawing with its legend, which the style brings out of hiding.
+
+    Where a notebook is not trusted, as a stranger's or on GitHub, style sheets and drawings are
+    taken out and only a heap of numbers would be left of them; a remark takes their place. It is
+    hidden twice, for some take out ``style``, and some a ``hidden`` without a value.
+    """
+    shown = f"<figure {_HIDDEN}>{drawn}<figcaption>{legend}</figcaption></figure>"
+    return f'{shown}<p class="dse-plain">{_UNTRUSTED}</p>'
+
+
+_HIDDEN = 'hidden="hidden" style="display:none"'
+_UNTRUSTED = "(The drawing is shown where the notebook is trusted, or run again.)"
 
 
 def _mark(kind: str, sign: str, words: str, *, there: bool) -> str:

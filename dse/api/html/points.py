@@ -174,8 +174,10 @@ def _extent(objective: Objective, parts: Sequence[Floats]) -> Extent:
     shown = np.concatenate([best, others]) if len(best) + len(others) else outside
     axis = axis_of(objective.name, objective.unit, shown)
     best, every = best * axis.factor, shown * axis.factor
-    found = focus(best, every, np.zeros(0), log=axis.log)
-    low, high = found or _widened(float(every.min()), float(every.max()), log=axis.log)
+    ends = focus(best, every, np.zeros(0), log=axis.log) or (0.0, 0.0)
+    if ends[0] == ends[1]:  # what is near the best may all be one number
+        ends = _widened(float(every.min()), float(every.max()), log=axis.log)
+    low, high = ends
     return Extent(axis=axis, low=low, high=high, goal=objective.goal)
 
 

@@ -23,6 +23,9 @@ _DOT, _CROSS = 2, 4
 """Trials that are so near to one another, in pixels, are drawn once."""
 
 _FAINT = 'fill="none" stroke="currentColor" stroke-opacity="{}" stroke-linecap="round"'
+_PLAIN = 'font-size="11" font-family="sans-serif" fill="currentColor"'
+"""The style again, for readers of notebooks that take style sheets out."""
+
 _FRONT, _KNEE = "var(--dse-front, #0072b2)", "var(--dse-knee, #d55e00)"
 
 
@@ -161,5 +164,6 @@ def _best(place: _Place) -> Iterator[str]:
 def _drawing(words: str, content: str) -> str:
     return (
         f'<svg role="img" aria-label="{escaped(words, 400)}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-        f' width="{WIDTH}" height="{HEIGHT}" xmlns="http://www.w3.org/2000/svg">{content}</svg>'
+        f' width="{WIDTH}" height="{HEIGHT}" {_PLAIN} xmlns="http://www.w3.org/2000/svg">'
+        f"{content}</svg>"
     )

@@ -1,0 +1,113 @@
+"""What a caller says came of a design, read as numbers or as the reason why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+from dse.core.metric import Fault
+from dse.core.trial import Trial
+from dse.errors import InfeasibleError, SpecError
+
+Told = Mapping[str, float | tuple[float, float]]
+"""Values by metric; ``(value, standard error)`` is a value too."""
+
+Reason = str | BaseException
+"""Why there is no number: words, or the exception that was caught."""
+
+_ONE_OF_THEM = (
+    'tell(trial, {"time": 3.1}), tell(trial, failed="why") or tell(trial, infeasible=...)'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Numbers with their standard errors, by the names that the caller has for them; or a fault."""
+
+    values: Mapping[str, float]
+    spread: Mapping[str, float]
+    fault: Fault | None
+
+    @staticmethod
+    def of(told: Told | None, failed: Reason | None, infeasible: Reason | None) -> Said:
+        """What was said, if it is one thing, and can be kept.
+
+        Raises:
+            SpecError: it is nothing, or more than one of them, or a value is no finite number.
+        """
+        said = [one for one in (told, failed, infeasible) if one is not None]
+        if len(said) != 1:
+            many = "more than one thing is" if said else "nothing is"
+            raise SpecError(f"{many} told of the design", hint=_ONE_OF_THEM)
+        if failed is not None:
+            return Said(values={}, spread={}, fault=Fault(kind="raised", reason=_reason(failed)))
+        if infeasible is not None:
+            fault = Fault(kind="infeasible", reason=_reason(infeasible))
+            return Said(values={}, spread={}, fault=fault)
+        if not isinstance(told, Mapping):
+            problem = f"{told!r} is no mapping from metrics to numbers"
+            raise SpecError(problem, hint=_ONE_OF_THEM)
+        pairs = {name: _pair(name, one) for name, one in told.items()}
+        spread = {name: error for name, (_, error) in pairs.items() if error is not None}
+        return Said(values={n: v for n, (v, _) in pairs.items()}, spread=spread, fault=None)
+
+
+def number_of(trial: Trial | int) -> int:
+    """The number of a trial that is told.
+
+    Raises:
+        SpecError: it is neither a trial nor a number.
+    """
+    number = trial.number if isinstance(trial, Trial) else whole(trial)
+    if number is None:
+        raise SpecError(f"{trial!r} is no trial", hint="for trial in study.ask(4): ...")
+    return number
+
+
+def whole(number: object) -> int | None:
+    """As a whole number, of numpy's too; ``None`` where it is none."""
+    try:
+        return index(number)  # type: ignore[arg-type] # which is what is found out
+    except TypeError:
+        return None
+
+
+def _reason(told: Reason) -> str:
+    """Why, in words; an exception is told as one that an evaluator raises."""
+    if isinstance(told, InfeasibleError):
+        return told.problem
+    if isinstance(told, BaseException):
+        return f"{type(told).__name__}: {told}"
+    if not isinstance(told, str):
+        raise SpecError(f"{told!r} is no reason", hint='failed="out of memory", or an exception')
+    return told.strip() or "no reason was told"
+
+
+def _pair(name: str, told: Any) -> tuple[float, float | None]:
+    """A value with its standard error, if there is one.
+
+    Raises:
+        SpecError: it is no finite number, or the error is negative.
+    """
+    value, error = told if isinstance(told, tuple) and len(told) == 2 else (told, None)
+    number, known = _number(value), None if error is None else _number(error)
+    if number is None or (error is not None and known is None):
+        raise SpecError(
+            f"{name} is {told!r}", hint='a finite number; else tell(trial, failed="why")'
+        )
+    if known is not None and known < 0:
+        raise SpecError(f"{name} is {told!r}", hint="a standard error is zero or more")
+    return number, known
+
+
+def _number(told: Any) -> float | None:
+    """As a finite number; ``None`` where it is none. Texts and truths are none either."""
+    if isinstance(told, str | bool):
+        return None
+    try:
+        number = float(told)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if abs(number) < float("inf") else None
