@@ -7,13 +7,20 @@ from collections.abc import Iterable, Sequence
 
 
 class DseError(Exception):
-    """A mistake that the reader of the message can mend."""
+    """A mistake that the reader of the message can mend.
 
-    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+    ``part`` is for who raises it without knowing the file: the keys that lead to the mistake from
+    what he was given, so that who does know tells its own line.
+    """
+
+    def __init__(
+        self, problem: str, *, where: str = "", hint: str = "", part: Sequence[str | int] = ()
+    ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.where = where
         self.hint = hint
+        self.part = tuple(part)
 
     def at(self, where: str) -> DseError:
         """The same error, told with its place."""
@@ -29,7 +36,7 @@ class DseError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return _rebuilt, (type(self), self.problem, self.where, self.hint)
+        return _rebuilt, (type(self), self.problem, self.where, self.hint, self.part)
 
 
 class SpecError(DseError):
@@ -77,18 +84,29 @@ class EvaluationError(DseError):
 
 _COMPARED = 2_000
 _SHOWN = 30
+_SAME = 3
+"""So many names with one last word are told; more say nothing."""
 
 
 def nearest(name: object, valid: Iterable[str]) -> str:
-    """A hint that names the valid name closest to ``name``, or all of them; of many, the first."""
-    names, written = sorted(valid), str(name)  # YAML has numbers where a name should be
+    """A hint that names the valid name closest to ``name``, or all of them; of many, the first.
+
+    A name that is the last word of dotted ones stands for them: ``time`` for ``bench.time``. Where
+    there is no valid name at all the hint is empty.
+    """
+    names, written = sorted(set(valid)), str(name)  # YAML has numbers where a name should be
+    same = [one for one in names if one.rpartition(".")[2] == written]
+    if 0 < len(same) <= _SAME:
+        return f"did you mean {' or '.join(map(repr, same))}?"
     near = names if len(names) <= _COMPARED else [n for n in names if n[:2] == written[:2]]
     close = difflib.get_close_matches(written[:200], near[:_COMPARED], n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"valid: {', '.join(names[:_SHOWN])}{more}" if names else "there is none"
+    return f"valid: {', '.join(names[:_SHOWN])}{more}" if names else ""
 
 
-def _rebuilt(kind: type[DseError], problem: str, where: str, hint: str) -> DseError:
-    return kind(problem, where=where, hint=hint)
+def _rebuilt(
+    kind: type[DseError], problem: str, where: str, hint: str, part: tuple[str | int, ...]
+) -> DseError:
+    return kind(problem, where=where, hint=hint, part=part)

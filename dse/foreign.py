@@ -77,7 +77,7 @@ def begun(
     taken = _modelled(plan.problem, taker.taken)
     if not taken:
         told = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
-        raise StudyError(f"no trial of {source} can be taken", hint=told or "there is none")
+        raise StudyError(f"no trial of {source} can be taken", hint=told or "it has no trials")
     opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
     if (name or plan.name) in opened.studies():
         taken_name = f"there is a study {name or plan.name!r} already"

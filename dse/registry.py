@@ -62,7 +62,9 @@ def check_options(group: Group, name: str, plugin: Any, options: Mapping[str, An
     for option in options:
         if option not in known:
             raise PluginError(
-                f"the {group[:-1]} {name!r} has no option {option!r}", hint=nearest(option, known)
+                f"the {group[:-1]} {name!r} has no option {option!r}",
+                hint=nearest(option, known),
+                part=[option],
             )
     for option, parameter in known.items():
         if parameter.default is inspect.Parameter.empty and option not in options:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -16,7 +17,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
 from dse.drivers.bounds import Bounds
-from dse.errors import StudyError, nearest
+from dse.errors import PluginError, StudyError, nearest
 from dse.protocols import NEW, Executor, Storage
 from dse.registry import make
 from dse.running import Run
@@ -29,6 +30,7 @@ from dse.schema.plan import AUTO, Plan, plan_of
 from dse.schema.priors import inherited
 from dse.schema.record import begun_with, identity_of, kept_plan, plain
 from dse.schema.settled import settled
+from dse.schema.source import shown
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
 
@@ -73,15 +75,17 @@ class Study:
             StudyError: a study of this name exists and is another question.
         """
         plan = plan_of(Path(path).resolve(), seed=seed, optimizer=optimizer)
-        hint = f"or carry its trials over to it: dse studies migrate {name or plan.name} {path}"
+        file = shown(plan.path)
+        words = ["dse", "studies", "migrate", name or plan.name, file]
+        hint = f"if its evaluators are the same, carry its trials over to it: {shlex.join(words)}"
         return Study.of(
             plan,
             name=name,
             storage=storage,
             carried=carried,
             history=history,
-            where=str(path),
-            hint=f"give this one another name (--name), {hint}",
+            where=file,
+            hint=f"give this one another name (--name) or, {hint}",
         )
 
     @staticmethod
@@ -145,11 +149,7 @@ class Study:
         opened = opened_storage(url)
         spec = opened.spec(name)
         if spec is None:
-            where = f" in {url}" if isinstance(url, str) else ""
-            raise StudyError(
-                f"there is no study {name!r}{where}",
-                hint=nearest(name, opened.studies()) + "; other storages: --storage URL",
-            )
+            raise unknown_study(name, opened.studies(), url if isinstance(url, str) else "")
         plan = kept_plan(spec, objects)
         changed = difference(identity_of(spec), plain(plan.identity))
         return Study(plan, opened, name, changed=changed)
@@ -362,15 +362,26 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
     return found if whole else replace(found, designs=())
 
 
+def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
+    """What to say where a storage keeps no study of that name."""
+    near = nearest(name, kept) or "no study is kept there"
+    return StudyError(
+        f"there is no study {name!r}{f' in {url}' if url else ''}",
+        hint=f"{near}; other storages: --storage URL",
+    )
+
+
 def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
     """The storage at a URL: the plug-in is found by the URL's scheme.
 
     A file that is not there holds no studies; it is made when one ``begins``, not by looking.
 
     Raises:
-        PluginError: no storage has that scheme.
+        PluginError: no storage has that scheme, or it is the name of a file.
         StorageError: it cannot be opened.
     """
+    if isinstance(url, Path) or (isinstance(url, str) and ":" not in url and Path(url).suffix):
+        raise PluginError(f"'{url}' is no URL of a storage", hint=f"of a file: sqlite:///{url}")
     if not isinstance(url, str):
         return url
     scheme = url.partition(":")[0].partition("+")[0]

@@ -22,6 +22,22 @@ _RUNAWAY = re.compile(r"\d{3}|[\d)]\s*(\*\*|\^)")
 
 _LONGEST = 60
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+_WRITTEN = (
+    *_BINARY,
+    *("kB", "MB", "GB", "TB", "s", "ms", "us", "ns", "min", "h", "Hz", "kHz", "MHz", "GHz"),
+    *("W", "mW", "kW", "J", "mJ", "uJ", "nJ", "pJ", "V", "mV", "mm2", "um2", "FLOP", "TFLOP"),
+)
+"""Units that are often written, some with other letters large than they have."""
+_OTHERWISE = {
+    **dict.fromkeys(("sec", "secs"), "s"),
+    **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "micros"), "us"),
+    **dict.fromkeys(("nsec", "nsecs", "nanos"), "ns"),
+    **dict.fromkeys(("mins",), "min"),
+    **dict.fromkeys(("hr", "hrs"), "h"),
+    **dict.fromkeys(("tflops",), "TFLOP/s"),
+}
+"""What people write, and what it is called here."""
 _DERIVED = ("J", "W", "V", "Hz")
 """Coherent units that are shown by their own name and not by kilograms, metres and seconds."""
 
@@ -39,16 +55,35 @@ def unit(text: str) -> pint.Unit:
     Raises:
         SpecError: there is no such unit.
     """
-    words = _POWER.sub(r"**\1", text.replace("$", "dollar").replace("%", "percent"))
     try:
         if len(text) > _LONGEST or _RUNAWAY.search(text):
             raise ValueError(text)
-        return registry().parse_units(words)
+        return registry().parse_units(_words(text))
     except Exception as error:
         raise SpecError(
             f"there is no unit {text[:60]!r}",
-            hint="units are written like 64 KiB, 1.2 GHz, 20 mm2, 3.35 TB/s",
+            hint=_meant(text) or "units are written like 64 KiB, 1.2 GHz, 20 mm2, 3.35 TB/s",
         ) from error
+
+
+def _meant(text: str) -> str:
+    """The unit that a misspelt one is likely to mean, as a hint; empty where none is."""
+    if len(text) > _LONGEST or _RUNAWAY.search(text):
+        return ""
+    known = {written.lower(): written for written in _WRITTEN} | _OTHERWISE
+    mended = re.sub(
+        r"[^\W\d_]+", lambda word: known.get(word[0].lower(), word[0]), text.strip("[]() ")
+    )
+    try:
+        registry().parse_units(_words(mended))
+    except Exception:  # noqa: BLE001 - pint raises of many kinds for what is no unit
+        return ""
+    return f"did you mean {mended!r}?" if mended else ""
+
+
+def _words(text: str) -> str:
+    """A unit's text as pint reads it."""
+    return _POWER.sub(r"**\1", text.replace("$", "dollar").replace("%", "percent"))
 
 
 @cache
@@ -118,6 +153,10 @@ def shown(value: float, text: str) -> str:
     if text == "B" and value >= 1024 and value % 1024 == 0:
         power = min(int(math.log2(value)) // 10, len(_BINARY) - 1)
         return f"{value / 1024**power:g} {_BINARY[power]}"
+    if text in _BINARY[1:] and value and math.isfinite(value):
+        size = value * 1024 ** _BINARY.index(text)
+        power = min(max(math.frexp(abs(size))[1] - 1, 0) // 10, len(_BINARY) - 1)
+        return f"{size / 1024**power:.4g} {_BINARY[power]}"
     if not text or value == 0 or not math.isfinite(value):
         return f"{value:.4g} {text}".rstrip()
     if re.fullmatch(r"[A-Za-zµΩ]+(/[A-Za-z]+)?", text) and not same_dimension(text, ""):

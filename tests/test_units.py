@@ -37,6 +37,10 @@ def test_what_is_no_unit_is_refused(text):
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
     [
+        (512, "KiB", "512 KiB"),
+        (2048, "KiB", "2 MiB"),
+        (0.5, "KiB", "512 B"),
+        (-1.5, "GiB", "-1.5 GiB"),
         (65536, "B", "64 KiB"),
         (1.2e9, "Hz", "1.2 GHz"),
         (3.1e-3, "J", "3.1 mJ"),
@@ -86,3 +90,32 @@ def test_a_formula_has_the_unit_that_its_names_give_it(text, unit):
 def test_units_that_do_not_fit_are_refused(text):
     with pytest.raises(SpecError):
         unit_of(parse(text), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("msec", "ms"),
+        ("Sec", "s"),
+        ("kb", "kB"),
+        ("Kib", "KiB"),
+        ("tokens/sec", "tokens/s"),
+        ("[ms]", "ms"),
+        ("ghz", "GHz"),
+    ],
+)
+def test_a_misspelt_unit_is_told_the_one_that_it_is_likely_to_mean(written, meant):
+    with pytest.raises(SpecError) as caught:
+        units.unit(written)
+    assert caught.value.hint == f"did you mean {meant!r}?"
+
+
+def test_a_unit_that_resembles_none_is_told_how_units_are_written():
+    with pytest.raises(SpecError, match="there is no unit 'furlong'") as caught:
+        units.unit("furlong")
+    assert "20 mm2" in caught.value.hint
+
+
+def test_a_power_of_a_power_is_refused_without_being_computed_for_a_hint():
+    with pytest.raises(SpecError, match="there is no unit"):
+        units.unit("msec**9**9**9")

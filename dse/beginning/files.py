@@ -129,12 +129,20 @@ def _ends(axis: Axis) -> tuple[float, float]:
 
 def _program(asked: Beginning) -> str:
     text = Path(__file__).with_name("measure.txt").read_text(encoding="utf-8")
-    values = {axis.name: list(axis.values) or [axis.low, axis.high] for axis in asked.axes}
+    values = {
+        axis.name: [_as_sent(one) for one in axis.values or (axis.low, axis.high)]
+        for axis in asked.axes
+    }
     best = {wish.name: _best(place) for place, wish in enumerate(asked.wishes)}
     sample = {name: some[0] for name, some in values.items()}
     return Template(text).substitute(
         sample=json.dumps(sample), values=json.dumps(values), best=json.dumps(best)
     )
+
+
+def _as_sent(value: float | str) -> float | str:
+    """A value as a program is shown it: whole numbers without a fraction."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _best(place: int) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dse.beginning.answers import (
     EXAMPLE_AXES,
@@ -15,7 +17,7 @@ from dse.beginning.answers import (
     wish_of,
 )
 from dse.beginning.files import files
-from dse.errors import DseError, StorageError, StudyError
+from dse.errors import DseError, SpecErrors, StorageError, StudyError
 from dse.report.shapes.pages import BegunFolder
 from dse.schema.plan import plan_of
 
@@ -61,7 +63,7 @@ def init(
 
 def usual_name(folder: Path) -> str:
     """What a study is called that nobody gave a name."""
-    return (folder.resolve().name or "mine").replace(" ", "-")
+    return re.sub(r"[^\w.-]", "-", folder.resolve().name).lstrip("-.") or "mine"
 
 
 def check_free(folder: Path, names: Sequence[str] = ("space.yaml", "study.yaml")) -> None:
@@ -88,16 +90,27 @@ def written(asked: Beginning, folder: Path) -> Mapping[str, str]:
     """
     texts = files(asked)
     check_free(folder, [*texts])
+    _check(texts)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{folder} cannot be written: {error.strerror}") from error
-    try:
-        plan_of((folder / "study.yaml").resolve())
-    except DseError:
-        for name in texts:
-            (folder / name).unlink()
-        raise
     return texts
+
+
+def _check(texts: Mapping[str, str]) -> None:
+    """Nothing, if the texts make a study.
+
+    Raises:
+        SpecErrors: they do not; no line is told, since the user has not written any.
+    """
+    with TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        try:
+            plan_of((Path(folder) / "study.yaml").resolve())
+        except DseError as error:
+            told = error.errors if isinstance(error, SpecErrors) else (error,)
+            raise SpecErrors([one.at("") for one in told]) from error

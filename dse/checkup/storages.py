@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,23 +34,29 @@ def storage_findings(url: str | None) -> Iterator[Finding]:
             mend=_MENDS.get(scheme, "dse plugins list tells which storages there are"),
         )
         return
-    yield Finding(part="storage", verdict=Verdict.FINE, told=f"{url}, {count} studies")
+    many = f"{count} {'study' if count == 1 else 'studies'}"
+    yield Finding(part="storage", verdict=Verdict.FINE, told=f"{url}, {many}")
     if url.startswith("sqlite:///"):
         yield _writing(Path(url.removeprefix("sqlite:///")).absolute().parent)
 
 
 def _writing(folder: Path) -> Finding:
     """Begins a storage in a folder of its own beside the file, and takes it away again."""
+    if not folder.is_dir():
+        mend = f"make it: {shlex.join(['mkdir', '-p', str(folder)])}"
+        told = f"there is no folder {folder}"
+        return Finding(part="writing", verdict=Verdict.BROKEN, told=told, mend=mend)
     try:
         with TemporaryDirectory(dir=folder, prefix=".dse-checkup-") as apart:
             started = time.perf_counter()
             opened_storage(f"sqlite:///{apart}/dse.db", begins=True).create("checkup", {})
             seconds = time.perf_counter() - started
     except (OSError, DseError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         return Finding(
             part="writing",
             verdict=Verdict.BROKEN,
-            told=f"{folder}: {error}",
+            told=f"{folder}: {why}",
             mend="--storage sqlite:///FILE in a folder that can be written",
         )
     slow = seconds > _SLOW_S

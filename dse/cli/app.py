@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import inspect
 import os
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from dse.cli import (
     assets,
@@ -36,8 +40,21 @@ from dse.cli import (
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2
 
+
+class Commands(TyperGroup):
+    """The commands; one that stands deeper is told with the words that lead there."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        groups = {name: getattr(one, "commands", {}) for name, one in self.commands.items()}
+        deeper = [f"'dse {name} {args[0]}'" for name, own in groups.items() if args[0] in own]
+        if args[0] not in self.commands and deeper:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(deeper)}?")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="dse",
+    cls=Commands,
     help="Design-space exploration for ML systems: write a space and a question, get the front.",
     epilog="Start with: dse run library:studies/quickstart.yaml",
     no_args_is_help=True,
@@ -90,6 +107,9 @@ apart.command("list")(environments.list_environments)
 apart.command("install")(environments.install_environments)
 apart.command("where")(environments.where_environments)
 apart.command("remove")(environments.remove_environments)
+for group in (app, spaces, plugged, studies, data, apart):
+    for command in group.registered_commands:  # lists have whole sentences, on several lines
+        command.short_help = (inspect.getdoc(command.callback) or "").partition("\n\n")[0]
 app.add_typer(spaces, name="space")
 app.add_typer(plugged, name="plugins")
 app.add_typer(studies, name="studies")
@@ -110,19 +130,41 @@ def version(
         raise typer.Exit
 
 
+def _text(word: str) -> str:
+    """A word of the command line as text, whatever the locale takes its bytes for.
+
+    Raises:
+        SpecError: the bytes are no UTF-8.
+    """
+    from dse.errors import SpecError
+
+    try:
+        return os.fsencode(word).decode()
+    except UnicodeError as error:
+        raise SpecError(f"{word!a} is no text in UTF-8", hint="write it in UTF-8") from error
+
+
 def main() -> None:
     """Run the command; end with a line and a code, never with a traceback for a user's mistake."""
     for variable in _THREADS:  # before any library counts the cores: a study fills them itself
         os.environ.setdefault(variable, "1")
-    from dse.errors import DseError
+    from dse.errors import DseError, SpecErrors
 
     try:
+        sys.argv[1:] = [_text(word) for word in sys.argv[1:]]
         if completing.VARIABLE in os.environ:
             completing.complete(app)
         app()
     except DseError as error:
-        typer.echo(f"error: {error}", err=True)
+        for one in error.errors if isinstance(error, SpecErrors) else (error,):
+            typer.echo(f"error: {one}", err=True)
         sys.exit(USER_ERROR)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:  # storage has said its own words; this is the output
+            raise
+        typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+        sys.stdout = None  # what is left of it would fail again at the end
+        sys.exit(USER_ERROR)

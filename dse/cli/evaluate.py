@@ -54,11 +54,12 @@ def _drawn(space: Any, fixed: dict[str, Any], seed: int) -> Any:
 
     from dse.core.insight.explain import contradiction
     from dse.errors import DesignError
+    from dse.report.space_words import rule_text
 
     try:
         return space.fixed(fixed).sample(1, np.random.default_rng(seed)).design(0)
     except DesignError as error:
-        against = [f"{rule.text} ({rule.where or '--set'})" for rule in contradiction(space, fixed)]
+        against = [rule_text(space, rule) for rule in contradiction(space, fixed)]
         if not against:
             raise
         raise DesignError(

@@ -11,8 +11,8 @@ from dse.core.trial import Outcome, Trial
 from dse.report.answer import broken_limits
 from dse.report.export import finite
 from dse.report.shapes.evaluation import Evaluated, MetricFacts
+from dse.report.space_words import setting_text
 from dse.report.words import metric_text, word_of
-from dse.units import shown
 
 
 def json(problem: Problem, design: Design, outcome: Outcome) -> Evaluated:
@@ -33,9 +33,7 @@ def json(problem: Problem, design: Design, outcome: Outcome) -> Evaluated:
 def lines(problem: Problem, design: Design, outcome: Outcome) -> Iterator[str]:
     """The same for people."""
     for name, value in design.items():
-        unit = problem.space.by_name[name].unit
-        told = shown(value, unit) if unit and not isinstance(value, str) else value
-        yield f"  {name} = {told}"
+        yield f"  {setting_text(problem.space.by_name[name], value)}"
     for name, number in outcome.metrics.items():
         yield f"{name}: {metric_text(number, problem.metrics[name])}"
     for limit in _broken(problem, design, outcome):

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
 import typer
 
 from dse.cli.options import Told, ToldOption, say, show_json
 from dse.report.shapes.pages import BegunFolder
 
-T = TypeVar("T")
+
+class _Named(Protocol):
+    """What an answer is read as."""
+
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Named)
 
 
 class Measured(StrEnum):
@@ -75,18 +84,23 @@ def init(
     axes = tuple(map(axis_of, parameter or ()))
     wishes = tuple(map(wish_of, metric or ()))
     usual = usual_name(folder)
-    asked = Beginning(
-        name=name or (usual if yes else typer.prompt("The study's name", default=usual, err=True)),
-        question=question
-        or (QUESTION if yes else typer.prompt("What is asked", default=QUESTION, err=True)),
-        measuring=(measured or (Measured.COMMAND if yes else _measuring())).value,
-        axes=axes
-        or (EXAMPLE_AXES if yes else _several("parameter", PARAMETER_HINT, axis_of))
-        or EXAMPLE_AXES,
-        wishes=wishes
-        or (EXAMPLE_WISHES if yes else _several("metric", METRIC_HINT, wish_of))
-        or EXAMPLE_WISHES,
-    )
+    try:
+        asked = Beginning(
+            name=name
+            or (usual if yes else typer.prompt("The study's name", default=usual, err=True)),
+            question=question
+            or (QUESTION if yes else typer.prompt("What is asked", default=QUESTION, err=True)),
+            measuring=(measured or (Measured.COMMAND if yes else _measuring())).value,
+            axes=axes
+            or (EXAMPLE_AXES if yes else _several("parameter", PARAMETER_HINT, axis_of))
+            or EXAMPLE_AXES,
+            wishes=wishes
+            or (EXAMPLE_WISHES if yes else _several("metric", METRIC_HINT, wish_of))
+            or EXAMPLE_WISHES,
+        )
+    except typer.Abort:
+        say("\nnothing is written; --yes asks nothing, and options answer beforehand")
+        raise typer.Exit(1) from None
     files = [*written(asked, folder)]
     if output is Told.JSON:
         told: BegunFolder = {"study": asked.name, "folder": str(folder), "files": files}
@@ -111,18 +125,29 @@ def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
     from dse.errors import SpecError
 
     say(f"One {what} a line, such as {hint}; an empty line ends, at once for an example")
-    told: list[T] = []
+    told: dict[str, T] = {}
     while line := typer.prompt(what, default="", show_default=False, err=True).strip():
         try:
-            told.append(read(line))
+            one = read(line)
+            if one.name in told:
+                raise SpecError(f"there is a {what} {one.name!r} already", hint="name another")
+            told[one.name] = one
         except SpecError as error:
             say(f"{error}")
-    return tuple(told)
+    return tuple(told.values())
 
 
 def _say_how_to_go_on(folder: Path, files: list[str]) -> None:
     for name in files:
         typer.echo(f"wrote {folder / name}")
     study = folder / "study.yaml"
-    typer.echo(f"\ndse check {study}     # judges the files")
-    typer.echo(f"dse run {study}       # Ctrl-C loses nothing; the same words go on")
+    steps = {
+        "check": "judges the files",
+        "evaluate": "tries one design",
+        "run": "Ctrl-C loses nothing; the same words go on",
+    }
+    commands = {verb: shlex.join(["dse", verb, str(study)]) for verb in steps}
+    wide = max(map(len, commands.values()))
+    typer.echo()
+    for verb, why in steps.items():
+        typer.echo(f"{commands[verb]:<{wide}}  # {why}")

@@ -111,6 +111,8 @@ def trials(
 
 
 def _state_lines(state: Status) -> Iterator[str]:
+    from dse.report.space_words import counted
+
     counts = ", ".join(f"{count} {kind}" for kind, count in state["trials"].items())
     volume = state["hypervolume"]
     shown = "-" if volume is None else f"{volume:.6g}"
@@ -118,7 +120,7 @@ def _state_lines(state: Status) -> Iterator[str]:
     yield f"{state['study']}: {state['question']}"
     yield f"  trials: {counts or 'none'}; {state['measurements']} measured, {seconds:.1f} s"
     kind = "exact front" if state["exact"] else "front"
-    yield f"  {kind}: {state['front']} designs, hypervolume {shown}"
+    yield f"  {kind}: {counted(state['front'], 'design')}, hypervolume {shown}"
     there = [one for one in state["drivers"] if not one["left"]]
     if there:
         words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)

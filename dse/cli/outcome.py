@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
+from dse.cli import faults
 from dse.cli.options import Told, say, show_json
-from dse.core.trial import Trial
 from dse.records.standing import ended_json
 from dse.report.table import front_table
 from dse.study import Study
@@ -23,17 +20,9 @@ def show_outcome(study: Study, reason: str, output: Told, *, quiet: bool) -> Non
     """
     if not quiet:
         say(f"{study.name}: {reason}")
-        _say_failures(study.finished)
+        for line in faults.lines(study.name, study.finished):
+            say(line)
     if output is Told.JSON:
         show_json(ended_json(study, reason))
     elif not quiet:
         front_table(study.front, study.finished, exact=study.exact)
-
-
-def _say_failures(trials: Sequence[Trial]) -> None:
-    """The commonest reason, where trials failed or could not exist."""
-    faults = Counter(trial.fault.reason for trial in trials if trial.fault is not None)
-    if faults:
-        reason, count = faults.most_common(1)[0]
-        many = faults.total()
-        say(f"{many} of {len(trials)} trials failed; {count} of them: {reason.strip()[:300]}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from dse.core.trial import Trial
+from dse.cli.faults import gist
+from dse.core.trial import State, Trial
 from dse.live.panel import StudyPanel
 from dse.live.screen import screen_for
 from dse.schema.budgets import Budget
@@ -17,6 +18,7 @@ class Progressing:
     def __init__(self, study: Study, budget: Budget, *, quiet: bool) -> None:
         self._screen = screen_for(quiet=quiet)
         self._panel = None if quiet else StudyPanel(study, budget)
+        self._failures: set[str] = set()
 
     def __enter__(self) -> Progressing:
         if self._panel is not None:
@@ -29,7 +31,14 @@ class Progressing:
         self._screen.close(wipe=kind is not None)
 
     def finished(self, trial: Trial) -> None:
-        """Take a trial into account."""
+        """Take a trial into account; the first that fails in each way is told at once.
+
+        Who learns of it after the last trial has spent the budget on it.
+        """
+        fault = trial.fault if trial.state is State.FAILED else None
+        if fault is not None and fault.kind not in self._failures:
+            self._failures.add(fault.kind)
+            self._screen.say(f"trial {trial.number} failed ({fault.kind}): {gist(fault.reason)}")
         if self._panel is not None:
             self._panel.finished(trial)
             self._screen.tick()

@@ -53,6 +53,7 @@ _TOKEN = re.compile(
 )
 _UNIT = re.compile(r"(?:[ \t]*(?:\$(?:/\w+)?|[^\W\d]\w*(?:\^-?\d+)?(?:/[^\W\d]\w*(?:\^-?\d+)?)*))+")
 RESERVED = frozenset({"and", "or", "not", "in", "is", "absent", "true", "false"})
+_SHARE = "'%' is the remainder of a division; a share is written '90 percent' or 0.9"
 ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
     **{name: (one.least, one.most) for name, one in FUNCTIONS.items()},
     **LIST_FUNCTIONS,
@@ -60,6 +61,8 @@ ARGUMENTS: Mapping[str, tuple[int, int | None]] = {
 """The functions of every formula: the fewest and the most arguments of each."""
 _FOLDS = frozenset(name for name, one in FUNCTIONS.items() if one.lists) | {"all", "any"}
 _MEANT: Mapping[str, str] = {
+    "=<": "'<='",
+    "=>": "'>=' to compare, or '->' between a condition and what follows from it",
     "=": "'==' to compare",
     "&": "'and'",
     "|": "'or'",
@@ -127,7 +130,8 @@ class _Parser:
         if found is None or found.lastgroup is None:
             start = self.place + len(rest) - len(rest.lstrip())
             said = self.text[start]
-            hint = f"write {_MEANT[said]}" if said in _MEANT else ""
+            meant = _MEANT.get(self.text[start : start + 2]) or _MEANT.get(said)
+            hint = f"write {meant}" if meant else ""
             raise self._error(f"unexpected character {said!r}", start, hint)
         self.place = found.end()
         kind, words = found.lastgroup, found.group(found.lastgroup)
@@ -147,9 +151,9 @@ class _Parser:
             raise self._unexpected(repr(text))
         self._take()
 
-    def _unexpected(self, wanted: str) -> SpecError:
+    def _unexpected(self, wanted: str, hint: str = "") -> SpecError:
         shown = repr(self.token.text) if self.token.kind != "end" else "the end"
-        return self._error(f"expected {wanted}, found {shown}", self.token.column)
+        return self._error(f"expected {wanted}, found {shown}", self.token.column, hint)
 
     def _error(self, problem: str, column: int, hint: str = "") -> SpecError:
         return pointed(problem, self.text, column, hint)
@@ -283,7 +287,8 @@ class _Parser:
             self._take()
             named = self._call(token) if self._at("(") else Name(token.text, token.column)
             return self._keyed(named)
-        raise self._unexpected("a number, a name or '('")
+        share = self.text[: self.token.column].rstrip().endswith("%")
+        raise self._unexpected("a number, a name or '('", _SHARE if share else "")
 
     def _keyed(self, node: Node) -> Node:
         """The node with all the keys and fields that follow it."""

@@ -17,6 +17,7 @@ from dse.live.picture import picture
 from dse.live.scatter import FAINT
 from dse.live.watch import Watch
 from dse.live.way import Way
+from dse.report.space_words import counted
 from dse.report.words import number_text, seconds_text
 from dse.schema.budgets import Budget
 from dse.study import Study
@@ -111,7 +112,7 @@ class StudyPanel:
     def counts(self) -> list[str]:
         """How many trials there are of each kind, in words."""
         watch, problem = self.watch, self.watch.problem
-        words = [] if self._counted == "trials" else [f"{watch.ended} trials"]
+        words = [] if self._counted == "trials" else [counted(watch.ended, "trial")]
         if self._counted != "measurements" and problem.measured:
             words.append(f"{watch.measured} measured")
         others = {

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dse.errors import StudyError, nearest
 from dse.protocols import Storage
 from dse.report.shapes.study import Forgotten, StudyRow
-from dse.study import DEFAULT_STORAGE, opened_storage
+from dse.study import DEFAULT_STORAGE, opened_storage, unknown_study
 
 
 def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
@@ -25,7 +24,7 @@ def forgettable(storage: Storage, name: str) -> Forgotten:
         StudyError: there is none.
     """
     if name not in storage.studies():
-        raise StudyError(f"there is no study {name!r}", hint=nearest(name, storage.studies()))
+        raise unknown_study(name, storage.studies())
     return {"study": name, "trials": len(storage.trials(name))}
 
 

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from dse.analysis.groups import Group, alone, by_kind
 from dse.analysis.runs import Run
-from dse.errors import StudyError, nearest
+from dse.errors import StudyError
 from dse.interchange.portable import ENDINGS, read
 from dse.protocols import Storage
 from dse.records.reading import stored_runs
 from dse.schema.record import kept_plan
 from dse.schema.settled import settled
-from dse.study import DEFAULT_STORAGE, opened_storage
+from dse.study import DEFAULT_STORAGE, opened_storage, unknown_study
 
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -71,10 +71,7 @@ class _Meant(NamedTuple):
         else:
             found = [known for known in names if fnmatchcase(known, pattern)]
         if not found:
-            raise StudyError(
-                f"there is no study {pattern!r}{f' in {url}' if url else ''}",
-                hint=f"{nearest(pattern, names)}; other storages: --storage URL",
-            )
+            raise unknown_study(pattern, names, url)
         return _Meant(name, pattern, found)
 
     def groups(self, runs: Sequence[Run]) -> list[Group]:

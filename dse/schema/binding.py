@@ -46,6 +46,7 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
         raise PluginError(
             f"the option {option!r} of {spec.use!r} cannot be {options[option]!r}",
             hint=f"its type is {kind}",
+            part=[option],
         ) from error
     return made
 
@@ -95,6 +96,7 @@ def bound_of(
                 f"{name} needs {reading!r}, which the space does not have",
                 hint=f"declare it, give '{reading}: ...' as an option, or 'bind: "
                 f"{{{reading}: ...}}' ({nearest(reading, known)})",
+                part=_told_in(evaluator, reading),
             )
     factors = {
         own: _factor(name, own, evaluator.units[base(own)], full, known[full])
@@ -102,6 +104,12 @@ def bound_of(
         if base(own) in evaluator.units
     }
     return Bound(name=name, evaluator=evaluator, names=names, factors=factors)
+
+
+def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
+    """The option that makes an evaluator read this, where it is a formula."""
+    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+    return next((("metrics", own) for own, one in formulas.items() if reading in one.names), ())
 
 
 def _lists(parameters: Collection[str]) -> dict[str, list[str]]:
@@ -129,7 +137,8 @@ def check_formulas(name: str, evaluator: Evaluator, known: Mapping[str, str]) ->
             raise SpecError(
                 f"{name}.{own} is declared in {declared or 'no unit'}, "
                 f"but {formula.text!r} is in {found or 'no unit'}",
-                hint=f"declare 'unit: {found}'",
+                hint=f"declare 'unit: {found}'" if found else "leave its unit out",
+                part=["metrics", own],
             )
 
 

@@ -186,5 +186,5 @@ class Cast:
         try:
             return make()
         except DseError as error:
-            self._mistakes.add(error, self._source.place(path))
+            self._mistakes.add(error, self._source.place([*path, *error.part]))
             return None

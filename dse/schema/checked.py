@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from dse.errors import DseError, SpecError, SpecErrors, nearest
+from dse.schema.examples import example, meant
 from dse.schema.mistakes import Mistakes
 from dse.schema.source import Path_, Source
 
@@ -118,8 +120,18 @@ def _path(loc: tuple[str | int, ...], source: Source) -> list[str | int]:
 
 def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
     found = ones[0]["input"]
+    wanted = _wanted(ones)
     hint = "write it in quotes if it is a word" if found is None and len(ones) > 1 else ""
-    return f"{_label(path)}: expected {_wanted(ones)}, found {_shown(found)}", hint
+    if isinstance(found, str) and "number" in wanted and _is_number(found):
+        hint = f"without quotes: {found.strip()}"
+    return f"{_label(path)}: expected {wanted}, found {_shown(found)}", hint or example(path, found)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _wanted(ones: list[Any]) -> str:
@@ -137,7 +149,9 @@ def _words(one: Any, kind: type[BaseModel]) -> tuple[str, str]:
     key, context = (one["loc"][-1] if one["loc"] else ""), one.get("ctx", {})
     match one["type"]:
         case "extra_forbidden":
-            return f"there is no key {key!r} here", nearest(str(key), _keys(kind, one["loc"][:-1]))
+            valid = _keys(kind, one["loc"][:-1])
+            problem = f"there is no key {key!r} here"
+            return problem, meant(str(key), valid) or nearest(str(key), valid)
         case "missing":
             return f"the key {key!r} is missing", f"add '{key}: ...'"
         case "value_error":
@@ -148,7 +162,7 @@ def _words(one: Any, kind: type[BaseModel]) -> tuple[str, str]:
         case "literal_error":
             return f"{key} cannot be {_shown(one['input'])}", f"valid: {context['expected']}"
         case "too_short" | "too_long" | "string_too_short" | "string_too_long":
-            return _length(key, one["type"], context), ""
+            return _length(key, one["type"], context), example([key], one["input"])
         case bound if bound in _BOUNDS:
             words, limit = _BOUNDS[bound]
             return f"{key} is {words} {context[limit]}, not {_shown(one['input'])}", ""

@@ -12,18 +12,33 @@ _TOLD_CHANGES = 3
 
 
 def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The first part in which two identities differ, in words; empty if they are equal.
+    """The parts in which two identities differ, in words; empty if they are equal.
 
-    The space comes first, in sentences; how its files are laid out makes no difference.
+    The space comes first, in sentences; how its files are laid out makes no difference. Of each
+    other part its first difference is told.
     """
     changes = space_difference(stored["space"], now["space"], spelled)
+    told: list[str] = []
     if changes:
         more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""
-        return "space: " + "; ".join(changes[:_TOLD_CHANGES]) + more
-    for part in sorted((stored.keys() | now.keys()) - {"space"}):
-        if stored.get(part) != now.get(part):
-            return _between(part, stored.get(part), now.get(part))
-    return ""
+        told.append("space: " + "; ".join(changes[:_TOLD_CHANGES]) + more)
+        stored, now = _beside_space(stored), _beside_space(now)
+    told += [
+        _between(part, stored.get(part), now.get(part))
+        for part in sorted((stored.keys() | now.keys()) - {"space"})
+        if stored.get(part) != now.get(part)
+    ]
+    return "; ".join(told)
+
+
+def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity without what follows from its space: names that are read, and their order."""
+    evaluators = {
+        name: {key: value for key, value in one.items() if key != "reads"}
+        for name, one in identity.get("evaluators", {}).items()
+    }
+    rest = {part: one for part, one in identity.items() if part != "order of parameters"}
+    return {**rest, "evaluators": evaluators}
 
 
 def _between(path: str, before: Any, after: Any) -> str:

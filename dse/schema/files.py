@@ -22,6 +22,8 @@ MAX_TABLE_BYTES = 1 << 26
 """A table of data may be larger than what a person writes, and is kept with the study too."""
 
 _PACKED = "base64:"
+_SPECS = (".yaml", ".yml")
+_SHOWN = 10
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ def _bytes(path: Path, named_at: str, most: int) -> bytes:
     """What the file holds; a device, which would never end, is no file."""
     try:
         if path.exists() and not path.is_file():
-            raise SpecError(f"{shown(path)} is no file", where=named_at, hint=_beside(path))
+            raise _no_file(path, named_at)
         if path.stat().st_size > most:
             limit = f"{most >> 20} MiB" if most >= 1 << 21 else f"{most >> 10} KiB"
             raise SpecError(f"the file is larger than {limit}", where=f"{shown(path)}:1")
@@ -136,8 +138,17 @@ def _bytes(path: Path, named_at: str, most: int) -> bytes:
 
 
 def _beside(path: Path) -> str:
-    """The file of the same kind beside it whose name is closest."""
-    kinds = (path.suffix,) if path.suffix in (".csv", ".parquet") else (".yaml", ".yml")
-    folder = path.parent
-    names = [p.name for p in folder.iterdir() if p.suffix in kinds] if folder.is_dir() else []
-    return nearest(path.name, names)
+    """The file of the same kind beside it whose name is closest; a folder that is missing."""
+    if not path.parent.is_dir():
+        return f"there is no folder {shown(path.parent)} either"
+    kinds = (path.suffix,) if path.suffix in (".csv", ".parquet") else _SPECS
+    return nearest(path.name, [one.name for one in path.parent.iterdir() if one.suffix in kinds])
+
+
+def _no_file(path: Path, named_at: str) -> SpecError:
+    """What to say of a folder, with the files in it, and of a device."""
+    if not path.is_dir():
+        return SpecError(f"{shown(path)} is no file", where=named_at)
+    inside = sorted(shown(one) for one in path.iterdir() if one.suffix in _SPECS)
+    hint = f"name a file in it: {', '.join(inside[:_SHOWN])}" if inside else "name a file"
+    return SpecError(f"{shown(path)} is a folder", where=named_at, hint=hint)

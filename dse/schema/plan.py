@@ -17,7 +17,7 @@ from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.early_rules import Rule
-from dse.errors import DseError, SpecError
+from dse.errors import DseError, SpecError, SpecErrors
 from dse.pipeline import Bound, Pipeline
 from dse.registry import check_options, load, make, names, options_of
 from dse.schema.alone import problems_alone
@@ -106,6 +106,10 @@ def plan_of(
     """
     files = Files(kept=kept or {}, documents=documents or {})
     source = files.source(path)
+    if not source.value.keys() & {"study", "evaluators", "objectives"}:
+        hint = f"a study names it: 'space: {path.name}'; dse init writes a first one"
+        told = SpecError("this is no study", where=source.place(["space"]), hint=hint)
+        raise SpecErrors([told])
     spec = model_of(StudySpec, source)
     if optimizer is not None:
         spec = spec.model_copy(update={"optimizer": optimizer})
@@ -322,7 +326,7 @@ class _Builder:
         try:
             return make()
         except DseError as error:
-            self.mistakes.add(error, self.source.place(path))
+            self.mistakes.add(error, self.source.place([*path, *error.part]))
             return None
 
     def _identity(self, problem: Problem, bound: list[Bound]) -> dict[str, Any]:

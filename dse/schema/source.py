@@ -35,6 +35,12 @@ _WORDS: Mapping[str, Any] = {
 }
 
 
+_LOOK = (
+    "look for a missing colon, quote or indentation just before; within [...], a rule that has "
+    "brackets of its own goes in quotes"
+)
+_TABS = "YAML is indented by blanks alone: put blanks where the tab is"
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C reads sixteen times as fast, and gives the same events."""
 
@@ -86,11 +92,11 @@ def read(path: Path, text: str) -> Source:
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
+        problem = error.problem or error.context or ""
         raise SpecError(
-            f"this is no YAML: {error.problem or error.context}",
+            f"this is no YAML: {problem}",
             where=f"{shown(path)}:{line}",
-            hint="look for a missing colon, quote or indentation just before; within [...], a rule "
-            "that has brackets of its own goes in quotes",
+            hint=_TABS if " tab " in problem or "'\\t'" in problem else _LOOK,
         ) from error
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1

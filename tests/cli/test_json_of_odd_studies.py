@@ -184,7 +184,8 @@ def test_a_file_of_json_says_what_is_printed(told, folder):
 def test_a_run_says_its_words_beside_its_result(folder):
     done = CliRunner().invoke(app, ["run", "odd.yaml", "--name", "new", "--format", "json"])
     assert json.loads(done.stdout)["reason"] in done.stderr
-    assert "4 of 12 trials failed" in done.stderr
+    assert "2 of 12 trials failed: it <smokes>" in done.stderr
+    assert "2 of 12 trials ended infeasible: too hot" in done.stderr
 
 
 def test_a_quiet_run_says_its_result_alone(folder):

@@ -50,6 +50,13 @@ def test_columns_have_the_types_of_their_values(study):
     assert schema["clock"] == polars.Float64
 
 
+def test_frames_of_studies_with_failures_and_without_go_together(study, study_file):
+    begun = Study.open(study_file, storage=MemoryStorage(), name="none yet")
+    schema = to_polars(begun).schema
+    assert (schema["state"], schema["fault"]) == (polars.String, polars.String)
+    assert to_polars(study).schema["fault"] == polars.String
+
+
 def test_a_parameter_that_is_not_there_is_empty(study):
     absent = ["group" not in trial.design for trial in study.trials]
     assert to_polars(study)["group"].is_null().to_list() == absent

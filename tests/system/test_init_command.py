@@ -68,7 +68,7 @@ def test_no_file_is_overwritten(folder):
 def test_an_unknown_unit_is_told_and_leaves_nothing_behind(folder):
     result = runner.invoke(app, ["init", "here", "--metric", "minimize time furlongs", "--yes"])
     assert "furlongs" in str(result.exception)
-    assert list((folder / "here").iterdir()) == []
+    assert not (folder / "here").exists()
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,54 @@ def test_any_words_find_their_way_through_the_files(folder, name: str):
     plan = plan_of(folder / "study.yaml")
     assert plan.question == name
     assert plan.problem.space.parameters[0].values == (name, "other")
+
+
+@pytest.mark.parametrize(
+    "told", ["size = 64 KiB, 128 KiB", "size = 1 KiB .. 8 KiB", "t = 5ms, 6ms"]
+)
+def test_a_parameter_with_units_is_no_list_of_words(told: str):
+    with pytest.raises(SpecError, match="has a unit") as caught:
+        axis_of(told)
+    assert "space.yaml" in caught.value.hint
+
+
+def test_the_size_of_a_model_is_a_word():
+    assert axis_of("model = 7B, 70B") == Axis(name="model", values=("7B", "70B"))
+
+
+def test_a_list_may_stand_in_brackets():
+    assert axis_of("x = [1, 2, 4]") == Axis(name="x", values=(1.0, 2.0, 4.0))
+
+
+def test_what_makes_no_study_is_told_without_lines_of_files_that_are_not_there(folder):
+    result = runner.invoke(app, ["init", "here", "--parameter", "in = 1..4", "--yes"])
+    assert str(result.exception).startswith("'in' is no name")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_name_is_asked_for_until_it_is_another():
+    answers = "mine\n\nformula\nx = 1..4\nx = 1..8\n\nminimize time msec\nminimize time ms\n\n"
+    result = runner.invoke(app, ["init", "here"], input=answers)
+    assert result.exit_code == 0
+    assert "there is a parameter 'x' already" in result.output
+    assert "did you mean 'ms'?" in result.output
+
+
+def test_the_last_words_can_be_typed_as_they_stand(folder):
+    told = runner.invoke(app, ["init", "my first: $1", "--yes"]).stdout
+    assert "dse evaluate 'my first: $1/study.yaml'  # tries one design" in told
+    assert plan_of(folder / "my first: $1" / "study.yaml").name == "my-first---1"
+
+
+def test_a_program_is_shown_a_design_as_it_will_come():
+    asked = Beginning(
+        name="s", question="?", measuring="command", axes=EXAMPLE_AXES, wishes=EXAMPLE_WISHES
+    )
+    assert '{"threads": 1, "block": 16, "format": "fp32"}' in files(asked)["measure.py"]
+
+
+def test_who_is_not_there_to_be_asked_is_told_how_not_to_be(folder):
+    result = runner.invoke(app, ["init", "here"], input="mine\n")
+    assert result.exit_code == 1
+    assert "nothing is written; --yes asks nothing" in result.stderr
+    assert list(folder.iterdir()) == []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dse.core.expression import Expression
 from dse.core.lists import Listing, Table, expanded
-from dse.core.parameter import Parameter, Real, size
+from dse.core.parameter import Choice, Parameter, Real, size
 from dse.core.structured import Structured
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.mistakes import MOST_TOLD, Mistakes
@@ -125,6 +125,12 @@ class Whole:
             return True
         return any(name.startswith(prefix) for prefix in self.clouded)
 
+    def _word(self, name: str) -> str:
+        """How to write the name if it is a word that some parameter can be."""
+        word = name.rpartition(".")[2]
+        choices = (one for one in self.parameters.values() if isinstance(one, Choice))
+        return f"a word goes in quotes: '{word}'" if any(word in c.values for c in choices) else ""
+
     def unknown(self, name: str, rule: str) -> DseError:
         """What to say of a name that nothing declares."""
         if len(self.mistakes.errors) >= MOST_TOLD:
@@ -132,5 +138,5 @@ class Whole:
         elif name in self.dropped:
             hint = f"it was dropped at {self.dropped[name]}: drop the rule too"
         else:
-            hint = nearest(name, [*self.parameters, *self.lists, *self.data])
+            hint = self._word(name) or nearest(name, [*self.parameters, *self.lists, *self.data])
         return SpecError(f"there is no {name!r} (in {rule!r})", hint=hint)

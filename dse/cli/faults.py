@@ -1,0 +1,47 @@
+"""Why trials failed or ended infeasible, in words for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dse.core.trial import State, Trial
+from dse.report.space_words import counted
+
+_HEAD, _TAIL = 60, 240
+"""Of a long reason its first and its last characters: a traceback says at its end what it is."""
+
+
+def gist(reason: str) -> str:
+    """A reason, without the middle where it is long."""
+    told = reason.strip()
+    short = len(told) <= _HEAD + _TAIL
+    return told if short else f"{told[:_HEAD].rstrip()} … {told[-_TAIL:].lstrip()}"
+
+
+def lines(name: str, trials: Sequence[Trial]) -> Iterator[str]:
+    """How many trials failed and how many ended infeasible, each with the commonest reason.
+
+    Args:
+        name: the study's.
+        trials: its finished trials.
+    """
+    failed = [trial for trial in trials if trial.state is State.FAILED]
+    yield from _told(failed, len(trials), "failed")
+    none = [trial for trial in trials if trial.state is State.INFEASIBLE]
+    yield from _told(none, len(trials), "ended infeasible")
+    if failed and len(failed) == len(trials):
+        yield "a failed design is not tried again: mend the cause, try one design (dse evaluate),"
+        forget = shlex.join(["dse", "studies", "delete", name])
+        yield f"then forget this study ({forget}) and run it anew"
+
+
+def _told(some: Sequence[Trial], all_: int, what: str) -> Iterator[str]:
+    reasons = Counter(trial.fault.reason for trial in some if trial.fault is not None)
+    if reasons:
+        reason, same = reasons.most_common(1)[0]
+        whole = f"all {counted(all_, 'trial')}" if all_ > 1 else "the only trial"
+        share = whole if len(some) == all_ else f"{len(some)} of {counted(all_, 'trial')}"
+        alike = "" if same == len(some) else f"; {same} of them"
+        yield f"{share} {what}{alike}: {gist(reason)}"
