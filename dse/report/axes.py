@@ -87,7 +87,7 @@ def focus(
     if not span or len(near) + len(near_marks) == len(others) + len(marked):
         return None
     every = np.concatenate([best, near, near_marks])
-    margin = 0.04 * float(np.ptp(every))
+    margin = 0.04 * float(np.ptp(every) or span)
     ends = float(every.min()) - margin, float(every.max()) + margin
     return (10.0 ** ends[0], 10.0 ** ends[1]) if log else ends
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TextIO
 
 from dse.core.metric import Metric
@@ -51,9 +52,12 @@ def trials_columns(problem: Problem, trials: Sequence[Trial]) -> Sheet:
 
 def write_csv(sheet: Sheet, file: TextIO) -> None:
     """The sheet as CSV with one line of names; an empty cell is an empty field."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(sheet)
-    writer.writerows(zip(*sheet.values(), strict=True))
+    plain = csv.writer(file, lineterminator="\n")
+    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in chain([tuple(sheet)], zip(*sheet.values(), strict=True)):
+        # up to Python 3.12 a carriage return alone is not quoted, and ends the row for readers
+        broken = any(isinstance(cell, str) and "\r" in cell for cell in row)
+        (quoted if broken else plain).writerow(row)
 
 
 def parquet_bytes(sheet: Sheet) -> bytes:

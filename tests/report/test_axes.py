@@ -152,3 +152,9 @@ def test_where_nothing_lies_far_away_the_axis_is_left_alone(others) -> None:
 
 def test_without_a_best_there_is_nothing_to_draw_in_to() -> None:
     assert focus(NOTHING, np.array([1.0, 2.0]), NOTHING, log=False) is None
+
+
+def test_ends_are_apart_where_all_that_is_near_is_one_number() -> None:
+    others = np.array([5.0, 5.0, 5.0, 6.0, 7.0, 500.0])
+    low, high = focus(np.array([5.0]), others, NOTHING, log=False)
+    assert low < 5.0 < high < 500.0

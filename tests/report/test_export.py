@@ -108,6 +108,14 @@ def test_a_csv_comes_back_with_every_trial(made_up) -> None:
     assert (rows[5]["state"], rows[5]["chip.energy [J]"]) == ("failed", "")
 
 
+@pytest.mark.parametrize("hostile", ["a\rb", "a\nb", "a\r\nb", 'a"b', "a,b", " a"])
+def test_whatever_a_text_holds_a_csv_keeps_it_in_its_cell(hostile: str) -> None:
+    file = io.StringIO(newline="")
+    write_csv({"number": [1, None], hostile: [None, hostile]}, file)
+    file.seek(0)
+    assert list(csv.reader(file)) == [["number", hostile], ["1", ""], ["", hostile]]
+
+
 def test_parquet_keeps_kinds_and_empty_cells(made_up, tmp_path) -> None:
     (tmp_path / "t.parquet").write_bytes(
         parquet_bytes(trials_columns(made_up.problem, made_up.trials))

@@ -101,6 +101,19 @@ def test_an_exact_front_did_not_grow(made_up) -> None:
     assert not {"stages", "growth-seconds"} & {drawing.key for drawing in drawn}
 
 
+def test_of_one_objective_nothing_grew_before_the_first_answer(made_up) -> None:
+    asked = replace(made_up.problem, objectives=made_up.problem.objectives[1:2])
+    answers = made_up.problem.feasible(made_up.trials)
+    misses = [trial for trial, kept in zip(made_up.trials, answers, strict=True) if not kept]
+    hits = [trial for trial, kept in zip(made_up.trials, answers, strict=True) if kept]
+    trials = [*misses, *hits]
+    front = ParetoSet.of(asked, trials)
+    drawn = next(d.figure for d in drawings(front, trials) if d.key == "growth-measurements")
+    assert len(misses) > 2
+    assert min(drawn.data[0].x) > 0
+    assert drawn.data[0].y[-1] == pytest.approx(1e6 * front.losses[0, 0])
+
+
 def test_each_panel_of_the_stages_ends_where_the_front_does_under_its_cut(made_up) -> None:
     drawn = figure(made_up, "stages")
     losses = made_up.front.losses

@@ -72,7 +72,9 @@ def _best(front: ParetoSet, progress: Progress) -> _Grown | None:
 
 def _drawing(key: str, axis: Axis, spent: Spent, grown: _Grown) -> Drawing:
     volumes = np.nan_to_num(grown.values, nan=np.inf)
-    changes = np.flatnonzero(np.diff(volumes, prepend=0.0) != 0)
+    changes = np.flatnonzero(
+        volumes != np.append(0.0, volumes[:-1])
+    )  # infinities have no difference
     places = np.unique(np.append(changes, len(volumes) - 1))
     figure = blank(
         xaxis=axis_layout(axis), yaxis=axis_layout(grown.axis), showlegend=False, height=320
