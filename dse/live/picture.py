@@ -13,6 +13,7 @@ from dse.live.axes import Axis, axis_of, signed
 from dse.live.scatter import FAINT, Scatter, legend
 from dse.live.watch import Watch
 
+_ALL_FAILED = "every design has failed so far"
 _NONE_WITHIN = "no design is within all limits yet"
 _FINE, _STEEP = 2048, 64
 """A line is drawn with so many points from its one end to the other, and down each step."""
@@ -21,10 +22,8 @@ _FINE, _STEEP = 2048, 64
 def picture(watch: Watch, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
     """A scatter with its legend, so many rows high; where there are no answers yet, a word."""
     if not len(watch.front):
-        none = (
-            "no design has been evaluated yet" if watch.failed == watch.ended > 0 else _NONE_WITHIN
-        )
-        yield Text(none, style=FAINT)
+        all_failed = watch.failed == watch.ended > 0
+        yield Text(_ALL_FAILED if all_failed else _NONE_WITHIN, style=FAINT)
     elif len(watch.problem.objectives) == 1:
         yield _descent(watch, rows)
         yield legend(bright="the best so far", faint="other answers", ascii_only=ascii_only)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
+from dse.core.trials import Trials
 from dse.core.values import Floats
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.grid import Lane, print_fitted, print_lanes, results_console
@@ -40,7 +41,7 @@ def front_table(
     """Print the front, or the nearest misses among ``trials`` where no design is feasible."""
     console = console or results_console()
     answer = Answer.of(front, trials)
-    console.print(escape(_summary(front, answer, exact=exact)), style="bold")
+    console.print(escape(_summary(front, answer, trials, exact=exact)), style="bold")
     if answer.common:
         console.print(escape(f"the same in all: {common_words(answer)}"))
     if answer.trials:
@@ -141,9 +142,11 @@ def _cost(trial: Trial) -> str:
     return seconds_text(trial.cost_s) if trial.state.finished else ""
 
 
-def _summary(front: ParetoSet, answer: Answer, *, exact: bool) -> str:
+def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], *, exact: bool) -> str:
     if not answer.trials:
-        return "no design has been evaluated yet, or none has a number for each objective"
+        tried = int(Trials.of(trials).over.sum())
+        words = f"none of {tried} evaluated designs has a number for each objective"
+        return f"{words}: dse trials tells why" if tried else "no design has been evaluated yet"
     if not answer.feasible:
         return "NO DESIGN KEEPS EVERY LIMIT; these miss by least"
     many = f"{len(answer.trials)} design{'s' if len(answer.trials) != 1 else ''}"

@@ -8,8 +8,10 @@ import pytest
 from dse.core.objective import Limit
 from dse.core.pareto import ParetoSet
 from dse.core.parser import parse
+from dse.report.axes import Axis
 from dse.report.figures import drawings
 from dse.report.figures.parallel import MAX_LINES
+from dse.report.figures.style import axis_layout
 from dse.report.figures.trade_off import trade_off_figures
 
 
@@ -184,3 +186,10 @@ def test_the_more_designs_the_smaller_their_marks_and_none_hides_another(made_up
     many = next(one for one in drawn.data if one.name == "front").marker
     assert many.size < few.size
     assert (few.line.width, many.line.width) == (1, 0)
+
+
+def test_the_title_of_an_axis_goes_on_in_a_further_line() -> None:
+    axis = Axis(name="a_long_name." * 6 + "metric", unit="J", factor=1.0, log=False)
+    lines = axis_layout(axis, "minimize")["title"]["text"].split("<br>")
+    assert len(lines) == 2
+    assert "".join(lines).replace(" ", "") == f"{axis.title}, minimize".replace(" ", "")

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from dse.core.pareto import ParetoSet
+from dse.core.trial import State
 from dse.report.grid import Lane, print_lanes, print_lines, print_split, results_console
 from dse.report.table import front_table, studies_table, trials_table
 from dse.report.words import number_text
@@ -73,6 +74,14 @@ def test_an_empty_study_says_so(made_up) -> None:
     to = console(80)
     front_table(ParetoSet.of(made_up.problem, []), exact=False, console=to)
     assert "no design has been evaluated yet" in printed(to)
+
+
+def test_a_study_whose_designs_all_failed_says_where_the_reasons_are(made_up) -> None:
+    to = console(200)
+    failed = [trial for trial in made_up.trials if trial.state is State.FAILED]
+    front_table(ParetoSet.of(made_up.problem, failed), failed, exact=False, console=to)
+    words = f"none of {len(failed)} evaluated designs has a number for each objective: dse trials"
+    assert words in printed(to)
 
 
 def test_words_in_brackets_are_printed_as_they_are(made_up) -> None:

@@ -14,6 +14,7 @@ from dse.core.problem import Problem
 from dse.report.axes import Axis, axis_of
 from dse.report.figures.style import (
     BLUE,
+    NUMBERS,
     Drawing,
     axis_layout,
     blank,
@@ -89,7 +90,7 @@ def _slices(problem: Problem, objective: Objective, one: Importance) -> Drawing:
     units = parameter_units(problem)
     for column, each in enumerate(one.slices, start=1):
         _add_slice(figure, each, axis, units[each.parameter], column)
-    figure.update_yaxes(gridcolor="#CCCCCC", zeroline=False, exponentformat="power")
+    figure.update_yaxes(gridcolor="#CCCCCC", zeroline=False, tickformat=NUMBERS)
     figure.update_yaxes(title={"text": text(axis.title)}, col=1)
     return Drawing(
         key=f"slices-{one.place}",

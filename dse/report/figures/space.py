@@ -11,7 +11,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.report.figures.scene import Quantity, Scene
-from dse.report.figures.style import BLUE, GREY, Drawing, blank, extent, hovers, text
+from dse.report.figures.style import BLUE, GREY, NUMBERS, Drawing, blank, extent, hovers, text
 
 MAX_OTHERS = 2_000
 """Of more trials than these, evenly spaced ones are drawn beside the front."""
@@ -77,12 +77,11 @@ def _axis(one: Quantity) -> dict[str, Any]:
     return {
         "title": {"text": text(one.axis.title), "font": {"size": 13}},
         "type": "log" if one.axis.log else "linear",
-        "exponentformat": "power",
         "nticks": 6,
         "tickfont": {"size": 12},
         "backgroundcolor": "rgba(0,0,0,0)",
         "gridcolor": GREY,
         "color": GREY,
-        **({"tickformat": "~g"} if one.axis.log else {}),
+        "tickformat": "~g" if one.axis.log else NUMBERS,
         **({"range": extent(one.axis, one.ends)} if one.ends else {}),
     }

@@ -25,10 +25,17 @@ HEIGHT_PX = 440
 _MOST_LINES = 4
 
 _LOG = {
-    "nticks": 8,  # of a short axis 2 and 5 are told too
+    "nticks": 3,  # of a short axis 2 and 5 are told too; of more plotly tells each digit
     "tickformat": "~g",
     "minor": {"dtick": "D1", "showgrid": True, "gridcolor": "#CCCCCC", "griddash": "dot"},
 }
+_AXIS_LETTERS = 44
+"""Titles of axes are as long as figures are high, and go on in a further line."""
+
+NUMBERS = ",~g"
+"""How plotly writes numbers along a linear axis: 20,000 and not 2x10^4."""
+
+_LINEAR = {"nticks": 7, "tickformat": NUMBERS}
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
@@ -63,14 +70,14 @@ def axis_layout(
     axis: Axis, goal: str = "", ends: tuple[float, float] | None = None
 ) -> dict[str, Any]:
     """An axis of a figure, with what is wanted along it; from end to end where these are given."""
+    title = wrapped(f"{axis.title}, {goal}" if goal else axis.title, _AXIS_LETTERS)
     return {
-        "title": {"text": text(f"{axis.title}, {goal}" if goal else axis.title), "standoff": 8},
+        "title": {"text": title, "standoff": 8},
         "type": "log" if axis.log else "linear",
         "gridcolor": "#CCCCCC",
         "zeroline": False,
         "automargin": True,
-        "exponentformat": "power",
-        **(_LOG if axis.log else {"nticks": 7}),
+        **(_LOG if axis.log else _LINEAR),
         **({"range": extent(axis, ends)} if ends else {}),
     }
 

@@ -17,6 +17,7 @@ from dse.report.figures.scene import Quantity, Scene
 from dse.report.figures.style import (
     BLUE,
     GREY,
+    NUMBERS,
     ORANGE,
     SCALE,
     VERMILION,
@@ -123,7 +124,7 @@ def _look(count: int) -> tuple[int, int]:
 def _coloured(quantity: Quantity) -> dict[str, Any]:
     """Markers whose colour tells the quantity, on its own scale."""
     title = {"text": text(quantity.axis.title), "side": "right"}
-    bar = {"title": title, "thickness": 10, "outlinewidth": 0, "exponentformat": "power"}
+    bar = {"title": title, "thickness": 10, "outlinewidth": 0, "tickformat": NUMBERS}
     values = quantity.best
     if quantity.axis.log:
         values = np.log10(values)
