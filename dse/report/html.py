@@ -194,22 +194,20 @@ def _table(front: ParetoSet, answer: Answer) -> str:
     common = common_words(answer)
     note = f'<p class="soft">The same in all: {escape(common)}</p>' if common else ""
     title = "The front" if answer.feasible else "The nearest misses"
-    many = len(answer.trials) > MOST_SHOWN
-    left_out = [
-        *([f"{MOST_SHOWN:,} of {len(answer.trials):,} designs are told, evenly spaced."] * many),
-        *([answer.untold] if answer.untold else []),
-    ]
-    some = (
-        f'<p class="soft">{" ".join(left_out)} <code>dse front --format csv</code> tells all.</p>'
-        if left_out
-        else ""
-    )
     search = (
         '<input id="filter" type="search" aria-label="Filter the rows"'
         ' placeholder="Filter rows by words">'
     )
     table = f'<div class="box scroll" id="front">{front_rows(front, answer)}</div>'
-    return section(title, f"{note}{some}{search}{table}{_PICKED}")
+    return section(title, f"{note}{_left_out(answer)}{search}{table}{_PICKED}")
+
+
+def _left_out(answer: Answer) -> str:
+    whole = len(answer.trials)
+    some = f"{MOST_SHOWN:,} of {whole:,} designs are told, evenly spaced."
+    told = " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.untold]))
+    rest = "<code>dse front --format csv</code> tells all."
+    return f'<p class="soft">{told} {rest}</p>' if told else ""
 
 
 def _events(events: Sequence[Event]) -> str:
