@@ -92,9 +92,23 @@ def _unit(  # noqa: C901, PLR0912 - one case per kind of node
 
 
 def _comparison(node: Compare, units: Mapping[str, str], text: str) -> None:
-    told = _agree(node.operands, _units(node, units, text), text)
+    each = _units(node, units, text)
+    told = _agree(node.operands, each, text)
+    if any(one not in ("", TEXT) and unit(one) == unit("percent") for one in each):
+        _check_shares(node.operands, text)
     if told == TEXT and not set(node.operators) <= {"==", "!="}:
         raise SpecError(f"words have no order: {text!r}", hint="compare them with == or !=")
+
+
+def _check_shares(operands: Sequence[Node], text: str) -> None:
+    """Beside a quantity in percent, 90 is meant as 90 percent and would be 9,000."""
+    for one in operands:
+        if isinstance(one, Number) and not one.unit and abs(one.value) > 1:
+            raise SpecError(
+                f"the bare number {one.value:g} beside a quantity in % is {100 * one.value:g} %:"
+                f" {text!r}",
+                hint=f"write {one.value:g} percent",
+            )
 
 
 def _lookup(node: Lookup, units: Mapping[str, str], text: str) -> str:

@@ -147,6 +147,10 @@ BAD = {
         STUDY + "constraints: [chip.energy <= 20]\n",
         ["study.yaml:10", "a bare number", "mJ"],
     ),
+    "limit that means thousands of percent": (
+        with_line("speed: ''", "speed: '%'") + "constraints: [board.speed >= 90]\n",
+        ["study.yaml:10", "9000 %", "write 90 percent"],
+    ),
     "limit that is an equation": (
         STUDY + "constraints: [board.speed == 2]\n",
         ["study.yaml:10", "is no limit"],
