@@ -90,13 +90,18 @@ def test_a_format_of_signals_that_there_is_not_is_told_with_the_nearest(told):
             "valid: conv1.weight, conv2.weight",
         ),
         ('"{signal}"', '"{bits}"', "'bits' is a list, but activations have one format"),
-        ('"{signal}"', '"{signal}"\n    splt: test', "did you mean 'split'?"),
     ],
 )
 def test_a_slip_in_the_study_is_told_with_its_line_and_the_nearest_name(told, was, slip, hint):
     answer = told(study=STUDY.replace(was, slip))
     assert "study.yaml:5" in answer
     assert hint in answer
+
+
+def test_an_option_that_there_is_not_is_told_with_its_own_line(told):
+    answer = told(study=STUDY.replace('"{signal}"', '"{signal}"\n    splt: test'))
+    assert "study.yaml:10: the evaluator 'compression.recipe' has no option 'splt'" in answer
+    assert "did you mean 'split'?" in answer
 
 
 def test_a_value_that_a_scenario_fixes_is_judged_too(told):
