@@ -210,3 +210,12 @@ def quick(chromium: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     made = chromium.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": QUICK})
     yield
     chromium.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", made)
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """The browser at its usual size, in light colours, with an empty log and nothing kept."""
+    chromium.set_window_size(1400, 1000)
+    chromium.get_log("browser")
+    yield chromium
+    chromium.get("about:blank")

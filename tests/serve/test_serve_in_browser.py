@@ -11,15 +11,6 @@ from dse.study import Study, opened_storage
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-@pytest.fixture
-def browser(chromium):
-    """The browser at its usual size, in light colours, with an empty log and nothing kept."""
-    chromium.set_window_size(1400, 1000)
-    chromium.get_log("browser")
-    yield chromium
-    chromium.get("about:blank")
-
-
 def soon(driver, wanted, seconds: float = 90.0):
     return WebDriverWait(driver, seconds, poll_frequency=0.1).until(wanted)
 

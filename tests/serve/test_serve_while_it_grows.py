@@ -36,14 +36,6 @@ def url(address, study) -> str:
     return f"{address}/studies/{study.name}"
 
 
-@pytest.fixture
-def browser(chromium):
-    chromium.set_window_size(1400, 1000)
-    chromium.get_log("browser")
-    yield chromium
-    chromium.get("about:blank")
-
-
 def soon(driver, wanted, seconds: float = 60.0):
     return WebDriverWait(driver, seconds, poll_frequency=0.05).until(wanted)
 
