@@ -147,7 +147,7 @@ def test_a_trial_far_away_leaves_the_front_its_room_and_is_told_of(made_up) -> N
     first = drawings(made_up.front, [*made_up.trials, far])[0]
     assert first.figure.layout.xaxis.range[0] > 0
     assert -50.0 in trace_of(first.figure, "outside limits").x
-    assert "1 of these lie far away" in first.caption
+    assert "1 of these lies far away" in first.caption
 
 
 def test_a_limit_on_a_log_axis_is_told_of_where_its_line_is(made_up) -> None:

@@ -183,5 +183,6 @@ def _note(words: str, **place: Any) -> dict[str, Any]:
 def _caption(scene: Scene, shown: tuple[Quantity, Quantity], third: Quantity | None) -> str:
     colour = "" if third is None else f" Colour: {third.axis.name}."
     far = int((~(shown[0].seen & shown[1].seen)).sum())
-    away = f" {far:,} of these lie far away: Autoscale shows them." if far else ""
+    lie = "lies" if far == 1 else "lie"
+    away = f" {far:,} of these {lie} far away: Autoscale shows them." if far else ""
     return f"{scene.words}{away}{colour}"
