@@ -82,7 +82,10 @@ class Asking:
             while number not in self._stored and self._thread.is_alive():
                 self._desk.changed.wait(_LOOK_S)
         self._raise()
-        return self._stored.pop(number)
+        stored = self._stored.pop(number, None)
+        if stored is None:
+            raise StudyError(f"trial {number} was given back, or told twice: asking has ended")
+        return stored
 
     def leave(self) -> None:
         """Say that nobody asks any more; what is not told will be given back."""
@@ -129,9 +132,9 @@ class Asking:
         values = {self._full(name): value for name, value in said.values.items()}
         spread = {self._full(name): error for name, error in said.spread.items()}
         given = {**task.given, **values}
-        whole = replace(task, given=given, spread={**task.spread, **spread})
+        known = replace(task, given=given, spread={**task.spread, **spread})
         self._check_told(given)
-        (outcome,) = self._study.plan.pipeline([whole])
+        (outcome,) = self._study.plan.pipeline([known])
         own = bool(values.keys() - task.given.keys())
         return replace(outcome, cost_s=spent_s, measured=outcome.measured + (1 if own else 0))
 

@@ -36,7 +36,8 @@ class FunctionEvaluator(Generic[P, R]):
         self.version: str = options.pop("version") or fingerprint(function)
         self._options = {key: value for key, value in options.items() if value is not None}
         self.__qualname__ = type(function).__qualname__  # of a partial, or an object with a call
-        functools.update_wrapper(self, function, updated=())  # what an object holds stays there
+        held = ("__dict__",) if inspect.isfunction(function) else ()  # objects keep what they hold
+        functools.update_wrapper(self, function, updated=held)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)

@@ -32,7 +32,7 @@ def fingerprint(function: Function) -> str:
 
 
 def _parts(function: Function, seen: set[int]) -> Iterator[str]:
-    function = inspect.unwrap(function)
+    function = _unwrapped(function)
     if isinstance(function, functools.partial):
         yield from _given(_arguments(function), _module(function), seen)
         yield from _parts(function.func, seen)
@@ -45,6 +45,16 @@ def _parts(function: Function, seen: set[int]) -> Iterator[str]:
         seen.add(id(code))
         yield _text(function)
         yield from _given(_outside(function), function.__module__, seen)
+
+
+def _unwrapped(function: Function) -> Function:
+    """What was decorated; a partial is a function of its own, whatever it says that it wraps."""
+    inner: Function = inspect.unwrap(function, stop=_is_partial)
+    return inner
+
+
+def _is_partial(function: object) -> bool:
+    return isinstance(function, functools.partial)
 
 
 def _given(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
@@ -97,6 +107,6 @@ def _outside(function: Function) -> Mapping[str, Any]:
 
 
 def _module(value: Any) -> str | None:
-    inner = inspect.unwrap(value)
+    inner = _unwrapped(value)
     inner = inner.func if isinstance(inner, functools.partial) else inner
     return getattr(inner, "__module__", None)

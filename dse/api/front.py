@@ -12,6 +12,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.interchange.frames import to_pandas, to_polars
 from dse.report.space_words import counted
+from dse.report.words import volume_text
 
 
 class Front(Sequence[Trial]):
@@ -96,6 +97,6 @@ class Front(Sequence[Trial]):
 
     def __repr__(self) -> str:
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)
-        known = "" if self.hypervolume is None else f", hypervolume {self.hypervolume:.6g}"
+        known = "" if self.hypervolume is None else f", hypervolume {volume_text(self.found, 6)}"
         exact = "exact front" if self.exact else "front"
         return f"<{exact} of {self.name!r}: {counted(len(self), 'design')}{known}; {objectives}>"

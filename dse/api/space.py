@@ -160,7 +160,9 @@ class Space:
         """
         return design_of(design, self.solved)
 
-    def __contains__(self, design: Mapping[str, Value]) -> bool:
+    def __contains__(self, design: object) -> bool:
+        if not isinstance(design, Mapping):
+            return False
         space = self.solved  # whose own mistakes are told
         try:
             design_of(design, space)

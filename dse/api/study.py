@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 
 from dse import study as engine
 from dse.analysis.effects import Effects
@@ -276,15 +276,17 @@ class Study:
             SpecError: there is no such metric, its value is no number, or not one thing is told.
         """
         number, said = number_of(trial), Said.of(metrics, failed, infeasible)
-        if self._asking is None:
+        asking = self._asking
+        if asking is None:
             raise StudyError("nothing was asked", hint="for trial in study.ask(4): ...")
-        return self._asking.tell(number, said)
+        return asking.tell(number, said)
 
     def close(self) -> None:
         """End asking: trials that were not told are given back, for whoever goes on."""
-        if self._asking is not None:
-            self._asking.close()
-            self._asking = None
+        with self._begin:
+            asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.close()
 
     def evaluate(self, *designs: Mapping[str, Value]) -> list[Trial]:
         """The designs with what all evaluators say of them, in this process; nothing is stored.
@@ -372,7 +374,7 @@ class Study:
         except DseError as error:  # it was deleted, or its storage is away
             return f"<Study {self.name!r} that cannot be read: {error.problem}>"
 
-    def __reduce__(self) -> str:
+    def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"the study {self.name!r} cannot be sent to another process; send its name, and there: "
             "Study.load(name, storage, evaluators=[...])"

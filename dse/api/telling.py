@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from dse.core.metric import Fault
 from dse.core.trial import Trial
 from dse.errors import InfeasibleError, SpecError
@@ -37,6 +39,8 @@ class Said:
         Raises:
             SpecError: it is nothing, or more than one of them, or a value is no finite number.
         """
+        if told is not None:  # an empty reason beside numbers is none: failed=message or ""
+            failed, infeasible = failed or None, infeasible or None
         said = [one for one in (told, failed, infeasible) if one is not None]
         if len(said) != 1:
             many = "more than one thing is" if said else "nothing is"
@@ -104,7 +108,7 @@ def _pair(name: str, told: Any) -> tuple[float, float | None]:
 
 def _number(told: Any) -> float | None:
     """As a finite number; ``None`` where it is none. Texts and truths are none either."""
-    if isinstance(told, str | bool):
+    if isinstance(told, str | bytes | bool | np.bool_):
         return None
     try:
         number = float(told)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 
 from dse import InfeasibleError, Metric, Study, evaluator
+from dse.core.trial import State
 from dse.errors import SpecError, StudyError
 from dse.verify import Replay
 
@@ -302,3 +303,49 @@ def test_an_error_of_the_loop_is_raised_where_one_asks():
     study.engine.storage.delete("own")
     with pytest.raises(StudyError):
         study.tell(trial, cost(**trial.design))
+
+
+def test_telling_while_another_closes_is_told_in_a_line():
+    @evaluator("slow", reads=["tile"])
+    def slow(tile: int) -> float:
+        began.set()
+        closed.wait(60)
+        return float(tile)
+
+    began, closed = Event(), Event()
+    study = Study("own", SPACE, slow, told=GOALS, storage="memory://")
+    (trial,) = study.ask()
+    errors: list[BaseException] = []
+
+    def tell() -> None:
+        try:
+            study.tell(trial, cost(**trial.design))
+        except StudyError as error:
+            errors.append(error)
+
+    teller = Thread(target=tell)
+    teller.start()
+    assert began.wait(60)
+    closer = Thread(target=study.close)
+    closer.start()
+    closer.join(1)  # it may wait until the telling ends
+    closed.set()
+    closer.join(60)
+    teller.join(60)
+    states = [one.state for one in study.trials]
+    assert not teller.is_alive()
+    assert bool(errors) == (State.DONE not in states)
+
+
+@pytest.mark.parametrize("told", [np.True_, b"3.1", True, "3.1"])
+def test_truths_and_texts_are_no_numbers(told):
+    study = asked()
+    (trial,) = study.ask()
+    with pytest.raises(SpecError, match="time is"):
+        study.tell(trial, {"time": told, "memory": 1.0})
+
+
+def test_an_empty_reason_beside_numbers_is_none():
+    study = asked()
+    (trial,) = study.ask()
+    assert study.tell(trial, cost(**trial.design), failed="").state is State.DONE

@@ -201,3 +201,23 @@ def test_a_version_may_be_said():
     assert "version 7" in repr(told)
     assert told.__name__ == "helper"
     assert told(2.0) == 6.0
+
+
+def test_a_partial_that_is_dressed_as_its_function_keeps_what_it_is_given():
+    def dressed(by: float):
+        return functools.update_wrapper(functools.partial(scaled, by=by), scaled)
+
+    assert fingerprint(dressed(2.0)) != fingerprint(dressed(3.0))
+    space = {"tile": [1, 2]}
+    study = Study(
+        "s", space, {"k": evaluator("time")(dressed(3.0))}, minimize="k.time", storage="memory://"
+    )
+    assert study.evaluate({"tile": 2})[0].metrics["k.time"] == 6.0
+
+
+def test_what_a_function_holds_stands_in_the_evaluator_too():
+    def kernel(tile: int) -> float:
+        return float(tile)
+
+    kernel.source = "bench"
+    assert evaluator("time")(kernel).source == "bench"

@@ -178,3 +178,8 @@ def test_a_study_is_no_space(tmp_path):
 
 def _key(design):
     return tuple(sorted(design.items()))
+
+
+def test_what_is_no_design_is_in_no_space():
+    assert 5 not in Space({"tile": [16, 32]})
+    assert "tile" not in Space({"tile": [16, 32]})

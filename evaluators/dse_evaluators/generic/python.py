@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -184,7 +185,8 @@ def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
     """
     hint = "say reads: [...], or wrap it in a function with named parameters"
     try:
-        parameters = inspect.signature(function).parameters.values()
+        inner = inspect.unwrap(function, stop=_has_own_signature)
+        parameters = inspect.signature(inner, follow_wrapped=False).parameters.values()
     except ValueError as error:
         raise PluginError(f"{shown(function)} has no signature", hint=hint) from error
     if any(p.kind is p.POSITIONAL_ONLY for p in parameters):
@@ -194,6 +196,11 @@ def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         needed |= {EVERYTHING}
     return needed, frozenset(p.name for p in named) - needed
+
+
+def _has_own_signature(function: object) -> bool:
+    """True for a partial too, even if it says that it wraps the function which it calls."""
+    return isinstance(function, functools.partial) or hasattr(function, "__signature__")
 
 
 def _missing(function: str | Function) -> str:
