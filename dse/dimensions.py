@@ -43,6 +43,30 @@ def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
     return _unit(expression.node, units, expression.text)
 
 
+def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
+    """Nothing, if no name in percent is compared with a bare number above one.
+
+    Who writes ``accuracy >= 90`` means percent, and would get 9,000 of them.
+
+    Raises:
+        SpecError: one is.
+    """
+    operands = rule.node.operands if isinstance(rule.node, Compare) else ()
+    shares = [one for one in operands if isinstance(one, Name) and _is_share(one, units)]
+    bare = [one.value for one in operands if isinstance(one, Number) and not one.unit]
+    if shares and bare and abs(bare[0]) > 1:
+        value = bare[0]
+        raise SpecError(
+            f"the bare number {value:g} is {100 * value:g} % here: {rule.text!r}",
+            hint=f"write {value:g} percent, or {100 * value:g} percent if that is meant",
+        )
+
+
+def _is_share(name: Name, units: Mapping[str, str]) -> bool:
+    told = units.get(name.name, "")
+    return told not in ("", TEXT) and unit(told) == unit("percent")
+
+
 def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Expression:
     """The formula reading coherent numbers, where each name holds ``factors[name]`` of them."""
 
@@ -92,23 +116,9 @@ def _unit(  # noqa: C901, PLR0912 - one case per kind of node
 
 
 def _comparison(node: Compare, units: Mapping[str, str], text: str) -> None:
-    each = _units(node, units, text)
-    told = _agree(node.operands, each, text)
-    if any(one not in ("", TEXT) and unit(one) == unit("percent") for one in each):
-        _check_shares(node.operands, text)
+    told = _agree(node.operands, _units(node, units, text), text)
     if told == TEXT and not set(node.operators) <= {"==", "!="}:
         raise SpecError(f"words have no order: {text!r}", hint="compare them with == or !=")
-
-
-def _check_shares(operands: Sequence[Node], text: str) -> None:
-    """Beside a quantity in percent, 90 is meant as 90 percent and would be 9,000."""
-    for one in operands:
-        if isinstance(one, Number) and not one.unit and abs(one.value) > 1:
-            raise SpecError(
-                f"the bare number {one.value:g} beside a quantity in % is {100 * one.value:g} %:"
-                f" {text!r}",
-                hint=f"write {one.value:g} percent",
-            )
 
 
 def _lookup(node: Lookup, units: Mapping[str, str], text: str) -> str:

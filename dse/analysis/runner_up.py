@@ -78,7 +78,7 @@ class Duel:
 
     @property
     def beaten(self) -> bool:
-        """True where the rival is better: the study has not tried it."""
+        """True where the rival is better: the study has not tried it, or not to the end."""
         return bool(self.rival.losses[self.place] < self.winner.losses[self.place])
 
 

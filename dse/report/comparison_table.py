@@ -8,6 +8,7 @@ from rich.markup import escape
 from dse.analysis.comparison import SHARES, Comparison, GroupResult
 from dse.analysis.runs import Currency
 from dse.analysis.yardstick import INDICATORS
+from dse.core.pareto import most_exact
 from dse.report.grid import Lane, print_split, results_console
 from dse.report.verdicts import INDICATOR_WORDS, amount_text, budget_sentence, verdicts
 from dse.report.words import number_text, reference_text
@@ -69,6 +70,11 @@ def legend(comparison: Comparison) -> str:
         "IGD+, epsilon and R2 tell the distance from the joint front in shares of its range:"
         " less is better",
     ]
+    largest = max(result.front for group in comparison.groups for result in group.results)
+    if largest > most_exact(len(comparison.objectives)):
+        lines.append(
+            "hypervolumes of so many designs and objectives are estimates, within some 0.1 %"
+        )
     if any(len(group.results) > 1 for group in comparison.groups):
         lines.append("of groups, medians with [quartiles]; (7/10): so many ever came there")
     return "\n".join(lines)

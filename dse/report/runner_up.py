@@ -44,7 +44,7 @@ def _duel(problem: Problem, duel: Duel) -> str:
     design = duel.winner.design
     names = [parameter.name for parameter in problem.space.parameters]
     winner = design_text(design, names, parameter_units(problem), MOST_PARAMETERS)
-    rival = "A better one that was not tried," if duel.beaten else "Runner-up"
+    rival = "A better one that this study has not finished," if duel.beaten else "Runner-up"
     head = "the better one" if duel.beaten else "runner-up"
     tables = "".join(_table(problem.metrics, each, head) for each in duel.breakdowns)
     return (

@@ -16,6 +16,7 @@ from dse.core.metric import FaultKind, Goal
 from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.core.space import Space
+from dse.dimensions import check_shares
 from dse.early_rules import Rule
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.pipeline import Bound, Pipeline
@@ -31,6 +32,7 @@ from dse.schema.early import early_of
 from dse.schema.fidelities import ladder_of, stages_of
 from dse.schema.files import Files, resolved
 from dse.schema.formulas import Formulas
+from dse.schema.kinds import is_space
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, PluginSpec, PriorSpec, StudySpec
 from dse.schema.question import check_label, limits_of, objective_of, reference_of
@@ -106,7 +108,7 @@ def plan_of(
     """
     files = Files(kept=kept or {}, documents=documents or {})
     source = files.source(path)
-    if not source.value.keys() & {"study", "evaluators", "objectives"}:
+    if is_space(source.value):
         hint = f"a study names it: 'space: {path.name}'; dse init writes a first one"
         told = SpecError("this is no study", where=source.place(["space"]), hint=hint)
         raise SpecErrors([told])
@@ -255,10 +257,17 @@ class _Builder:
         for place, text in enumerate(self.spec.constraints):
             limits = self._guarded(
                 ["constraints", place],
-                lambda text=text: [x for one in read(text) for x in limits_of(one, known, lists)],
+                lambda text=text: [x for one in read(text) for x in self._limit(one, known, lists)],
             )
             found += limits or []
         return found
+
+    def _limit(
+        self, rule: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
+    ) -> Iterable[Limit]:
+        if not self.files.kept:  # what was begun once stays legible
+            check_shares(rule, known)
+        return limits_of(rule, known, lists)
 
     def _ladders(self, pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
         found = {}

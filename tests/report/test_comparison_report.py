@@ -14,7 +14,7 @@ from dse.analysis.groups import Group, alone
 from dse.analysis.runs import Run
 from dse.report.comparison_export import comparison_json
 from dse.report.comparison_page import comparison_html
-from dse.report.comparison_table import comparison_table
+from dse.report.comparison_table import comparison_table, legend
 from dse.report.figures.attainment import attainment_figures
 from dse.report.figures.curves import _falls_far
 from dse.report.verdicts import verdicts
@@ -189,3 +189,9 @@ def test_names_are_no_markup(made_up, asked) -> None:
 def test_a_distance_that_falls_far_is_drawn_on_a_logarithmic_axis(least, scale):
     values = np.array([[[1.0, 1.0, least]] * 3])
     assert ("log" if _falls_far(values) else "linear") == scale
+
+
+def test_where_volumes_are_estimates_the_legend_says_so(cubes, monkeypatch) -> None:
+    assert "estimates" not in legend(cubes)
+    monkeypatch.setattr("dse.core.pareto.MOST_EXACT", {3: 0})
+    assert "hypervolumes of so many designs and objectives are estimates" in legend(cubes)

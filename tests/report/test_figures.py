@@ -11,7 +11,7 @@ from dse.core.parser import parse
 from dse.report.axes import Axis
 from dse.report.figures import drawings
 from dse.report.figures.parallel import MAX_LINES
-from dse.report.figures.style import axis_layout
+from dse.report.figures.style import axis_layout, blank
 from dse.report.figures.trade_off import trade_off_figures
 
 
@@ -193,3 +193,21 @@ def test_the_title_of_an_axis_goes_on_in_a_further_line() -> None:
     lines = axis_layout(axis, "minimize")["title"]["text"].split("<br>")
     assert len(lines) == 2
     assert "".join(lines).replace(" ", "") == f"{axis.title}, minimize".replace(" ", "")
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("low", "high"), [(20.00011, 20.00019), (5e5, 1.5e6), (0.0, 0.6), (1e6, 3e6)]
+)
+def test_neighbouring_ticks_differ_and_have_no_powers(chromium, tmp_path, low, high) -> None:
+    figure = blank(yaxis=axis_layout(Axis(name="y", unit="", factor=1.0, log=False)), height=400)
+    figure.add_scatter(x=[0, 1], y=[low, high])
+    (tmp_path / "ticks.html").write_text(figure.to_html(include_plotlyjs=True), encoding="utf-8")
+    chromium.get((tmp_path / "ticks.html").as_uri())
+    ticks = chromium.execute_script(
+        "return [...document.querySelectorAll('.ytick text')].map((one) => one.textContent)"
+    )
+    assert len(ticks) > 2
+    assert len(set(ticks)) == len(ticks)
+    assert not any("e" in tick for tick in ticks)

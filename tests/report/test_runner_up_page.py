@@ -72,5 +72,7 @@ def test_a_design_that_beats_the_winner_is_told_as_one_that_was_not_tried(made_u
         assert turned.beaten
         assert f" % {side})." in duel_words(made_up.problem, turned)
         assert f" % {side})." not in duel_words(made_up.problem, duel)
-        assert "A better one that was not tried" in duels_html(made_up.problem, [turned])
+        assert "A better one that this study has not finished" in duels_html(
+            made_up.problem, [turned]
+        )
         assert "Runner-up" not in duels_html(made_up.problem, [turned])

@@ -106,6 +106,17 @@ def with_line(old: str, new: str) -> str:
     return STUDY.replace(old, new)
 
 
+@pytest.mark.parametrize(
+    "limit",
+    ["board.speed >= 90 percent", "board.speed >= 0.9", "board.speed * chip.speed >= 1.2"],
+)
+def test_a_share_is_a_limit_as_it_is_written(tmp_path, limit):
+    text = with_line("speed: ''", "speed: '%'").replace(
+        "unit: mJ}}}", "unit: mJ}, speed: {formula: '2'}}}"
+    )
+    assert plan_from(tmp_path, f"{text}constraints: [{limit}]\n").problem.limits
+
+
 BAD = {
     "misspelt key": (
         with_line("evaluators:", "evaluatros:"),

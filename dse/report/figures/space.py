@@ -82,6 +82,6 @@ def _axis(one: Quantity) -> dict[str, Any]:
         "backgroundcolor": "rgba(0,0,0,0)",
         "gridcolor": GREY,
         "color": GREY,
-        "tickformat": "~g" if one.axis.log else NUMBERS,
+        "tickformat": NUMBERS,
         **({"range": extent(one.axis, one.ends)} if one.ends else {}),
     }

@@ -24,17 +24,17 @@ SCALE = [[0.0, BLUE], [0.5, "#9A9A9A"], [1.0, ORANGE]]
 HEIGHT_PX = 440
 _MOST_LINES = 4
 
-_LOG = {
-    "nticks": 3,  # of a short axis 2 and 5 are told too; of more plotly tells each digit
-    "tickformat": "~g",
-    "minor": {"dtick": "D1", "showgrid": True, "gridcolor": "#CCCCCC", "griddash": "dot"},
-}
 _AXIS_LETTERS = 44
 """Titles of axes are as long as figures are high, and go on in a further line."""
 
-NUMBERS = ",~g"
-"""How plotly writes numbers along a linear axis: 20,000 and not 2x10^4."""
+NUMBERS = ",.9~g"
+"""How plotly writes numbers along an axis: 20,000 and not 2x10^4, and 20.00012 in full."""
 
+_LOG = {
+    "nticks": 3,  # of a short axis 2 and 5 are told too; of more plotly tells each digit
+    "tickformat": NUMBERS,
+    "minor": {"dtick": "D1", "showgrid": True, "gridcolor": "#CCCCCC", "griddash": "dot"},
+}
 _LINEAR = {"nticks": 7, "tickformat": NUMBERS}
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
