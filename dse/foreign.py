@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from dse.core.trial import Asked, Event, History, Outcome, State, Trial
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError, StudyError
 from dse.interchange.document import legal_name
-from dse.interchange.found import Found
+from dse.interchange.found import Found, undefused
 from dse.interchange.values import value_of
 from dse.protocols import Storage
 from dse.schema.plan import plan_of
@@ -195,11 +196,14 @@ def _modelled(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
 
 
 def _value(parameter: Any, value: Any) -> Value:
-    """The parameter's value that theirs means; a table's 8 may be the word '8'."""
-    try:
-        return value_of(parameter, value)
-    except SpecError:
-        return value_of(parameter, str(value))
+    """The parameter's value that theirs means.
+
+    A table's 8 may be the word '8', and its "'-O2" be -O2 as a spreadsheet may hold it.
+    """
+    for meant in (value, str(value)):
+        with suppress(SpecError):
+            return value_of(parameter, meant)
+    return value_of(parameter, undefused(str(value)))
 
 
 def _plain(value: Any) -> Value:

@@ -20,9 +20,12 @@ _QUANTITY = re.compile(r"^\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*
 _RUNAWAY = re.compile(r"\d{3}|[\d)]\s*(\*\*|\^)")
 """A power of a number, or of a power: ``9**9**9`` is no unit, and would take minutes to refuse."""
 
+_RATE_PER_TIME = re.compile(r"FLOP/s(?=\s*/\s*(?:[mun]?s|min|h)\b)")
+"""Who writes ``TFLOPS/s`` counts operations, and has the time beside them."""
+
 _LONGEST = 60
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
-_WRITTEN = (
+WRITTEN = (
     *_BINARY,
     *("kB", "MB", "GB", "TB", "s", "ms", "us", "ns", "min", "h", "Hz", "kHz", "MHz", "GHz"),
     *("W", "mW", "kW", "J", "mJ", "uJ", "nJ", "pJ", "V", "mV", "mm2", "um2", "FLOP", "TFLOP"),
@@ -35,7 +38,7 @@ _OTHERWISE = {
     **dict.fromkeys(("nsec", "nsecs", "nanos"), "ns"),
     **dict.fromkeys(("mins",), "min"),
     **dict.fromkeys(("hr", "hrs"), "h"),
-    **dict.fromkeys(("tflops",), "TFLOP/s"),
+    **{f"{prefix}flops".lower(): f"{prefix}FLOP/s" for prefix in ("", *"kMGTPE")},
 }
 """What people write, and what it is called here."""
 _DERIVED = ("J", "W", "V", "Hz")
@@ -70,10 +73,14 @@ def _meant(text: str) -> str:
     """The unit that a misspelt one is likely to mean, as a hint; empty where none is."""
     if len(text) > _LONGEST or _RUNAWAY.search(text):
         return ""
-    known = {written.lower(): written for written in _WRITTEN} | _OTHERWISE
-    mended = re.sub(
-        r"[^\W\d_]+", lambda word: known.get(word[0].lower(), word[0]), text.strip("[]() ")
-    )
+    known = {written.lower(): written for written in WRITTEN} | _OTHERWISE
+
+    def renamed(word: re.Match[str]) -> str:
+        new = known.get(word[0].lower(), word[0])
+        below = word.string[: word.start()].rstrip().endswith("/")
+        return f"({new})" if "/" in new and below else new
+
+    mended = _RATE_PER_TIME.sub("FLOP", re.sub(r"[^\W\d_]+", renamed, text.strip("[]() ")))
     try:
         registry().parse_units(_words(mended))
     except Exception:  # noqa: BLE001 - pint raises of many kinds for what is no unit

@@ -102,6 +102,13 @@ def test_units_that_do_not_fit_are_refused(text):
         ("tokens/sec", "tokens/s"),
         ("[ms]", "ms"),
         ("ghz", "GHz"),
+        ("TFLOPS", "TFLOP/s"),
+        ("FLOPS", "FLOP/s"),
+        ("GFLOPS", "GFLOP/s"),
+        ("tflops/s", "TFLOP/s"),
+        ("FLOPs/sec", "FLOP/s"),
+        ("GFLOPS / W", "GFLOP/s / W"),
+        ("W/TFLOPS", "W/(TFLOP/s)"),
     ],
 )
 def test_a_misspelt_unit_is_told_the_one_that_it_is_likely_to_mean(written, meant):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from dse.core.metric import Goal
 from dse.errors import SpecError
-from dse.units import factor, quantity, unit
+from dse.units import WRITTEN, factor, quantity, unit
 
 Measuring = Literal["command", "table", "formula"]
 
@@ -18,7 +20,12 @@ METRIC_HINT = "minimize time ms, or maximize accuracy"
 QUESTION = "Which design is best?"
 """What is asked where nobody says it."""
 
-_LATER = "give numbers alone, and their unit in space.yaml: {ordinal: [64 KiB, 128 KiB]}"
+_LATER = (
+    "give numbers alone, and their unit in space.yaml: {ordinal: [64 KiB, 128 KiB]}; "
+    "words are written there as {choice: [5ms, fast]}"
+)
+_JOINED = frozenset(WRITTEN) - {"B", "s", "h", "min"}
+"""Units that may follow a number without a blank: ``7B``, ``4h`` and ``2d`` are rather words."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -49,13 +56,21 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """All that is needed to write a study that runs."""
+    """All that is needed to write a study that runs.
+
+    Raises:
+        SpecError: two parameters or two metrics have one name.
+    """
 
     name: str
     question: str
     measuring: Measuring
     axes: tuple[Axis, ...]
     wishes: tuple[Wish, ...]
+
+    def __post_init__(self) -> None:
+        check_names("parameter", self.axes)
+        check_names("metric", self.wishes)
 
 
 EXAMPLE_AXES = (
@@ -109,6 +124,22 @@ def wish_of(text: str) -> Wish:
     return Wish(name=words[1], goal=goals[words[0]], unit=words[2] if len(words) == 3 else "")
 
 
+def check_names(what: str, ones: Iterable[Axis | Wish]) -> None:
+    """Nothing, if each has a name of its own.
+
+    Args:
+        what: what they are called, such as ``metric``.
+        ones: all of them.
+
+    Raises:
+        SpecError: a name stands twice.
+    """
+    names = Counter(one.name for one in ones)
+    twice = next((name for name, count in names.items() if count > 1), None)
+    if twice is not None:
+        raise SpecError(f"there is a {what} {twice!r} already", hint="name another")
+
+
 def _check_word(name: str) -> None:
     if not _WORD.fullmatch(name):
         raise SpecError(f"{name!r} is no name", hint="letters, digits and '_', a letter first")
@@ -117,8 +148,12 @@ def _check_word(name: str) -> None:
 def _has_unit(text: str) -> bool:
     """True for a number with its unit: ``64 KiB``; ``7B`` is rather the size of a model."""
     told = quantity(text)
+    if told is None or told[1] == "B":
+        return False
+    if " " not in text.removesuffix(told[1]):
+        return told[1] in _JOINED
     try:
-        return told is not None and told[1] != "B" and unit(told[1]) is not None
+        return unit(told[1]) is not None
     except SpecError:
         return False
 

@@ -10,6 +10,7 @@ from dse.core.problem import Problem
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.report.shapes.judgement import JudgedFile
 from dse.schema.files import Files, resolved
+from dse.schema.kinds import is_study
 from dse.schema.plan import plan_of
 from dse.schema.source import shown
 from dse.schema.space import space_of
@@ -36,8 +37,7 @@ def judged_file(file: str) -> JudgedFile:
     }
     try:
         path = resolved(file, Path.cwd() / "study.yaml")
-        value = Files().source(path).value
-        if "study" in value or "evaluators" in value or "objectives" in value:
+        if is_study(Files().source(path).value):
             _tell_study(told, path)
         else:
             _tell_space(told, path)

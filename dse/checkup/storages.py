@@ -30,8 +30,9 @@ def storage_findings(url: str | None) -> Iterator[Finding]:
         yield Finding(
             part="storage",
             verdict=Verdict.BROKEN,
-            told=f"{url}: {error}",
-            mend=_MENDS.get(scheme, "dse plugins list tells which storages there are"),
+            told=f"{url}: {error.problem}",
+            mend=error.hint
+            or _MENDS.get(scheme, "dse plugins list tells which storages there are"),
         )
         return
     many = f"{count} {'study' if count == 1 else 'studies'}"
@@ -52,7 +53,7 @@ def _writing(folder: Path) -> Finding:
             opened_storage(f"sqlite:///{apart}/dse.db", begins=True).create("checkup", {})
             seconds = time.perf_counter() - started
     except (OSError, DseError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
+        why = error.strerror if isinstance(error, OSError) else error.problem
         return Finding(
             part="writing",
             verdict=Verdict.BROKEN,

@@ -47,7 +47,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         groups = {name: getattr(one, "commands", {}) for name, one in self.commands.items()}
         deeper = [f"'dse {name} {args[0]}'" for name, own in groups.items() if args[0] in own]
-        if args[0] not in self.commands and deeper:
+        if deeper and not ctx.resilient_parsing and args[0] not in self.commands:
             ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(deeper)}?")
         return super().resolve_command(ctx, args)
 
@@ -133,15 +133,18 @@ def version(
 def _text(word: str) -> str:
     """A word of the command line as text, whatever the locale takes its bytes for.
 
+    One that names a file stays as it is: it is opened in the locale's own way.
+
     Raises:
         SpecError: the bytes are no UTF-8.
     """
     from dse.errors import SpecError
 
     try:
-        return os.fsencode(word).decode()
+        text = os.fsencode(word).decode()
     except UnicodeError as error:
         raise SpecError(f"{word!a} is no text in UTF-8", hint="write it in UTF-8") from error
+    return word if text == word or os.path.exists(word) else text  # noqa: PTH110 - no path, mostly
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from dse.core.trial import State, Trial
 from dse.report.space_words import counted
+from dse.study import DEFAULT_STORAGE
 
 _HEAD, _TAIL = 60, 240
 """Of a long reason its first and its last characters: a traceback says at its end what it is."""
@@ -20,12 +21,13 @@ def gist(reason: str) -> str:
     return told if short else f"{told[:_HEAD].rstrip()} … {told[-_TAIL:].lstrip()}"
 
 
-def lines(name: str, trials: Sequence[Trial]) -> Iterator[str]:
+def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> Iterator[str]:
     """How many trials failed and how many ended infeasible, each with the commonest reason.
 
     Args:
         name: the study's.
         trials: its finished trials.
+        storage: the URL of where it is kept; the default one without.
     """
     failed = [trial for trial in trials if trial.state is State.FAILED]
     yield from _told(failed, len(trials), "failed")
@@ -33,7 +35,8 @@ def lines(name: str, trials: Sequence[Trial]) -> Iterator[str]:
     yield from _told(none, len(trials), "ended infeasible")
     if failed and len(failed) == len(trials):
         yield "a failed design is not tried again: mend the cause, try one design (dse evaluate),"
-        forget = shlex.join(["dse", "studies", "delete", name])
+        elsewhere = ["--storage", storage] if storage not in (None, DEFAULT_STORAGE) else []
+        forget = shlex.join(["dse", "studies", "delete", name, *elsewhere])
         yield f"then forget this study ({forget}) and run it anew"
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -14,14 +14,10 @@ from dse.cli.options import Told, ToldOption, say, show_json
 from dse.report.shapes.pages import BegunFolder
 
 
-class _Named(Protocol):
-    """What an answer is read as."""
+if TYPE_CHECKING:
+    from dse.beginning.answers import Axis, Wish
 
-    @property
-    def name(self) -> str: ...
-
-
-T = TypeVar("T", bound=_Named)
+T = TypeVar("T", bound="Axis | Wish")
 
 
 class Measured(StrEnum):
@@ -122,19 +118,19 @@ def _measuring() -> Measured:
 
 def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
     """What is told line by line, until an empty one."""
+    from dse.beginning.answers import check_names
     from dse.errors import SpecError
 
     say(f"One {what} a line, such as {hint}; an empty line ends, at once for an example")
-    told: dict[str, T] = {}
+    told: list[T] = []
     while line := typer.prompt(what, default="", show_default=False, err=True).strip():
         try:
             one = read(line)
-            if one.name in told:
-                raise SpecError(f"there is a {what} {one.name!r} already", hint="name another")
-            told[one.name] = one
+            check_names(what, [*told, one])
+            told.append(one)
         except SpecError as error:
             say(f"{error}")
-    return tuple(told.values())
+    return tuple(told)
 
 
 def _say_how_to_go_on(folder: Path, files: list[str]) -> None:

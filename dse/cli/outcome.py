@@ -9,7 +9,9 @@ from dse.report.table import front_table
 from dse.study import Study
 
 
-def show_outcome(study: Study, reason: str, output: Told, *, quiet: bool) -> None:
+def show_outcome(
+    study: Study, reason: str, output: Told, *, quiet: bool, storage: str | None = None
+) -> None:
     """Print what a run came to.
 
     Args:
@@ -17,10 +19,11 @@ def show_outcome(study: Study, reason: str, output: Told, *, quiet: bool) -> Non
         reason: why the run ended.
         output: a table for people, or JSON.
         quiet: no words and no table; JSON is printed all the same, since it was asked for.
+        storage: the URL of where the study is kept; the default one without.
     """
     if not quiet:
         say(f"{study.name}: {reason}")
-        for line in faults.lines(study.name, study.finished):
+        for line in faults.lines(study.name, study.finished, storage=storage):
             say(line)
     if output is Told.JSON:
         show_json(ended_json(study, reason))

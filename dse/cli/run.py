@@ -72,6 +72,7 @@ def run(
     from dse.study import Study
 
     opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
+    storage = storage or opened.plan.storage
     spent: Stops = {"time": time, "cost": cost, "gain": gain}
     budget = stated_budget(opened.plan, {"measurements": measurements, "trials": trials, **spent})
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
@@ -129,12 +130,11 @@ def _go(
                     on_progress=live.searched,
                 )
         except KeyboardInterrupt:
-            url = storage or study.plan.storage
-            words = ["dse", "resume", study.name, *(["--storage", url] if url else [])]
+            words = ["dse", "resume", study.name, *(["--storage", storage] if storage else [])]
             say("interrupted; what was finished is kept")
             say(f"go on with: {shlex.join(words)}")
             raise typer.Exit(3) from None
-    show_outcome(study, reason, output, quiet=quiet)
+    show_outcome(study, reason, output, quiet=quiet, storage=storage)
 
 
 @contextmanager

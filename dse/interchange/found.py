@@ -16,6 +16,10 @@ MOST_ROWS = 10_000_000
 
 _HEADER = re.compile(r"\s*(.*?)(?:\s+\[([^\[\]]*)\])?\s*")
 """``bits[3]`` has no unit: there is no blank."""
+FORMULA_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
+"""What begins a formula in a spreadsheet, for a class of a pattern."""
+
+_DEFUSED = re.compile(rf"(?:^|(?<=[;\t\r\n]))'(?=[\t\r\n]|[ \"]*[{FORMULA_SIGNS}])")
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -93,6 +97,11 @@ def header(cell: str) -> tuple[str, str]:
     """The name and the unit that a column's header tells."""
     found = _HEADER.fullmatch(cell)
     return (found[1], found[2] or "") if found else (cell, "")
+
+
+def undefused(text: str) -> str:
+    """The text without the apostrophes that keep a spreadsheet from taking it for a formula."""
+    return _DEFUSED.sub("", text)
 
 
 def _cell(text: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -122,15 +122,20 @@ def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
     found = ones[0]["input"]
     wanted = _wanted(ones)
     hint = "write it in quotes if it is a word" if found is None and len(ones) > 1 else ""
-    if isinstance(found, str) and "number" in wanted and _is_number(found):
+    if (
+        isinstance(found, str)
+        and "number" in wanted
+        and _is_wanted(found, {one["type"] for one in ones})
+    ):
         hint = f"without quotes: {found.strip()}"
     return f"{_label(path)}: expected {wanted}, found {_shown(found)}", hint or example(path, found)
 
 
-def _is_number(text: str) -> bool:
+def _is_wanted(text: str, kinds: Set[str]) -> bool:
+    """True for the text of a number, of a kind that is wanted: ``3.5`` is no whole number."""
     try:
-        return math.isfinite(float(text))
-    except ValueError:
+        return math.isfinite(float(text) if "float_type" in kinds else int(text))
+    except (ValueError, OverflowError):
         return False
 
 

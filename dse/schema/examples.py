@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 _ENTRIES: Mapping[str, str] = {
@@ -41,6 +42,12 @@ _MEANT: Mapping[str, str] = {
 }
 """What other tools call a thing, and how it is written here."""
 
+_DEEPER: Mapping[str, str] = {
+    **dict.fromkeys(("n_trials", "trials"), "'budget: {trials: N}'"),
+    "measurements": "'budget: {measurements: N}'",
+}
+"""Keys of a section that are written beside it instead."""
+
 
 def example(path: Sequence[str | int], found: object) -> str:
     """What could stand at the path instead of what was found; empty where nothing is known.
@@ -64,5 +71,7 @@ def meant(key: str, valid: Sequence[str]) -> str:
     """What a key that is none is called here; empty where nothing is known."""
     if key.count("(") != key.count(")"):
         return "a text with a comma goes in quotes: '...(1, 2)'"
-    told = _MEANT.get(key, "")
-    return f"write {told}" if told and any(one in told for one in valid) else ""
+    for told in (_MEANT.get(key, ""), _DEEPER.get(key, "")):
+        if set(re.findall(r"\w+", told)) & set(valid):
+            return f"write {told}"
+    return ""

@@ -167,6 +167,15 @@ class Some(_Told):
     state: State | None = None
 
 
+class Shown(Some):
+    """Some trials on a page; ``sort`` is the column that its script orders them by.
+
+    A ``-`` before the column's heading turns the order round.
+    """
+
+    sort: Text = ""
+
+
 class Trials(_Told):
     """Some trials of a study by number; ``total`` is how many there are of that kind."""
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 from dse.core.values import Value
+from dse.interchange.found import FORMULA_SIGNS
 from dse.report.sheet import Sheet
 
-_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
-_BEGINS = re.compile(rf"^(?=[\t\r\n]| *[{_SIGNS}])|(?<=[;\t\r\n])(?= *[{_SIGNS}])")
+_BEGINS = re.compile(
+    rf"^(?=[\t\r\n]| *[{FORMULA_SIGNS}])|(?<=[;\t\r\n])(?=[ \"]*[{FORMULA_SIGNS}])"
+)
 """Where a cell may begin with what makes a formula of it.
 
 Spreadsheets of some countries divide cells at semicolons, and then do not see the quotes of a text
-that stands behind a comma: a line break and a semicolon may begin a cell too.
+that stands behind a comma: a line break and a semicolon may begin a cell too, and quotes behind
+them are those of that cell.
 
 Source:
     OWASP: CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection.

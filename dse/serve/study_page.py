@@ -189,7 +189,10 @@ def _front(snapshot: Snapshot) -> str:
     title = "The front" if answer.feasible else "The nearest misses"
     rows = front_rows(snapshot.front, answer)
     field = search("#front", "Filter rows by words")
-    return section(title, f'{_PICKING}{field}<div class="box scroll" id="front">{rows}</div>')
+    untold = f'<p class="soft">{answer.untold} The CSV tells all.</p>' if answer.untold else ""
+    return section(
+        title, f'{_PICKING}{untold}{field}<div class="box scroll" id="front">{rows}</div>'
+    )
 
 
 def _failures(told: models.StudyState) -> str:

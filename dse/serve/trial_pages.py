@@ -27,7 +27,7 @@ _SILENT = {True: "They told nothing yet.", False: "They told nothing on their wa
 _OPEN = State.PENDING, State.RUNNING
 
 
-def trials_page(told: models.Trials, some: models.Some, counts: Mapping[State, int]) -> str:
+def trials_page(told: models.Trials, some: models.Shown, counts: Mapping[State, int]) -> str:
     """Some trials in a table, with the way to the others and to those of one state.
 
     Args:
@@ -47,7 +47,7 @@ def trials_page(told: models.Trials, some: models.Some, counts: Mapping[State, i
     return framed(f"trials of {told.study}", body, scripts=("tables.js",))
 
 
-def _none(study: str, some: models.Some, counts: Mapping[State, int]) -> str:
+def _none(study: str, some: models.Shown, counts: Mapping[State, int]) -> str:
     """What to do where there is nothing to see."""
     if not counts:
         way = f'<a href="{study_url(study)}">the page of the study</a>'
@@ -56,7 +56,7 @@ def _none(study: str, some: models.Some, counts: Mapping[State, int]) -> str:
     return f"<p>There are no {kind}trials from number {some.first} on.</p>"
 
 
-def _choice(told: models.Trials, some: models.Some, counts: Mapping[State, int]) -> str:
+def _choice(told: models.Trials, some: models.Shown, counts: Mapping[State, int]) -> str:
     """Of which state, and from which place on."""
     kinds = (
         ("all", sum(counts.values()), None),
@@ -68,7 +68,11 @@ def _choice(told: models.Trials, some: models.Some, counts: Mapping[State, int])
         for words, count, state in kinds
         if count or state is some.state
     )
-    kept = "" if some.state is None else f'<input type="hidden" name="state" value="{some.state}">'
+    asked = some.model_dump(mode="json", exclude_defaults=True, exclude={"first"})
+    kept = "".join(
+        f'<input type="hidden" name="{name}" value="{escape(str(value))}">'
+        for name, value in asked.items()
+    )
     return (
         f'<p class="links">{links}</p><form class="controls" method="get">{kept}'
         f'<label>from <input name="first" type="number" min="0" required value="{some.first}">'
@@ -76,7 +80,7 @@ def _choice(told: models.Trials, some: models.Some, counts: Mapping[State, int])
     )
 
 
-def _steps(told: models.Trials, some: models.Some) -> str:
+def _steps(told: models.Trials, some: models.Shown) -> str:
     """The way to the first, the earlier, the later and the last ones."""
     last = (max(told.total, 1) - 1) // some.count * some.count
     places = (
@@ -96,8 +100,8 @@ def _steps(told: models.Trials, some: models.Some) -> str:
     return f'<p class="links">{links} <span class="soft">{shown}</span></p>'
 
 
-def _address(study: str, some: models.Some, first: int, state: State | None) -> str:
-    asked = models.Some(first=first, count=some.count, state=state)
+def _address(study: str, some: models.Shown, first: int, state: State | None) -> str:
+    asked = some.model_copy(update={"first": first, "state": state})
     told = asked.model_dump(mode="json", exclude_defaults=True)
     return escape(f"{study_url(study, 'trials')}?{urlencode(told)}")
 

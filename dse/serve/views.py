@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse
 from dse.serve import pages, telling
 from dse.serve.design_form import design_page
 from dse.serve.house import Here
-from dse.serve.models import Some
+from dse.serve.models import Shown
 from dse.serve.study_page import parts, study_page
 from dse.serve.trial_pages import trial_page, trials_page
 
@@ -38,7 +38,7 @@ def study_parts(house: Here, name: str) -> str:
 
 
 @router.get("/studies/{name}/trials")
-def trials(house: Here, name: str, some: Annotated[Some, Query()]) -> str:
+def trials(house: Here, name: str, some: Annotated[Shown, Query()]) -> str:
     """Trials by number."""
     snapshot = house.watch.snapshot(name)
     return trials_page(telling.trials(snapshot, some), some, snapshot.trials.counts)

@@ -97,6 +97,20 @@ def test_who_mends_his_program_and_does_as_he_is_told_gets_his_front(folder):
     assert len(Study.load("mine", "sqlite:///dse.db").front.trials) > 0
 
 
+@pytest.mark.parametrize("in_file", [True, False])
+def test_the_study_to_forget_is_told_with_the_storage_that_keeps_it(folder, in_file):
+    (folder / "bench.py").write_text(BROKEN)
+    words = ["run", "study.yaml", "--executor", "serial"]
+    if in_file:
+        (folder / "study.yaml").write_text(f"{STUDY}storage: sqlite:///far.db\n")
+    else:
+        words += ["--storage", "sqlite:///far.db"]
+    told = runner.invoke(app, words).stderr
+    assert "(dse studies delete mine --storage sqlite:///far.db)" in told
+    resumed = runner.invoke(app, ["resume", "mine", "--storage", "sqlite:///far.db"]).stderr
+    assert "(dse studies delete mine --storage sqlite:///far.db)" in resumed
+
+
 def test_designs_that_cannot_exist_are_not_called_failed():
     trials = [
         ended(0, State.INFEASIBLE, "too hot"),
@@ -141,6 +155,14 @@ def test_a_name_with_an_umlaut_is_understood_where_the_locale_knows_none(folder)
     told = command("front", "süß".encode(), env=plain, encoding="latin-1")
     assert told.returncode == 2
     assert told.stderr.startswith("error: there is no study '")
+
+
+def test_a_file_with_an_umlaut_is_found_where_the_locale_knows_none(folder):
+    (folder / "süß.yaml").write_text(SPACE)
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    told = command("check", "süß.yaml".encode(), env=plain, encoding="utf-8")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("süß.yaml: ok. 3 parameters")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full here")
@@ -199,6 +221,12 @@ def test_one_is_no_plural(folder):
     assert "front: 1 design, " in runner.invoke(app, ["status", "mine"]).stdout
     kept = next(one for one in storage_findings("sqlite:///dse.db") if one.part == "storage")
     assert kept.told == "sqlite:///dse.db, 1 study"
+
+
+def test_a_storage_that_is_no_url_is_told_with_one_way_to_mend_it(folder):
+    (found,) = storage_findings("nope.db")
+    assert found.told == "nope.db: 'nope.db' is no URL of a storage"
+    assert found.mend == "of a file: sqlite:///nope.db"
 
 
 def test_a_folder_that_is_not_there_is_told_by_its_name(folder):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dse.checkup.files import judged_file
 from dse.errors import DseError, SpecError, SpecErrors, nearest
 from dse.schema.differing import difference
 from dse.schema.files import Files
@@ -88,6 +89,8 @@ def test_a_formula_in_no_unit_is_not_told_to_declare_nothing(answered):
         ("- minimize: bench.loss", "- bench.loss", "write '- minimize: bench.loss', or maximize"),
         ("minimize: bench.loss", "min: bench.loss", "write 'minimize'"),
         ("{measurements: 8}", "{measurements: '8'}", "without quotes: 8"),
+        ("{measurements: 8}", "{n_trials: 8}", "write 'trials'"),
+        ("budget: {measurements: 8}", "n_trials: 8", "write 'budget: {trials: N}'"),
         ("    run:", "\trun:", "blanks where the tab is"),
         ("space: space.yaml", "space: other/space.yaml", "there is no folder other"),
         ("{ordinal: [1, 2, 4]}", "[1, 2, 4]", "such as workers: {ordinal: [1, 2, 4]}"),
@@ -116,6 +119,41 @@ def test_a_space_that_is_run_as_a_study_is_told_so_in_one_line(tmp_path):
         plan_of(tmp_path / "space.yaml")
     assert len(caught.value.errors) == 1
     assert "a study names it: 'space: space.yaml'" in str(caught.value)
+
+
+MISSPELT = """\
+name: mine
+space: st2.yaml
+evaluator: {bench: {use: command, run: [x], metrics: {time: ms}}}
+objective: [{minimize: bench.time}]
+"""
+
+
+@pytest.mark.parametrize("left_out", ["", "space: st2.yaml\n"])
+def test_the_mistakes_of_a_study_are_told_where_every_key_of_it_is_misspelt(tmp_path, left_out):
+    (tmp_path / "study.yaml").write_text(MISSPELT.replace(left_out, ""))
+    with pytest.raises(SpecErrors, match="did you mean 'evaluators'") as caught:
+        plan_of(tmp_path / "study.yaml")
+    told = judged_file(str(tmp_path / "study.yaml"))
+    assert "no study" not in str(caught.value)
+    assert {one["message"] for one in told["errors"]} == set(map(str, caught.value.errors))
+
+
+@pytest.mark.parametrize(
+    "text", ["space: s\nparamters: {}\n", "parameters: {}\nseed: 1\n", "extends: b.yaml\n"]
+)
+def test_a_misspelt_space_is_judged_as_one(tmp_path, text):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(SpecErrors, match="this is no study"):
+        plan_of(tmp_path / "s.yaml")
+    told = str(judged_file(str(tmp_path / "s.yaml"))["errors"])
+    assert "evaluators" not in told
+
+
+def test_half_a_measurement_is_not_offered_without_quotes(answered):
+    told = answered("{measurements: 8}", "{measurements: '3.5'}")
+    assert "expected a whole number, found '3.5'" in told
+    assert "without quotes" not in told
 
 
 def test_a_folder_is_answered_with_the_files_in_it(tmp_path, monkeypatch):

@@ -51,6 +51,13 @@ def test_a_front_grows_without_reload_and_pausing_and_going_on_work(
         soon(browser, lambda d: told(d, "#state") == "paused")
         with_rows = len(browser.find_elements(By.CSS_SELECTOR, "#front tbody tr"))
         assert told(browser, "#start") == "Resume"
+        browser.find_element(By.ID, "up-to").send_keys("401")
+        browser.find_element(By.ID, "start").click()
+        soon(browser, lambda d: told(d, "#state") == "running")
+        of = soon(browser, lambda d: " of 401 " in d.title)
+        browser.find_element(By.ID, "pause").click()
+        soon(browser, lambda d: told(d, "#state") == "paused")
+        assert of
         assert browser.execute_script("return window.stays")
         assert (grown, with_rows > 0) == (True, True)
         assert complaints(browser) == []

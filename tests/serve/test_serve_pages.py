@@ -21,6 +21,15 @@ from dse.study import Study
 
 NAMED = "\"' onmouseover='alert(2)"
 TOY = "/api/studies/toy%205"
+WIDE = """
+study: wide
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {x: {formula: p0 * 1 s, unit: s}, y: {formula: 0 s - p0 * 1 s, unit: s}}}
+objectives: [{minimize: chip.x}, {minimize: chip.y}]
+optimizer: random
+budget: {trials: 20}
+"""
 
 
 def design(**changed):
@@ -269,6 +278,26 @@ def test_trials_are_counted_by_state_with_the_units_of_their_objectives(client) 
     assert "state=failed" not in page
     assert ">chip.time [s]</button>" in page
     assert "There are no trials from number 900 on." in none
+
+
+def test_the_order_of_a_table_stays_from_page_to_page(client) -> None:
+    asked = {"sort": "-chip.time [s]", "count": 20}
+    page = client.get("/studies/toy%205/trials", params=asked)
+    assert page.status_code == 200
+    assert "trials?first=20&amp;count=20&amp;sort=-chip.time+%5Bs%5D" in page.text
+    assert '<input type="hidden" name="sort" value="-chip.time [s]">' in page.text
+    assert '<input type="hidden" name="count" value="20">' in page.text
+
+
+def test_parameters_that_the_front_does_not_tell_are_counted(local, tmp_path) -> None:
+    many = {f"p{place}": {"integer": [1, 64]} for place in range(30)}
+    (tmp_path / "space.yaml").write_text(json.dumps({"space": "wide", "parameters": many}))
+    (tmp_path / "study.yaml").write_text(WIDE)
+    storage = MemoryStorage()
+    Study.open(tmp_path / "study.yaml", storage=storage).run()
+    with TestClient(application(storage, local), base_url="http://127.0.0.1") as looked:
+        page = looked.get("/studies/wide").text
+    assert "24 of 30 parameters are told. The CSV tells all." in page
 
 
 def test_an_address_where_nothing_is_shows_the_way_back(client) -> None:

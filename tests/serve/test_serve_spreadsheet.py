@@ -10,6 +10,9 @@ from starlette.testclient import TestClient
 
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State
+from dse.foreign import begun
+from dse.interchange.found import read_table
+from dse.report.sheet import write_csv
 from dse.serve.app import application
 from dse.serve.spreadsheet import harmless
 from dse.storage.memory import MemoryStorage
@@ -73,6 +76,8 @@ def test_so_has_a_reason_wherever_a_cell_may_begin(taken) -> None:
         ("\t=1", "'\t'=1"),
         ("\r=1", "'\r'=1"),
         ("a;=1", "a;'=1"),
+        ('a;"=1"', 'a;\'"=1"'),
+        ('a\n "" =1', 'a\n\'\u0020"" =1'),
         ("a\r\nb", "a\r\nb"),
         ("\uff1d1", "'\uff1d1"),
         (" =1", "' =1"),
@@ -84,6 +89,29 @@ def test_so_has_a_reason_wherever_a_cell_may_begin(taken) -> None:
 )
 def test_a_text_is_told_so(words: str, told: str) -> None:
     assert harmless({words: [words, -1.0, None]}) == {told: [told, -1.0, None]}
+
+
+@pytest.mark.parametrize("words", ["a;\"=cmd|' /C calc'!A0;b", 'a;"" =1+1', "a;=1", '"=1;=2'])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_no_cell_is_a_formula_however_a_spreadsheet_divides(words: str, delimiter: str) -> None:
+    written = io.StringIO()
+    write_csv(harmless({"trial": [1], "word": [words], words: [words]}), written)
+    read = csv.reader(io.StringIO(written.getvalue(), newline=""), delimiter=delimiter)
+    begun = [cell.lstrip(' "')[:1] for line in read for cell in line]
+    assert not set(begun) & set("=+-@")
+
+
+def test_what_was_made_harmless_is_imported_as_it_was(taken, tmp_path) -> None:
+    (tmp_path / "front.csv").write_bytes(taken("front.csv"))
+    (tmp_path / "study.yaml").write_text(STUDY)
+    space = SPACE.replace("WORDS", json.dumps(WORDS))
+    (tmp_path / "space.yaml").write_text(space)
+    found = read_table(tmp_path / "front.csv")
+    new = begun(tmp_path / "study.yaml", found, source="a front", storage=MemoryStorage())
+    front = json.loads(taken("front.json"))["front"]
+    assert (new.inside, new.outside) == (len(front), 0)
+    assert [dict(one.design) for one in new.study.trials] == [one["design"] for one in front]
+    assert {one.design["word"] for one in new.study.trials} >= {"=1+1", "-2+3"}
 
 
 def test_other_formats_hold_every_text_as_it_is(taken) -> None:

@@ -6,7 +6,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from dse.core.trial import Outcome, State
+from dse.core.trial import Outcome, Report, State
 from dse.schema.budgets import Budget
 from dse.study import Study
 
@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 NAME = "a-name-that-somebody-wrote-in-a-script-" * 4 + "end"
 METRIC = "the_time_of_a_single_request_from_the_door_to_the_answer_at_the_99th_percentile"
 ACTIVE = "return [document.activeElement.id, document.activeElement.selectionStart]"
+STEPS = "return [...document.querySelectorAll('#trial tbody tr')].map((row) => row.cells[1].textContent)"
 ORDER = (
     "return [...document.querySelectorAll('#front tbody tr')].filter((row) => !row.hidden)"
     ".map((row) => Number(row.cells[1].dataset.value))"
@@ -132,6 +133,49 @@ def test_a_trial_that_is_not_over_is_renewed_until_it_is(browser, study, url) ->
     soon(browser, lambda d: d.find_element(By.TAG_NAME, "h1").text == "Trial 20 done")
     soon(browser, lambda d: "1.5 s" in d.find_element(By.ID, "trial").text)
     assert before == "Trial 20 pending"
+
+
+def test_a_trial_that_is_renewed_keeps_the_focus_and_the_order_of_its_log(
+    browser, study, url
+) -> None:
+    (trial,) = study.storage.add(study.name, [study.trials[0].design])
+
+    def reported(*steps: int) -> None:
+        rows = [Report(number=trial.number, step=step, metrics={"loss": 1.0}) for step in steps]
+        study.storage.report(study.name, rows)
+
+    reported(1, 2)
+    browser.get(f"{url}/trials/{trial.number}")
+    browser.execute_script("document.querySelector('#trial .links a').focus()")
+    for _ in range(2):
+        browser.execute_script("document.querySelectorAll('#trial th button')[1].click()")
+    link = browser.execute_script("return document.activeElement.textContent")
+    reported(3)
+    soon(browser, lambda d: d.execute_script(STEPS) == ["3", "2", "1"])
+    kept = browser.execute_script("return document.activeElement.textContent")
+    browser.execute_script("document.querySelectorAll('#trial th button')[1].focus()")
+    reported(4)
+    soon(browser, lambda d: d.execute_script(STEPS) == ["4", "3", "2", "1"])
+    head = browser.execute_script("return document.activeElement.textContent")
+    assert (link, kept, head) == ("earlier", "earlier", "step")
+
+
+def test_the_order_of_the_trials_is_there_when_they_are_read_again(browser, url) -> None:
+    browser.get(f"{url}/trials")
+    for _ in range(2):
+        browser.find_elements(By.CSS_SELECTOR, "#trials th button")[0].click()
+    browser.refresh()
+    first = browser.find_element(By.CSS_SELECTOR, "#trials tbody td").text
+    assert (browser.current_url, first) == (f"{url}/trials?sort=-trial", "19")
+
+
+@pytest.mark.parametrize(("asked", "words"), [("abc,", ""), ("x,3", "1 picked, ")])
+def test_an_address_picks_nothing_but_numbers_of_trials(browser, url, asked, words) -> None:
+    browser.get(f"{url}?picked={asked}")
+    soon(browser, shown)
+    told = browser.find_element(By.ID, "picked").text
+    assert told.startswith(words)
+    assert bool(told) == bool(words)
 
 
 @pytest.fixture(scope="module")

@@ -129,6 +129,31 @@ def test_the_size_of_a_model_is_a_word():
     assert axis_of("model = 7B, 70B") == Axis(name="model", values=("7B", "70B"))
 
 
+@pytest.mark.parametrize("words", ["2d,3d", "8bit,4bit", "4g,8g", "1m,2m", "1h,2h", "30s,60s"])
+def test_a_number_with_a_letter_is_a_word(words: str):
+    assert axis_of(f"dims={words}") == Axis(name="dims", values=tuple(words.split(",")))
+
+
+@pytest.mark.parametrize("told", ["2 h, 3 h", "64KiB, 128KiB"])
+def test_who_is_refused_units_is_told_how_words_are_written(told: str):
+    with pytest.raises(SpecError, match="has a unit") as caught:
+        axis_of(f"x = {told}")
+    assert "{choice: [" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("metric 'time'", ["-m", "minimize time ms", "-m", "maximize time"]),
+        ("parameter 'x'", ["-p", "x = 1..4", "-p", "x = 1..8"]),
+    ],
+)
+def test_a_name_given_twice_is_told_in_those_words(folder, what: str, words: list[str]):
+    result = runner.invoke(app, ["init", "here", "--yes", *words])
+    assert str(result.exception) == f"there is a {what} already\n  hint: name another"
+    assert list(folder.iterdir()) == []
+
+
 def test_a_list_may_stand_in_brackets():
     assert axis_of("x = [1, 2, 4]") == Axis(name="x", values=(1.0, 2.0, 4.0))
 

@@ -3,8 +3,8 @@
 // Designs that are picked in one figure or in the table stand out in all of them, and stay picked
 // when the figures are drawn anew.
 const MOST_KEPT = 200;
-let picked = null; // numbers of trials; null: nobody picked any
-if (stated("picked")) picked = new Set(stated("picked").split(",").map(Number));
+const chosen = stated("picked").split(",").filter((one) => /^\d+$/.test(one)).map(Number);
+let picked = chosen.length ? new Set(chosen) : null; // numbers of trials; null: nobody picked any
 let telling = false; // true while figures are told, for what they say to that is no pick
 
 const brushable = (figure) => figure.data.some((trace) => trace.customdata);
@@ -51,14 +51,15 @@ async function mark(from) {
 
 function markRows() {
   let seen = 0;
-  for (const row of document.querySelectorAll("#front tbody tr")) {
+  const rows = document.querySelectorAll("#front tbody tr");
+  for (const row of rows) {
     const out = picked !== null && !picked.has(Number(row.cells[0].dataset.value));
     row.classList.toggle("out", out);
     seen += !out;
   }
   const status = document.querySelector("#picked");
   status.hidden = picked === null;
-  status.querySelector("span").textContent = `${picked?.size ?? 0} picked, ${seen} of them in the table`;
+  status.querySelector("span").textContent = `${picked?.size ?? 0} picked${rows.length ? `, ${seen} of them in the table` : ""}`;
 }
 
 document.querySelector("#picked button").addEventListener("click", () => pick(null));

@@ -59,7 +59,7 @@ async function renewed() {
 // Of a table that has the same columns still the rows are renewed, for somebody may be in it.
 function put(old, made) {
   const [before, after] = [old, made].map((one) => one.querySelector("#front table"));
-  const heads = (table) => table.closest("section").querySelector("h2").textContent + table.tHead.textContent;
+  const heads = (table) => [...table.closest("section").querySelectorAll("h2, p, thead")].map((one) => one.textContent).join();
   if (before && after && heads(before) === heads(after)) {
     renewRows(before.tBodies[0], [...after.tBodies[0].rows], (row) => row.cells[0].dataset.value);
   } else if (old.innerHTML !== made.innerHTML) old.replaceChildren(...made.childNodes);
@@ -127,7 +127,7 @@ async function asked(path, body) {
 }
 document.querySelector("#start").addEventListener("click", () => {
   const field = document.querySelector("#up-to");
-  asked("start", field.value ? { [field.dataset.counted]: Number(field.value) } : {});
+  asked("start", field.value ? { [state.counted]: Number(field.value) } : {});
 });
 document.querySelector("#pause").addEventListener("click", () => asked("pause"));
 document.querySelector("#controls").addEventListener("submit", (event) => event.preventDefault());
