@@ -47,7 +47,8 @@ def init(
 
     Raises:
         StudyError: there is such a file already.
-        SpecError: a line cannot be read, or a name stands twice; SpecErrors: what was told makes no study.
+        SpecError: a line cannot be read, or a name stands twice.
+        SpecErrors: what was told makes no study.
         StorageError: the folder cannot be written.
     """
     place = Path(folder)

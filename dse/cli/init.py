@@ -13,7 +13,6 @@ import typer
 from dse.cli.options import Told, ToldOption, say, show_json
 from dse.report.shapes.pages import BegunFolder
 
-
 if TYPE_CHECKING:
     from dse.beginning.answers import Axis, Wish
 

@@ -114,8 +114,8 @@ def test_plugins_are_offered_where_they_are_named(folder) -> None:
     assert bash(folder, "plugins", "show", "accelerators.sys") == ["accelerators.systolic"]
 
 
-def test_a_command_that_stands_deeper_completes_to_nothing(folder) -> None:
-    assert bash(folder, "list", "") == []
+def test_a_command_that_stands_deeper_is_no_mistake_while_it_is_typed(folder) -> None:
+    assert bash(folder, "list", "st") == bash(folder, "unheard-of", "st") == ["status", "studies"]
 
 
 def test_supplies_are_offered_by_name(folder) -> None:

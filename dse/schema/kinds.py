@@ -1,0 +1,38 @@
+"""Whether a file is a study or a space, told by its keys also where some are misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import PurePath
+from typing import Any
+
+from dse.schema.models import StudySpec
+from dse.schema.spaces.space_models import SpaceSpec
+
+_DECISIVE = frozenset({"study", "evaluators", "objectives"})
+_OF_STUDIES, _OF_SPACES = StudySpec.model_fields.keys(), SpaceSpec.model_fields.keys()
+_SIMILAR = 0.8
+
+
+def is_study(value: Mapping[str, Any]) -> bool:
+    """True for what a study file says, perhaps with mistakes: ``evaluator:``, ``space: x.yaml``."""
+    if value.keys() & _DECISIVE:
+        return True
+    if "parameters" in value:
+        return False
+    if _names_file(value.get("space")):
+        return len(value) > 1
+    if value.keys() & (_OF_SPACES - _OF_STUDIES):
+        return False
+    own = sorted(_OF_STUDIES - _OF_SPACES)
+    return any(get_close_matches(str(key)[:60], own, n=1, cutoff=_SIMILAR) for key in value)
+
+
+def is_space(value: Mapping[str, Any]) -> bool:
+    """True for what a space file says: it has a key of one, and is no study."""
+    return not is_study(value) and bool(value.keys() & _OF_SPACES)
+
+
+def _names_file(told: object) -> bool:
+    return isinstance(told, str) and PurePath(told).suffix in (".yaml", ".yml")
