@@ -8,9 +8,7 @@ from dse.core.values import Value
 from dse.interchange.found import FORMULA_SIGNS
 from dse.report.sheet import Sheet
 
-_BEGINS = re.compile(
-    rf"^(?=[\t\r\n]| *[{FORMULA_SIGNS}])|(?<=[;\t\r\n])(?=[ \"]*[{FORMULA_SIGNS}])"
-)
+_BEGINS = re.compile(rf'^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[ "]*[{FORMULA_SIGNS}])')
 """Where a cell may begin with what makes a formula of it.
 
 Spreadsheets of some countries divide cells at semicolons, and then do not see the quotes of a text

@@ -51,13 +51,6 @@ def test_a_front_grows_without_reload_and_pausing_and_going_on_work(
         soon(browser, lambda d: told(d, "#state") == "paused")
         with_rows = len(browser.find_elements(By.CSS_SELECTOR, "#front tbody tr"))
         assert told(browser, "#start") == "Resume"
-        browser.find_element(By.ID, "up-to").send_keys("401")
-        browser.find_element(By.ID, "start").click()
-        soon(browser, lambda d: told(d, "#state") == "running")
-        of = soon(browser, lambda d: " of 401 " in d.title)
-        browser.find_element(By.ID, "pause").click()
-        soon(browser, lambda d: told(d, "#state") == "paused")
-        assert of
         assert browser.execute_script("return window.stays")
         assert (grown, with_rows > 0) == (True, True)
         assert complaints(browser) == []
@@ -65,6 +58,20 @@ def test_a_front_grows_without_reload_and_pausing_and_going_on_work(
     kept = opened_storage(url)
     assert kept.trials("measured").counts.get(State.RUNNING, 0) == 0
     kept.close()
+
+
+def test_a_study_goes_on_as_far_as_is_said(browser, folder, local, server_at, tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/goes.db"
+    Study.open(folder / "toy.yaml", storage=url).run()
+    with server_at(url, local) as address:
+        browser.get(f"{address}/#token={local.token}")
+        browser.get(f"{address}/studies/toy")
+        soon(browser, lambda d: told(d, "#start") == "Resume")
+        browser.find_element(By.ID, "up-to").send_keys("65")
+        browser.find_element(By.ID, "start").click()
+        soon(browser, lambda d: told(d, "[data-tile=finished]").startswith("65"))
+        assert (told(browser, "#answer"), complaints(browser)) == ("", [])
+        browser.get("about:blank")
 
 
 def looked_at(driver, wide: int, colours: str) -> None:

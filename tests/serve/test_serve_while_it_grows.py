@@ -169,13 +169,13 @@ def test_the_order_of_the_trials_is_there_when_they_are_read_again(browser, url)
     assert (browser.current_url, first) == (f"{url}/trials?sort=-trial", "19")
 
 
-@pytest.mark.parametrize(("asked", "words"), [("abc,", ""), ("x,3", "1 picked, ")])
-def test_an_address_picks_nothing_but_numbers_of_trials(browser, url, asked, words) -> None:
-    browser.get(f"{url}?picked={asked}")
-    soon(browser, shown)
-    told = browser.find_element(By.ID, "picked").text
-    assert told.startswith(words)
-    assert bool(told) == bool(words)
+def test_an_address_picks_nothing_but_numbers_of_trials(browser, url) -> None:
+    told = []
+    for asked in ("abc,", "x,3"):
+        browser.get(f"{url}?picked={asked}")
+        soon(browser, shown)
+        told.append(browser.find_element(By.ID, "picked").text.partition(",")[0])
+    assert told == ["", "1 picked"]
 
 
 @pytest.fixture(scope="module")
