@@ -5,7 +5,7 @@ import select
 import socket
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx2 as httpx
@@ -67,7 +67,10 @@ def until_event(listener: socket.socket) -> bytes:
 
 def alive(address: str) -> bool:
     """True if the server answers; how soon is the machine's affair."""
-    return httpx.get(f"{address}{TOY}", timeout=120).status_code == 200
+    for _ in range(20):
+        with suppress(httpx.TransportError):  # on a busy machine we may be slow ourselves
+            return httpx.get(f"{address}{TOY}", timeout=120).status_code == 200
+    return False
 
 
 def said_until_dropped(talker: socket.socket, words: bytes, *, every_s: float) -> int:
@@ -118,7 +121,7 @@ def test_a_reader_who_takes_nothing_is_dropped(address, hasty, path) -> None:
 
 
 def test_a_slow_reader_who_goes_on_reading_gets_everything(address, monkeypatch) -> None:
-    monkeypatch.setattr(patience, "HEAD_S", 0.2)
+    monkeypatch.setattr(patience, "HEAD_S", 1.0)
     monkeypatch.setattr(patience, "SEND_S", 2.0)
     with connected(address, buffer=16_384) as reader:
         reader.sendall(asked("/assets/plotly.js"))
