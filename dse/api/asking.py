@@ -84,7 +84,10 @@ class Asking:
         self._raise()
         stored = self._stored.pop(number, None)
         if stored is None:
-            raise StudyError(f"trial {number} was given back, or told twice: asking has ended")
+            raise StudyError(
+                f"what was told of trial {number} was not kept: asking ended, or another told it",
+                hint="study.trials shows how it stands; a trial that was given back is asked again",
+            )
         return stored
 
     def leave(self) -> None:
