@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 from dse.analysis.claims import Claim
 from dse.analysis.comparison import Comparison
 from dse.analysis.significance import LEVEL
+from dse.core.evaluation import AGREEMENT
 
 
 def shortfalls(comparison: Comparison, share: float) -> list[str]:
@@ -27,7 +30,9 @@ def shortfalls(comparison: Comparison, share: float) -> list[str]:
     sentences = []
     for group in others:
         found = group.quartiles("hypervolume")[1]
-        if found < (1 - share) * wanted and _counts(told[group.name], len(comparison.claims)):
+        least = (1 - share) * wanted
+        short = found < least and not isclose(found, least, rel_tol=AGREEMENT)
+        if short and _counts(told[group.name], len(comparison.claims)):
             missing = 1 - found / wanted
             sentences.append(
                 f"{group.name} falls short of {first.name}: {missing:.1%} less hypervolume, "

@@ -19,7 +19,7 @@ _WHOLE_END = 2.0**53
 So a row's value does not depend on the rows beside it, whichever kind the column has.
 """
 
-_AGREEMENT = 1e-12
+AGREEMENT = 1e-12
 """Fractions that agree to so much of their size are the same number to a comparison."""
 
 _BITS = 62
@@ -148,14 +148,14 @@ def _compared(operator: str, left: Column, right: Column) -> Array:
     told = _ORDER[operator](a, b)
     if "f" not in (a.dtype.kind, b.dtype.kind):
         return told
-    same = _same(a, b)
+    same = agree(a, b)
     return told | same if operator in ("<=", ">=") else told & ~same
 
 
-def _same(a: Array, b: Array) -> Array:
-    """Where two numbers agree but for what decimals lose in binary: 0.1 + 0.2 and 0.3."""
+def agree(a: Array, b: Array) -> Array:
+    """Return where two numbers agree but for what decimals lose in binary: 0.1 + 0.2 and 0.3."""
     size = np.maximum(np.abs(a), np.abs(b))
-    return np.asarray((np.abs(a - b) <= _AGREEMENT * size) & np.isfinite(size))
+    return np.asarray((np.abs(a - b) <= AGREEMENT * size) & np.isfinite(size))
 
 
 def _equal(left: Column, right: Column) -> Array:
@@ -168,7 +168,7 @@ def _equal(left: Column, right: Column) -> Array:
     equal = np.asarray(left.values == right.values, dtype=bool)
     kinds = {left.values.dtype.kind, right.values.dtype.kind}
     return (
-        equal | _same(left.values, right.values) if "f" in kinds and kinds <= set("fiub") else equal
+        equal | agree(left.values, right.values) if "f" in kinds and kinds <= set("fiub") else equal
     )
 
 
@@ -176,7 +176,7 @@ def _alike(one: Any, other: Any) -> bool:
     """Equality of two values, of fractions up to what decimals lose in binary."""
     if isinstance(one, float) or isinstance(other, float | np.floating):
         numbers = isinstance(one, int | float) and not isinstance(other, str)
-        return numbers and math.isclose(one, other, rel_tol=_AGREEMENT)
+        return numbers and math.isclose(one, other, rel_tol=AGREEMENT)
     return bool(one == other)
 
 

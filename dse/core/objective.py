@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.expression import Expression
+from dse.core.evaluation import agree
+from dse.core.expression import Binary, Expression
 from dse.core.metric import Goal
 from dse.core.values import Floats
 
@@ -59,9 +60,24 @@ class Limit:
     strict: bool = False
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """How far inside the limit each row is, (n,); negative outside, NaN where unknown."""
-        slack = _numbers(self.slack, columns, size) / self.scale
+        """How far inside the limit each row is, (n,); negative outside, NaN where unknown.
+
+        Sides that agree to twelve digits are equal, as they are to the rules of a space.
+        """
+        node = self.slack.node
+        if isinstance(node, Binary) and node.operator == "-":
+            left, right = (Expression("", side) for side in (node.left, node.right))
+            slack = _difference(_numbers(left, columns, size), _numbers(right, columns, size))
+        else:
+            slack = _numbers(self.slack, columns, size)
+        slack = slack / self.scale
         return np.where(slack == 0, -_LEAST, slack) if self.strict else slack
+
+
+def _difference(left: Floats, right: Floats) -> Floats:
+    """Return ``left - right``, (n,); zero where the two agree to twelve digits."""
+    with np.errstate(all="ignore"):
+        return np.where(agree(left, right), 0.0, left - right)
 
 
 def _numbers(expression: Expression, columns: Mapping[str, Column], size: int) -> Floats:
