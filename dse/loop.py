@@ -81,12 +81,15 @@ class Loop:
             self._submit()
             spent_s = before_s + time.perf_counter() - started
             late = self.bounds.time_s is not None and spent_s >= self.bounds.time_s
-            reason = LATE if late else getattr(self.executor, "ended", "") or self._ask()
+            over = LATE if late else getattr(self.executor, "ended", "")
+            reason = over or self._ask()
             if self._waiting and self._room > 0:
                 continue
+            if reason:
+                getattr(self.executor, "report_exhaustion", _ignore)()
             if self._flying or not reason:
                 self._collect()
-            elif not late and self._awaited():
+            elif not over and self._awaited():
                 self._pause()
             else:
                 self._record()
@@ -268,6 +271,10 @@ class Loop:
             self._spent_s += trial.cost_s
         self.optimizer.tell(teachable(self.optimizer, finished))
         self._told += len(finished)
+
+
+def _ignore() -> None:
+    """Nothing: most executors take what comes."""
 
 
 def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:

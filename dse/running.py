@@ -167,7 +167,7 @@ class Run:
                 retries=self.plan.retries,
                 bounds=bounds,
                 first=given(self.plan, self.inherited),
-                lingers=here is None and self.outside is None,
+                lingers=here is None,
                 on_finished=self.on_finished,
             ).run()
 

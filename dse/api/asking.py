@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import Lock, Thread
+from threading import Lock, Thread, get_ident
+from threading import enumerate as enumerate_threads
 from typing import Any
+from weakref import WeakSet
 
 from dse import study as engine
 from dse.api.desk import Desk, Left
@@ -24,7 +26,8 @@ class Asking:
     Several threads may ask and tell; those who ask are served one after another.
 
     It is a driver as any other: what it asked is held until it is told, and given back when the
-    program ends. Without a budget it goes on as long as it is asked.
+    program ends. Without a budget it goes on as long as it is asked. ``reason`` is why the study
+    ended; it is empty while the study goes on, and where asking was merely closed.
 
     Raises:
         StudyError: the study is not what it was begun with.
@@ -32,40 +35,113 @@ class Asking:
 
     def __init__(self, study: engine.Study) -> None:
         study.check_unchanged()
+        self.reason = ""
         self._study = study
         self._desk = Desk()
         self._asked_at: dict[int, float] = {}
+        self._asked_by: dict[int, int] = {}
         self._stored: dict[int, Trial] = {}
         self._error: BaseException | None = None
         self._turn = Lock()
         self._thread = Thread(target=self._go, name="dse-asking", daemon=True)
+        _ASKING.add(self)
 
     @property
     def ended(self) -> bool:
         """True when nothing will be asked any more."""
         return self._thread.ident is not None and not self._thread.is_alive()
 
-    def ask(self, count: int) -> list[Trial]:
-        """Up to ``count`` designs; none when the study is done."""
+    def ask(self, count: int, *, wait: bool = False) -> list[Trial]:
+        """Return one to ``count`` designs; none when the study has ended.
+
+        While nothing can be asked, wait for the trials of other threads and programs.
+
+        Args:
+            count: how many designs at most.
+            wait: wait also where this thread was given trials that are not reported yet.
+
+        Raises:
+            SpecError: ``count`` is no whole number from 1 on.
+            StudyError: nothing can be asked before this thread reports its trials, or asking was
+                closed.
+        """
         wanted = whole(count)
         if wanted is None or wanted < 1:
             raise SpecError(f"{count!r} designs cannot be asked", hint="ask(1), or more")
-        with self._turn:
-            return self._asked(wanted)
+        while not self._turn.acquire(timeout=_LOOK_S):
+            self._check_reported(wait)
+        try:
+            self._desk.want(wanted)
+            tasks = self._await_tasks(wanted, wait=wait)
+        finally:
+            self._desk.want(0)
+            self._turn.release()
+        return [
+            Trial(number=task.number, design=task.design, state=State.RUNNING) for task in tasks
+        ]
 
-    def _asked(self, count: int) -> list[Trial]:
-        self._desk.want(count)
+    def _await_tasks(self, count: int, *, wait: bool) -> list[Task]:
         if self._thread.ident is None:
             self._thread.start()
-        with self._desk.changed:
-            while (tasks := self._desk.taken(count)) is None and self._thread.is_alive():
+        while self._thread.is_alive():
+            with self._desk.changed:
+                tasks = self._desk.take(count)
+                for task in tasks:
+                    self._asked_at[task.number] = time.perf_counter()
+                    self._asked_by[task.number] = get_ident()
+                if not tasks and not self._desk.exhausted:
+                    self._desk.changed.wait(_LOOK_S)
+                    continue
+            if tasks:
+                return tasks
+            self._check_reported(wait)
+            with self._desk.changed:
                 self._desk.changed.wait(_LOOK_S)
         self._raise()
-        now = time.perf_counter()
-        self._asked_at |= {task.number: now for task in tasks or ()}
+        if not self.reason:
+            raise StudyError(
+                f"the study {self._study.name!r} was closed while a design was asked",
+                hint="ask again: what was not reported is asked first",
+            )
+        return []
+
+    def _check_reported(self, wait: bool) -> None:  # noqa: FBT001 - what the caller was given
+        """Nothing, if somebody else than the caller can make room for more.
+
+        Raises:
+            StudyError: only trials that this thread was given can, and it waits here.
+        """
+        if wait or not self._desk.exhausted:
+            return
+        for asking in [self, *(one for one in list(_ASKING) if one is not self)]:
+            numbers = asking.list_unreported(self)
+            if numbers:
+                of = "" if asking is self else ", which another Study object asked"
+                s = "s" if len(numbers) > 1 else ""
+                raise StudyError(
+                    "no design can be suggested before earlier ones are reported: "
+                    f"trial{s} {', '.join(map(str, numbers))}{of}",
+                    hint=_REPORT.format(numbers[0]),
+                )
+
+    def list_unreported(self, asked: Asking) -> list[int]:
+        """Return the trials of the study ``asked`` that only the present thread can report.
+
+        They were asked by it, or by a thread that has ended.
+        """
+        if self.ended or self._study.name != asked._study.name:
+            return []
+        others = {thread.ident for thread in enumerate_threads()} - {get_ident()}
+        tasks = self._desk.tasks.copy()
+        held = sorted(n for n in tasks if self._asked_by.get(n, -1) not in others)
+        if asked is self or not held:
+            return held
+        trials = asked._study.trials  # of the same name, perhaps in another storage
+        there = [n for n in held if n < len(trials) and n not in asked._desk.tasks]
         return [
-            Trial(number=task.number, design=task.design, state=State.RUNNING)
-            for task in tasks or ()
+            number
+            for number in there
+            if not trials[number].state.finished and trials[number].design == tasks[number].design
         ]
 
     def tell(self, number: int, said: Said) -> Trial:
@@ -104,11 +180,12 @@ class Asking:
         try:
             plan = self._study.plan
             free = plan.budget == Budget()
-            self._study.run_by(
+            reason = self._study.run_by(
                 self._desk,
                 bounds=Bounds() if free else self._study.bounds(),
                 on_finished=self._finished,
             )
+            self.reason = "" if self._desk.ended else reason
         except Left:
             pass
         except BaseException as error:  # noqa: BLE001 - it is raised where the caller stands
@@ -167,3 +244,11 @@ class Asking:
 
 _LOOK_S = 0.1
 """How often to look whether the loop still lives."""
+
+_REPORT = (
+    "study.tell({}, ...) each of them, or close() gives them back; "
+    "ask(..., wait=True) waits for threads that report them"
+)
+
+_ASKING: WeakSet[Asking] = WeakSet()
+"""All that ask in this program: a thread that waited for itself would wait for ever."""

@@ -31,28 +31,44 @@ class Desk:
         self._outcomes: dict[int, Outcome] = {}
         self._wanted = 0
         self._left = False
-        self._empty = False
+        self._exhausted = False
 
     def submit(self, task: Task) -> None:
         with self.changed:
             self.tasks[task.number] = task
             self._fresh.append(task)
             self._want(max(0, self._wanted - 1))
+            self._exhausted = False
             self.changed.notify_all()
 
+    def report_exhaustion(self) -> None:
+        """Note that the loop cannot ask more until an outcome comes, from here or elsewhere."""
+        with self.changed:
+            self._exhausted = True
+            self.changed.notify_all()
+
+    @property
+    def exhausted(self) -> bool:
+        """True if the loop can ask no more now, and knows every outcome that was brought."""
+        return self._exhausted and not self._outcomes
+
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
-        """What was brought; nothing also where somebody begins to wait.
+        """Return what was brought; nothing where more is wanted than the loop knew of.
+
+        A wish may come at any time, also after the loop looked for one: only
+        :meth:`report_exhaustion` says that there is nothing for it.
 
         Raises:
             Left: nobody will bring the rest.
         """
         with self.changed:
-            wanted = self._wanted
-            if wanted:  # and the loop is here: it has nothing to ask now
-                self._empty = True
-                self.changed.notify_all()
             self.changed.wait_for(
-                lambda: self._outcomes or self._left or self.ended or self._wanted > wanted,
+                lambda: (
+                    self._outcomes
+                    or self._left
+                    or self.ended
+                    or (self._wanted and not self._exhausted)
+                ),
                 timeout_s,
             )
             if self._left and not self._outcomes:
@@ -60,6 +76,8 @@ class Desk:
             brought, self._outcomes = self._outcomes, {}
             for number in brought:
                 del self.tasks[number]
+            if brought:
+                self._exhausted = False
             self._want(self._wanted)
             return brought
 
@@ -67,20 +85,19 @@ class Desk:
         """Nothing: a study has several loops, and one desk."""
 
     def want(self, count: int) -> None:
-        """Ask the loop for so many tasks."""
+        """Ask the loop for tasks until so many lie here; with 0, for no more."""
         with self.changed:
-            self._want(count)
-            self._empty = False
+            self._want(max(0, count - len(self._fresh)))
+            self._exhausted = False
             self.changed.notify_all()
 
-    def taken(self, count: int) -> list[Task] | None:
-        """So many new tasks, or fewer where no more are to be had; ``None`` while some may come."""
+    def take(self, count: int) -> list[Task]:
+        """Take so many new tasks, or what there is if the loop is exhausted; else none."""
         with self.changed:
-            if len(self._fresh) < count and not self._empty:
-                return None
-            self._want(0)
-            fresh, self._fresh = self._fresh, []
-            return fresh
+            if len(self._fresh) < count and not self.exhausted:
+                return []
+            taken, self._fresh = self._fresh[:count], self._fresh[count:]
+            return taken
 
     def bring(self, outcomes: Mapping[int, Outcome]) -> None:
         """Hand in outcomes of tasks."""

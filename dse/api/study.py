@@ -49,7 +49,8 @@ class Study:
 
     It is kept where ``dse run`` keeps its studies, so that ``dse front NAME``, ``dse report NAME``
     and ``dse serve`` show it. Its functions are known to this program alone: others can read such
-    a study, and only a program that gives the same functions can run it.
+    a study, and only a program that gives the same functions can run it. ``ended`` is why the last
+    :meth:`run` or :meth:`ask` found nothing more to do; it is empty while the study goes on.
 
     Example:
         ``Study("tiles", {"tile": [16, 32], "stages": (1, 6)}, [kernel], optimizer="nsga2")``
@@ -91,6 +92,7 @@ class Study:
     def _keep(self, study: engine.Study, planned: Planned | None = None) -> None:
         self.engine = study
         self.planned = planned
+        self.ended = ""
         self._asking: Asking | None = None
         self._begin = Lock()
         show_trials_of(study.problem)
@@ -222,20 +224,27 @@ class Study:
                 on_progress=told_to.searched,
             )
             told_to.ends(reason)
+        self.ended = reason
         return reason
 
-    def ask(self, count: int = 1) -> list[Trial]:
-        """Designs to be measured by the caller, kept as running trials.
+    def ask(self, count: int = 1, *, wait: bool = False) -> list[Trial]:
+        """Return designs to be measured by the caller, kept as running trials.
 
-        Fewer come where a bound is near, or where something must be told first, here or by others:
-        ``auto`` begins with one. None come when the study is done; while something that was asked
-        is not told yet, none only means that there is nothing to do now. Threads may share a study.
+        At least one; fewer than ``count`` where a bound is near, or where something must be
+        reported first: ``auto`` begins with one. None when the study has ended: :attr:`ended` says
+        why. While others hold what must be reported first, it waits for them. Threads may share a
+        study.
 
         Example:
             ``[trial.design for trial in study.ask(4)]``
 
+        Args:
+            count: how many at most.
+            wait: wait also for trials that this thread asked, where other threads report them.
+
         Raises:
-            StudyError: the study is not what it was begun with.
+            StudyError: nothing can be asked before this thread reports its trials, which are
+                named; or the study is not what it was begun with.
             SpecError: ``count`` is no whole number from 1 on.
         """
         with self._begin:
@@ -243,7 +252,9 @@ class Study:
             if asking is None or asking.ended:
                 asking = self._asking = Asking(self.engine)
                 weakref.finalize(self, asking.leave)
-        return asking.ask(count)
+        trials = asking.ask(count, wait=wait)
+        self.ended = asking.reason
+        return trials
 
     def tell(
         self,

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from threading import Event, Thread
+from time import sleep
 
 import numpy as np
 import pytest
@@ -240,25 +241,100 @@ def test_a_cell_that_is_run_again_takes_up_what_it_had_asked(tmp_path):
     study.close()
 
 
-def test_while_something_is_to_be_told_first_there_is_nothing_to_do_and_the_study_goes_on():
+def test_who_must_report_first_is_told_which_trials_and_the_study_goes_on():
     study = asked(optimizer="auto")
     (first,) = study.ask(4)
-    assert study.ask(4) == []
+    with pytest.raises(StudyError, match=r"before earlier ones are reported: trial 0\b") as caught:
+        study.ask(4)
+    assert "study.tell(0, ...)" in caught.value.hint
     study.tell(first, cost(**first.design))
     assert len(study.ask(4)) == 4
     study.close()
 
 
-def test_who_asks_does_not_wait_for_what_others_hold():
+def test_a_thread_that_has_nothing_to_report_waits_for_those_that_have():
+    study = asked(optimizer="sobol", budget={"measurements": 3})
+    (trial,) = study.ask(1)
+    given: list[int] = []
+
+    def work() -> None:
+        while trials := study.ask(2):
+            given.extend(study.tell(one, cost(**one.design)).number for one in trials)
+
+    worker = Thread(target=work, daemon=True)
+    worker.start()
+    worker.join(0.2)  # it has two, then waits for the third: it may end only after that
+    study.tell(trial, failed="the board caught fire")
+    worker.join(60)
+    assert not worker.is_alive()
+    assert sorted(given) == [1, 2]
+    assert study.ended == "3 measurements are done"
+
+
+def test_who_asks_may_wait_for_threads_that_report():
+    study = asked(optimizer="auto", budget={"measurements": 8})
+    threads: list[Thread] = []
+
+    def report(trial) -> None:
+        sleep(0.01)
+        study.tell(trial, cost(**trial.design))
+
+    while trials := study.ask(4, wait=True):
+        threads += [Thread(target=report, args=(trial,), daemon=True) for trial in trials]
+        for thread in threads[-len(trials) :]:
+            thread.start()
+    assert sum(trial.measured for trial in study.trials) == 8
+
+
+def test_a_thread_that_asks_in_vain_while_another_waits_is_told_too():
+    study = asked(optimizer="sobol", budget={"measurements": 1})
+    (trial,) = study.ask(1)
+    waiter = Thread(target=lambda: study.ask(1), daemon=True)
+    waiter.start()
+    waiter.join(0.2)
+    with pytest.raises(StudyError, match=r"reported: trial 0\b"):
+        study.ask(1)
+    study.tell(trial, cost(**trial.design))
+    waiter.join(60)
+    assert not waiter.is_alive()
+
+
+def test_who_asks_waits_for_what_other_drivers_hold():
     one = asked(optimizer="sobol", budget={"measurements": 2})
-    storage = one.engine.storage
-    other = asked(storage, optimizer="sobol", budget={"measurements": 2})
+    other = asked(one.engine.storage, optimizer="sobol", budget={"measurements": 2})
     held = one.ask(2)
-    assert other.ask(2) == []
+    with pytest.raises(StudyError, match="trials 0, 1, which another Study object asked"):
+        other.ask(2)
+    got: list[object] = []
+    waiter = Thread(target=lambda: got.append(other.ask(2)), daemon=True)
+    waiter.start()
+    waiter.join(0.2)
+    assert waiter.is_alive()
     for trial in held:
         one.tell(trial, cost(**trial.design))
-    assert one.ask() == other.ask() == []
+    waiter.join(60)
+    assert got == [[]] == [one.ask()]
+    assert other.ended == one.ended == "2 measurements are done"
     assert sum(trial.measured for trial in other.trials) == 2
+
+
+def test_a_thread_that_waits_while_another_closes_is_told_so():
+    study = asked(optimizer="sobol", budget={"measurements": 1})
+    study.ask(1)
+    errors: list[str] = []
+
+    def wait() -> None:
+        try:
+            study.ask(1)
+        except StudyError as error:
+            errors.append(error.problem)
+
+    waiter = Thread(target=wait, daemon=True)
+    waiter.start()
+    waiter.join(0.2)
+    study.close()
+    waiter.join(60)
+    assert errors == ["the study 'own' was closed while a design was asked"]
 
 
 def test_a_program_that_just_ends_leaves_its_trials_to_the_next(tmp_path):
