@@ -83,20 +83,16 @@ class Rows:
     def of(self, columns: Sequence[Column]) -> Column:
         """Whether each row of the columns is in the table.
 
-        Unknown where a column is absent, unless the table has a ``None`` anywhere: that matches
-        absence, and then the answer is always known.
+        A value of the table is met by the same value alone, a ``None`` by an absent one alone.
+        Where all columns are absent there is no combination to find: a table without a row of
+        nothing but ``None`` is unknown there.
         """
         place: Ints = np.zeros(1, dtype=np.int64)
         if not self.rows:
             place = place - 1
         for step, column in zip(self._steps, columns, strict=True):
             place = step.after(place, column)
-        absent = None if self._matches_absence else either([c.absent for c in columns])
-        return Column(place >= 0, absent)
-
-    @cached_property
-    def _matches_absence(self) -> bool:
-        return any(value is None for row in self.rows for value in row)
+        return Column(place >= 0, _all_absent(columns, place))
 
     @cached_property
     def _steps(self) -> tuple[_Step, ...]:
@@ -110,6 +106,15 @@ class Rows:
             keys, prefixes = np.unique(prefixes * len(codes) + own, return_inverse=True)
             steps.append(_Step(tuple(codes), keys, before * len(codes)))
         return tuple(steps)
+
+
+def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
+    """Where every column is absent and no row of the table is met; ``None`` for nowhere."""
+    masks = [column.absent for column in columns if column.absent is not None]
+    if not masks or len(masks) < len(columns):
+        return None
+    gone: Mask = np.logical_and.reduce(masks) & (place < 0)
+    return gone if gone.any() else None
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,8 @@ class Lookup:
 class Listed:
     """Whether the names' values are together one of the rows (or, negated, none of them).
 
-    Where a name is absent: unknown, unless the table has a ``None`` anywhere, which matches an
-    absent value; then the answer is always known.
+    A value is met by the same value alone, a ``None`` by an absent one alone, row by row. Where
+    all names are absent and no row is all ``None``, the answer is unknown.
     """
 
     names: tuple[Name, ...]

@@ -62,9 +62,9 @@ def test_a_table_of_combinations_is_membership_among_tuples(table, rows, negated
     table=st.lists(st.tuples(SOME, SOME), max_size=8),
     rows=st.lists(st.tuples(SOME, SOME), min_size=1, max_size=8),
 )
-def test_a_none_in_a_table_matches_absence_and_without_one_absence_is_unknown(table, rows):
-    knows = any(None in row for row in table)
-    expected = [None if None in row and not knows else row in table for row in rows]
+def test_a_none_is_met_by_absence_alone_row_by_row_and_all_absent_is_unknown(table, rows):
+    absent = (None, None)
+    expected = [None if row == absent and absent not in table else row in table for row in rows]
     node = Listed((Name("p0"), Name("p1")), tuple(table))
     plain, coded = both_forms(rows, 2)
     assert told(node, plain, len(rows)) == expected

@@ -48,9 +48,30 @@ def test_a_blank_stands_for_an_absent_parameter(read):
     assert found(read(text), "format", "group") == {("int4", 32), ("fp8", None), ("int8", None)}
 
 
-def test_a_table_without_blanks_says_nothing_of_absent_parameters(read):
-    space = read(SPACE + "tables:\n  - {allow: [format, group], rows: [[int4, 32]]}\n")
-    assert found(space, "format", "group") == {("int4", 32), ("fp8", None), ("int8", None)}
+@pytest.mark.parametrize("extra", ["", ", [fp8, null]"])
+def test_what_no_row_lists_is_refused_where_a_column_is_absent_too(read, extra):
+    rows = f"[[int4, 32]{extra}]"
+    space = read(SPACE + f"tables:\n  - {{allow: [format, group], rows: {rows}}}\n")
+    legal = {("int4", 32)} | ({("fp8", None)} if extra else set())
+    assert found(space, "format", "group") == legal
+    assert ({"format": "fp8", "array": 8, "buffer": 1024} in space) == bool(extra)
+    assert {"format": "int8", "array": 8, "buffer": 1024} not in space
+
+
+def test_a_table_asks_for_nothing_where_all_its_columns_are_absent(read):
+    more = "  lanes: {ordinal: [1, 2], when: format == 'int4'}\n"
+    table = "tables:\n  - {allow: [group, lanes], rows: [[32, 1], [16, 2]]}\n"
+    space = read(SPACE + more + table)
+    legal = {("int4", 32, 1), ("int4", 16, 2), ("fp8", None, None), ("int8", None, None)}
+    assert found(space, "format", "group", "lanes") == legal
+
+
+def test_a_row_of_blanks_forbids_that_all_columns_are_absent(read):
+    more = "  lanes: {ordinal: [1, 2], when: format != 'int8'}\n"
+    table = "tables:\n  - {forbid: [group, lanes], rows: [[null, null], [null, 2]]}\n"
+    space = read(SPACE + more + table)
+    legal = {("int4", g, n) for g in (16, 32) for n in (1, 2)} | {("fp8", None, 1)}
+    assert found(space, "format", "group", "lanes") == legal
 
 
 def test_a_table_may_be_a_file_with_more_columns_and_units(read):

@@ -103,17 +103,19 @@ def _table_walk(
     parameters: Mapping[str, Finite],
     optional: frozenset[str],
 ) -> TableWalk | None:
-    blank = any(value is None for row in node.rows for value in row)
     names = [name.name for name in node.names]
-    if len(set(names)) < len(names) or (not blank and optional & set(names)):
+    if len(set(names)) < len(names):
         return None
+    listed = node.rows
+    if optional >= set(names):  # where all are absent, the table asks for nothing
+        listed = (*listed, (None,) * len(names))
     columns = []
     for place, name in enumerate(names):
-        values = [row[place] for row in node.rows]
+        values = [row[place] for row in listed]
         if _mixes_truths(values, parameters[name]):
             return None
         columns.append(_codes_of(values, parameters[name]))
-    rows = np.column_stack(columns) if node.rows else np.zeros((0, len(names)), dtype=np.int64)
+    rows = np.column_stack(columns) if listed else np.zeros((0, len(names)), dtype=np.int64)
     rows = rows[(rows > _UNKNOWN).all(axis=1)]
     turns = sorted(range(len(names)), key=lambda place: order[names[place]])
     return TableWalk([names[place] for place in turns], rows[:, turns])
