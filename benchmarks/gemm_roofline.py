@@ -21,7 +21,13 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from dse.core.values import Array, Floats, Mask
-from dse_evaluators.accelerators.devices.calibrations import COLUMNS, RANGES
+from dse_evaluators.accelerators.devices.calibrations import (
+    COLUMNS,
+    MOST_EXPONENT,
+    MOST_SHARE,
+    RANGES,
+    is_plausible,
+)
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import Constants, Work, times
@@ -59,6 +65,9 @@ DEVICES = {
     "l40s": "l40s",
     "rtx_pro_6000_server": "rtx-pro-6000",
 }
+
+
+_NAMES = [field.name for field in fields(Constants)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +118,10 @@ class Measured:
         work, device = self.work(), device_of(self.device)
         rate = device.flops_per_s[RECIPES[self.format].rate]
         return np.maximum(work.flops / rate, work.moved_bytes / device.dram_bytes_per_s)
+
+    def naive_errors(self) -> Floats:
+        """The relative error of those two roofs at each point."""
+        return np.abs(self.naive() / self.seconds - 1)
 
 
 def _measured(rows: Iterable[tuple[tuple[str, str, str, str], Iterable[object]]]) -> list[Measured]:
@@ -171,9 +184,16 @@ def aiconfigurator(folder: Path) -> list[Measured]:
     return _measured(rows)
 
 
-def fitted(parts: list[Measured], prior: Constants = PRIOR, wide: float = WIDE) -> Constants:
+FREE = np.full(len(_NAMES), np.inf)
+POSSIBLE = np.log([MOST_SHARE, MOST_SHARE, MOST_EXPONENT - 1, *(np.inf,) * 3])
+"""The largest logarithms of the constants of a fit, and of one that a device could have."""
+
+
+def fitted(
+    parts: list[Measured], prior: Constants = PRIOR, wide: float = WIDE, *, most: Floats = FREE
+) -> Constants:
     """The constants that all of these have together, near the prior where they tell little."""
-    middle = np.log(astuple(prior))
+    middle = np.minimum(np.log(astuple(prior)), most - 1e-6)
 
     def at(logs: Floats) -> Constants:
         constants = Constants(**dict(zip(_NAMES, np.exp(logs).tolist(), strict=True)))
@@ -183,28 +203,44 @@ def fitted(parts: list[Measured], prior: Constants = PRIOR, wide: float = WIDE) 
         off = [np.log(part.predicted(at(logs)) / part.seconds) / SCALE for part in parts]
         return np.concatenate([*off, (logs - middle) / (SPREAD * wide)])
 
-    found = least_squares(residuals, middle, loss="soft_l1", max_nfev=60)
+    bounds = (np.full_like(most, -np.inf), most)
+    found = least_squares(residuals, middle, loss="soft_l1", max_nfev=60, bounds=bounds)
     return at(found.x)
 
 
-_NAMES = [field.name for field in fields(Constants)]
+def limits(family: list[Measured], families: list[list[Measured]]) -> Floats:
+    """The largest logarithms of the constants of a framework's versions.
+
+    Where no version of any framework has constants that the device could have in the format (a
+    cache that holds the operands from one run to the next looks like a memory of twice its rate),
+    all are fitted among those that it could: otherwise nothing measured of it would be used.
+    """
+    alike = [each for each in families if _key(each) == _key(family)]
+    free = [constants for each in alike for constants in of_versions(each)]
+    return FREE if any(map(is_plausible, free)) else POSSIBLE
 
 
-def of_versions(parts: list[Measured]) -> list[Constants]:
+def _key(family: list[Measured]) -> tuple[str, str]:
+    return family[0].device, family[0].format
+
+
+def of_versions(parts: list[Measured], most: Floats = FREE) -> list[Constants]:
     """The constants of each version of one framework."""
-    together = fitted(parts)
+    together = fitted(parts, most=most)
     if len(parts) == 1:
         return [together]
     prior = replace(together, exponent=np.maximum(together.exponent - 1, 1e-3))
-    return [fitted([part], prior, wide=1.0) for part in parts]
+    return [fitted([part], prior, wide=1.0, most=most) for part in parts]
 
 
-def held_out(parts: list[Measured], fold_of: Callable[[Measured], Array]) -> list[Floats]:
+def held_out(
+    parts: list[Measured], fold_of: Callable[[Measured], Array], most: Floats = FREE
+) -> list[Floats]:
     """The relative error of each point, by constants that saw no point of its fold."""
     off = [np.full(len(part.m), np.nan) for part in parts]
     for fold in np.unique(np.concatenate([fold_of(part) for part in parts])):
         seen = [part.take(fold_of(part) != fold) for part in parts]
-        for part, errors, constants in zip(parts, off, of_versions(seen), strict=True):
+        for part, errors, constants in zip(parts, off, of_versions(seen, most), strict=True):
             rows = fold_of(part) == fold
             errors[rows] = np.abs(part.predicted(constants) / part.seconds - 1)[rows]
     return off
@@ -224,6 +260,7 @@ def calibration(part: Measured, constants: Constants, errors: Floats) -> dict[st
         **{name: f"{value:.4g}" for name, value in told.items()},
         "heldout_mape": f"{errors.mean():.3f}",
         "heldout_median": f"{np.median(errors):.3f}",
+        "naive_mape": f"{part.naive_errors().mean():.3f}",
         **ranges,
     }
 
@@ -250,9 +287,10 @@ def main() -> None:
         tell(("vidur, whole models held out", *_figures(family, whole)))
     rows, judged = list[dict[str, object]](), list[tuple[Measured, Floats]]()
     for family in kernels + served:
-        errors = held_out(family, lambda part: part.fold)
+        most = limits(family, kernels + served)
+        errors = held_out(family, lambda part: part.fold, most)
         tell((f"{family[0].framework}, shapes held out", *_figures(family, errors)))
-        fits = zip(family, of_versions(family), errors, strict=True)
+        fits = zip(family, of_versions(family, most), errors, strict=True)
         rows += [calibration(*each) for each in fits]
         judged += list(zip(family, errors, strict=True)) if family in served else []
     for number_format in sorted({part.format for part, _ in judged}):
@@ -266,7 +304,7 @@ def main() -> None:
 def _figures(parts: Sequence[Measured], errors: Sequence[Floats]) -> tuple[object, ...]:
     """Device and format where all have the same, the points, and the errors."""
     off = np.concatenate(errors)
-    naive = np.concatenate([np.abs(part.naive() / part.seconds - 1) for part in parts])
+    naive = np.concatenate([part.naive_errors() for part in parts])
     devices, formats = ({getattr(part, name) for part in parts} for name in ("device", "format"))
     return (
         devices.pop() if len(devices) == 1 else "all",

@@ -17,7 +17,7 @@ from dse_evaluators.accelerators.devices.roofline import Constants
 COLUMNS = (
     *("device", "format", "framework", "version", "points"),
     *(field.name for field in fields(Constants)),
-    *("heldout_mape", "heldout_median"),
+    *("heldout_mape", "heldout_median", "naive_mape"),
 )
 """The columns of calibrations.csv; RANGES come after them."""
 
@@ -27,6 +27,12 @@ RANGES = ("least_m", "most_m", "least_n", "most_n", "least_k", "most_k")
 # A share above that, or roofs that meet sharper, is no property of a device: too few points, or
 # all of them bound by something else (vLLM 0.24 spends 0.2 ms on the host for each fp8_block).
 MOST_SHARE, MOST_EXPONENT = 1.05, 10.0
+
+
+def is_plausible(constants: Constants) -> bool:
+    """Return whether a device could have these constants."""
+    share = np.maximum(constants.compute_share, constants.memory_share)
+    return bool(share <= MOST_SHARE and np.max(constants.exponent) <= MOST_EXPONENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +122,10 @@ def _measured_like(number_format: str) -> str:
 def _plausible() -> tuple[Mapping[str, str], ...]:
     path = Path(__file__).with_name("calibrations.csv")
     with path.open(encoding="utf-8", newline="") as file:
-        return tuple(row for row in csv.DictReader(file) if _is_plausible(row))
+        return tuple(row for row in csv.DictReader(file) if _is_used(row))
 
 
-def _is_plausible(row: Mapping[str, str]) -> bool:
-    share = max(float(row["compute_share"]), float(row["memory_share"]))
-    return share <= MOST_SHARE and float(row["exponent"]) <= MOST_EXPONENT
+def _is_used(row: Mapping[str, str]) -> bool:
+    """Return whether a device could have the constants, and they beat the sheet's own roofline."""
+    constants = Constants(**{each.name: float(row[each.name]) for each in fields(Constants)})
+    return is_plausible(constants) and float(row["heldout_mape"]) < float(row["naive_mape"])

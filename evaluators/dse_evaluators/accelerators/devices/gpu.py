@@ -82,7 +82,7 @@ class Gpu:
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
-    version: str = field(init=False, default="1")
+    version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:
         self._devices = devices_of(self.platforms or {})
