@@ -14,6 +14,13 @@ from dse_evaluators.accelerators.devices.calibrations import Calibration, calibr
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import Constants, Work
+from dse_evaluators.accelerators.devices.weight_only import (
+    VECTOR_ROWS,
+    WIDTHS,
+    nearest_widths,
+    rates_of,
+    weight_only_of,
+)
 
 PLAIN = "bf16"
 """Of the stream, of attention's products and of the head, whatever the weights are in."""
@@ -43,6 +50,9 @@ class Engine:
     plain: Constants
     plain_flops_per_s: float
     bytes_per_s: float
+    vector: Constants | None = None
+    """Of products of few rows where some weights are widened; ``None`` where none are."""
+    vector_flops_per_s: Floats | float = 0.0
 
     @property
     def weight_bytes(self) -> Floats:
@@ -64,8 +74,13 @@ class Engine:
 
     def product_s(self, work: Work) -> Floats:
         """The time of products with weights."""
+        constants, flops_per_s = self.constants, self.flops_per_s
+        if self.vector is not None:
+            few = work.converted <= VECTOR_ROWS * work.chain  # rows times depth
+            constants = _where(few, self.vector, constants)
+            flops_per_s = np.where(few, self.vector_flops_per_s, flops_per_s)
         return roofline.times(
-            work, self.constants, flops_per_s=self.flops_per_s, bytes_per_s=self.bytes_per_s
+            work, constants, flops_per_s=flops_per_s, bytes_per_s=self.bytes_per_s
         ).total_s
 
     def attention_s(self, work: Work) -> Floats:
@@ -93,7 +108,9 @@ def engine(
     """The engine of rows that have the formats of these places, one of ``RECIPES`` each.
 
     Weights that are kept in other words, of ``weight_bits`` each where these are above 0, are read
-    as such and multiplied in the format; to widen them takes no time.
+    as such and multiplied in the format. Kernels that widen shorter ones have constants of their
+    own, those of the measured width that is nearest. For formats below 16 bits such kernels were
+    not measured: each constant is then the worse of the widening kernel's and the plain one's.
 
     Raises:
         SpecError: nobody measured a device in one of the formats, or its sheet tells no rate.
@@ -109,7 +126,7 @@ def engine(
 
     operand_bytes = spread([RECIPES[text].operand_bytes for text in formats])
     bits = np.zeros_like(operand_bytes) if weight_bits is None else weight_bits
-    return Engine(
+    usual = Engine(
         constants=Constants(
             **{
                 each.name: spread([getattr(one, each.name) for one in engines])
@@ -124,6 +141,50 @@ def engine(
         plain=plain,
         plain_flops_per_s=rate_of(device, PLAIN),
         bytes_per_s=device.dram_bytes_per_s,
+    )
+    widened = (bits > 0) & (bits < 8.0 * operand_bytes)
+    return _widening(usual, device, bits, widened) if widened.any() else usual
+
+
+def _widening(usual: Engine, device: Device, bits: Floats, widened: Mask) -> Engine:
+    """The engine with the kernels that widen weights, in the rows that have such weights."""
+    nearest = nearest_widths(bits)
+    narrow = usual.operand_bytes < RECIPES[PLAIN].operand_bytes
+    few = many = usual.constants
+    for width in WIDTHS:
+        found, rows = weight_only_of(device.name, width), widened & (nearest == width)
+        few = _where(rows & ~narrow, found.vector, few)
+        many = _where(rows & ~narrow, found.tiles, many)
+        few = _where(rows & narrow, _worse(found.vector, usual.constants), few)
+        many = _where(rows & narrow, _worse(found.tiles, usual.constants), many)
+    vector_flops_per_s = rates_of(device).vector_flops_per_s
+    return replace(
+        usual,
+        constants=many,
+        vector=few,
+        vector_flops_per_s=np.where(widened, vector_flops_per_s, usual.flops_per_s),
+    )
+
+
+def _where(rows: Mask, then: Constants, otherwise: Constants) -> Constants:
+    return Constants(
+        **{
+            each.name: np.where(rows, getattr(then, each.name), getattr(otherwise, each.name))
+            for each in fields(Constants)
+        }
+    )
+
+
+def _worse(one: Constants, other: Constants) -> Constants:
+    """The constants under which a product takes at least as long as under either."""
+    ends = dict.fromkeys(("compute_share", "memory_share", "exponent"), np.minimum)
+    return Constants(
+        **{
+            each.name: ends.get(each.name, np.maximum)(
+                getattr(one, each.name), getattr(other, each.name)
+            )
+            for each in fields(Constants)
+        }
     )
 
 

@@ -64,8 +64,9 @@ class Serving:
     devices hold different ones. These groups step and read prompts together, each its own.
     ``weight_bits`` and ``kv_bits``, where above 0, are what a weight of a layer and a cached number
     take in memory, scales and places told: such weights are read in these bits and multiplied in
-    ``weight_format``, and to widen them takes no time. ``cost_per_token`` is there where a price is
-    known, of renting all devices; carbon is that of their energy and of their making.
+    ``weight_format``, by kernels that widen shorter ones and have constants of their own.
+    ``cost_per_token`` is there where a price is known, of renting all devices; carbon is that of
+    their energy and of their making.
 
     Not modelled: experts that are chosen more often than others, latent attention, queues, lengths
     that vary, shared prefixes, the host.
@@ -115,7 +116,7 @@ class Serving:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
-    version: str = field(init=False, default="2")
+    version: str = field(init=False, default="3")
 
     def __post_init__(self) -> None:
         for name, low, high in (("isl", 1, 2**31), ("osl", 2, 2**31)):

@@ -110,11 +110,21 @@ def test_upkeep_that_there_cannot_be_is_refused(options, words):
 def test_shorter_words_never_move_more(bits, less):
     words, cached = ({name: bits / (1 + less)} for name in ("weight_bits", "kv_bits"))
     found = served(words, {"weight_bits": bits}, cached, {"kv_bits": bits}).columns
-    for name in ("memory", "products_time", "attention_time", "tpot", "energy_per_token"):
-        assert found[name][0] <= found[name][1] * (1 + 1e-12)
+    assert found["memory"][0] <= found["memory"][1] * (1 + 1e-12)
+    for name in ("memory", "attention_time", "tpot", "energy_per_token"):
         assert found[name][2] <= found[name][3] * (1 + 1e-12)
     assert found["weights_memory"][0] < found["weights_memory"][1]
     assert found["cache_memory"][2] < found["cache_memory"][3]
+
+
+@settings(max_examples=25)
+@given(st.sampled_from([(1.0, 5.9), (6.1, 7.9)]), st.floats(0, 1), st.floats(0, 1))
+def test_shorter_weights_are_never_slower_in_the_same_kernel(ends, one, other):
+    low, high = ends
+    short, long = sorted(low + share * (high - low) for share in (one, other))
+    found = served({"weight_bits": short}, {"weight_bits": long}).columns
+    for name in ("products_time", "tpot", "energy_per_token"):
+        assert found[name][0] <= found[name][1] * (1 + 1e-12)
 
 
 def test_words_as_long_as_the_format_change_nothing():

@@ -1,0 +1,151 @@
+"""Products of 16-bit activations with narrower weights, which a kernel widens as it reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse_evaluators.accelerators.devices.devices import DEVICES, Device, device_of
+from dse_evaluators.accelerators.devices.roofline import Constants, Times, Work, times
+from dse_evaluators.fits import Fit, fits_in
+
+WIDTHS = (4, 8)
+"""Bits of a weight in the measured kernels."""
+
+VECTOR_ROWS = 4
+"""Up to so many rows the ordinary cores multiply, at the rate of fp32; beyond, the matrix units."""
+
+FITTED = ("compute_share", "memory_share", "exponent", "launch_s", "chain_s")
+"""Constants of each of the two kernels; nothing is converted on the left-hand side."""
+
+FITS = Path(__file__).with_name("weight_only.fits.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightOnly:
+    """Constants of the kernels that widen weights of one width, on one device."""
+
+    vector: Constants
+    tiles: Constants
+    own: bool
+    """False: of a device with the same die, or medians over those that were measured."""
+    source: str
+    """The fit that the constants are of, or what they are medians of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What a device's sheet promises; numbers, or arrays that go with the work."""
+
+    vector_flops_per_s: Floats | float
+    tiles_flops_per_s: Floats | float
+    bytes_per_s: float
+
+
+def rates_of(device: Device) -> Rates:
+    """The rates of a device with 16-bit matrix units.
+
+    Sheets without a rate of fp32 leave the vector kernel unbounded by its multiplications.
+    """
+    return Rates(
+        vector_flops_per_s=device.flops_per_s.get("fp32", np.inf),
+        tiles_flops_per_s=device.flops_per_s["bf16"],
+        bytes_per_s=device.dram_bytes_per_s,
+    )
+
+
+def widened_times(work: Work, kernels: WeightOnly, rates: Rates, rows: Floats) -> Times:
+    """Return the time of products of ``rows`` activations each, by the kernel for so many rows."""
+    vector, tiles = (
+        times(work, constants, flops_per_s=flops_per_s, bytes_per_s=rates.bytes_per_s)
+        for constants, flops_per_s in (
+            (kernels.vector, rates.vector_flops_per_s),
+            (kernels.tiles, rates.tiles_flops_per_s),
+        )
+    )
+    return Times(
+        **{
+            each.name: np.where(
+                rows <= VECTOR_ROWS, getattr(vector, each.name), getattr(tiles, each.name)
+            )
+            for each in fields(Times)
+        }
+    )
+
+
+def work_of(m: Floats, n: Floats, k: Floats, weight_bytes: Floats | float) -> Work:
+    """Return the work of (m, k) activations times (k, n) weights of ``weight_bytes`` each."""
+    return Work(
+        flops=2.0 * m * n * k,
+        moved_bytes=2.0 * (m * k + m * n) + weight_bytes * (k * n),
+        chain=k,
+        converted=np.zeros_like(m),
+    )
+
+
+def nearest_widths(bits: Floats) -> Floats:
+    """Return the measured width whose kernel stands for weights of these bits, (n,)."""
+    distances = np.abs(np.asarray(bits)[:, None] - np.array(WIDTHS))  # (n, widths)
+    return np.array(WIDTHS, dtype=np.float64)[distances.argmin(axis=1)]
+
+
+@cache
+def weight_only_of(device: str, width: int) -> WeightOnly:
+    """Return the kernels of a device for weights of a width.
+
+    A device that was not measured has the constants of one with the same die, else medians over
+    all that were measured in that width.
+
+    Args:
+        device: a name of ``DEVICES``, or any other.
+        width: one of ``WIDTHS``.
+    """
+    found = _fits(width)
+    if device in found:
+        return _of({device: found[device]}, own=True)
+    alike = {name: fit for name, fit in found.items() if _die(name) == _die(device)}
+    return _of(alike or found, own=False)
+
+
+def without(device: str, width: int) -> WeightOnly:
+    """Return the medians over all other devices: what ``device`` would have, were it unmeasured."""
+    return _of({name: fit for name, fit in _fits(width).items() if name != device}, own=False)
+
+
+@cache
+def _fits(width: int) -> Mapping[str, Fit]:
+    """The fits of a width by the device, which is the first word of their names."""
+    fits = fits_in(FITS)
+    return {name.split()[0]: fit for name, fit in fits.items() if f" int{width} " in name}
+
+
+def _die(device: str) -> tuple[object, ...]:
+    """What two products of one chip have in common; a device of its own where it is unknown."""
+    if device not in DEVICES:
+        return (device,)
+    known = device_of(device)
+    return known.node, known.die_mm2, known.compute_units
+
+
+def _of(found: Mapping[str, Fit], *, own: bool) -> WeightOnly:
+    def constants(kernel: str) -> Constants:
+        return Constants(
+            **{
+                name: float(
+                    np.median([fit.constants[f"{kernel}_{name}"] for fit in found.values()])
+                )
+                for name in FITTED
+            }
+        )
+
+    return WeightOnly(
+        vector=constants("vector"),
+        tiles=constants("tiles"),
+        own=own,
+        source=", ".join(fit.name for fit in found.values()),
+    )
