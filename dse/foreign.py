@@ -187,7 +187,8 @@ def _modelled(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
     for row, place in enumerate(places):
         outcome, fault = found[place].outcome, known.faults.get(row)
         metrics = {n: float(np.asarray(values)[row]) for n, values in known.columns.items()}
-        now = replace(outcome, metrics={**outcome.metrics, **metrics})
+        defined = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        now = replace(outcome, metrics={**outcome.metrics, **defined})
         if fault is not None:
             state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
             now = replace(outcome, state=state, fault=fault)

@@ -5,93 +5,54 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 
+from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.design import Design, key_of
-from dse.core.metric import Fault, FaultKind, Metric, Metrics
+from dse.core.metric import Fault, Metrics
 from dse.core.problem import Source
 from dse.core.trial import Outcome, State, Trial
-from dse.core.values import Floats
+from dse.core.values import Floats, Mask
 from dse.early import Stopped, Watcher, listening, unheard
-from dse.errors import InfeasibleError, SpecError
-from dse.protocols import Evaluator, Needs, Task
+from dse.errors import SpecError
+from dse.protocols import Needs, Task
 from dse.turns import turn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """An evaluator in a study: its name there, and what each of its readings is there.
-
-    ``names`` maps the evaluator's word for a reading to the study's; ``factors`` holds what a
-    reading is multiplied with to be in the evaluator's unit. One that tells another number under
-    another scenario is there once for each. ``needs`` is what it wants of its machine; one that is
-    ``exclusive`` wants it for itself.
-    """
-
-    name: str
-    evaluator: Evaluator
-    names: Mapping[str, str]
-    factors: Mapping[str, float] = field(default_factory=dict)
-    scenario: str = ""
-    needs: Needs = field(default_factory=Needs)
-    exclusive: bool = False
-
-    @property
-    def label(self) -> str:
-        """Its name, with the scenario that it is for: ``chip@chat``."""
-        return f"{self.name}@{self.scenario}" if self.scenario else self.name
-
-    def metric(self, own: str) -> str:
-        """The study's word for a metric of its own: ``chip.latency``, ``chip.latency@chat``."""
-        full = f"{self.name}.{own}"
-        return f"{full}@{self.scenario}" if self.scenario else full
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """What it reads, in the study's words."""
-        return frozenset(self.names.values())
-
-    @property
-    def provides(self) -> dict[str, Metric]:
-        """Its metrics, in the study's words."""
-        return {self.metric(own): metric for own, metric in self.evaluator.provides.items()}
-
-    def evaluate(self, batch: Batch) -> Metrics:
-        """The metrics of the batch under the evaluator's own names; never raises."""
-        view = self._view(batch)
-        try:
-            return _checked(self.evaluator.evaluate(view), self.evaluator.provides, len(batch))
-        except Exception as error:  # noqa: BLE001 - whatever an evaluator raises costs its rows only
-            if len(batch) == 1:
-                return Metrics(columns={}, faults={0: _fault(error)})
-        parts = [self.evaluate(batch.take(np.array([row]))) for row in range(len(batch))]
-        return _stacked(parts, self.evaluator.provides)
-
-    def _view(self, batch: Batch) -> Batch:
-        view = batch.renamed(self.names)
-        scaled = {
-            own: _scaled(view.columns[own], factor)
-            for own, factor in self.factors.items()
-            if own in view and factor != 1.0
-        }
-        return view.with_columns(scaled) if scaled else view
 
 
 class Pipeline:
     """All evaluators of a study; turns tasks into outcomes, wherever it is called."""
 
-    def __init__(self, bound: Sequence[Bound]) -> None:
+    def __init__(self, bound: Sequence[Bound], deciding: frozenset[str] | None = None) -> None:
+        """Make a pipeline of evaluators.
+
+        Args:
+            bound: the evaluators.
+            deciding: the metrics without which a design has no answer; all without it. What these
+                are computed from decides too.
+        """
         self.bound = ordered(bound)
         self.sources = _sources(self.bound)
+        if deciding is not None:
+            every = self._behind(deciding)
+            self.bound = tuple(_deciding(one, every) for one in self.bound)
         self.on_wait = _unheard
         self.on_report: Watcher = unheard
         self._turns = any(one.exclusive for one in self.bound)
+
+    def _behind(self, asked: frozenset[str]) -> frozenset[str]:
+        """The metrics asked for, their stated parts, and all that these are computed from."""
+        found = frozenset[str]()
+        for one in reversed(self.bound):  # whoever reads a metric comes after whoever provides it
+            for own, metric in one.evaluator.provides.items():
+                if {one.metric(own), one.metric(metric.part_of)} & (asked | found):
+                    found |= {one.metric(own)} | (one.reads_of(own) & self.sources.keys())
+        return found
 
     @property
     def needs(self) -> Needs:
@@ -110,17 +71,29 @@ class Pipeline:
         return [row.outcome() for row in rows]
 
     def known(self, batch: Batch) -> Metrics:
-        """Every metric that needs no measurement, under the study's names."""
+        """Every metric that needs no measurement, under the study's names; NaN where undefined.
+
+        Where evaluators that do not read one another have faults in one row, that a design cannot
+        exist goes before a failure.
+        """
         columns: dict[str, Floats] = {}
         faults: dict[int, Fault] = {}
         for bound in self.bound:
             if any(self.sources[name].kind == "measured" for name in bound.provides):
                 continue
             got = self._once(bound, batch)
-            faults = {**got.faults, **faults}
+            read = [columns[name] for name in bound.reads if name in columns]
+            lost: Mask = np.zeros(len(batch), dtype=bool)
+            for values in read:
+                lost |= np.isnan(values)
+            for row, fault in got.faults.items():
+                if row not in faults or (fault.kind == "infeasible" and not lost[row]):
+                    faults[row] = fault
             found = {bound.metric(own): values for own, values in got.columns.items()}
+            if lost.any() and not bound.reads_apart:
+                found = {name: np.where(lost, np.nan, values) for name, values in found.items()}
             columns |= found
-            batch = batch.with_columns({name: Column(values) for name, values in found.items()})
+            batch = batch.with_columns({name: _known(values) for name, values in found.items()})
         return Metrics(columns=columns, faults=faults)
 
     def _once(self, bound: Bound, batch: Batch) -> Metrics:
@@ -136,6 +109,9 @@ class Pipeline:
         )
 
     def _evaluate(self, bound: Bound, rows: Sequence[_Row]) -> None:
+        rows = [row for row in rows if row.can(bound)]
+        if not rows:
+            return
         batch = Batch.of([row.known() for row in rows])
         with self._turn(bound):
             started = time.perf_counter()
@@ -187,8 +163,8 @@ class Readings:
         if trial.state is State.STOPPED:
             return
         for bound in self._measured:
-            if bound.provides.keys() <= trial.metrics.keys():
-                metrics = {name: trial.metrics[name] for name in bound.provides}
+            if bound.answered(trial):
+                metrics = {name: trial.metrics.get(name, np.nan) for name in bound.provides}
                 spread = {n: trial.spread[n] for n in bound.provides if n in trial.spread}
                 self._known.setdefault(self._key(bound, trial.design), (metrics, spread))
 
@@ -232,8 +208,18 @@ class _Row:
         self.skipped |= not wanted
         return wanted
 
+    def can(self, bound: Bound) -> bool:
+        """Return whether the evaluator can run; else its metrics are undefined, as one it reads."""
+        if bound.reads_apart or not any(np.isnan(self.metrics.get(n, 0.0)) for n in bound.reads):
+            return True
+        self.metrics |= dict.fromkeys(bound.provides, np.nan)
+        return False
+
     def known(self) -> dict[str, Any]:
-        return {**self.design, **self.metrics}
+        return {**self.design, **self._defined()}
+
+    def _defined(self) -> dict[str, float]:
+        return {name: value for name, value in self.metrics.items() if np.isfinite(value)}
 
     def outcome(self) -> Outcome:
         state = State.SCREENED if self.skipped else State.DONE
@@ -243,12 +229,24 @@ class _Row:
             state = State.INFEASIBLE if self.fault.kind == "infeasible" else State.FAILED
         return Outcome(
             state=state,
-            metrics=self.metrics,
+            metrics=self._defined(),
             spread=self.spread,
             fault=self.fault,
             cost_s=self.cost_s,
             measured=self.measured,
         )
+
+
+def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
+    """The evaluator with those of its metrics that are among these as the deciding ones."""
+    own = frozenset(own for own in bound.evaluator.provides if bound.metric(own) in metrics)
+    return replace(bound, deciding=own)
+
+
+def _known(values: Floats) -> Column:
+    """A metric as a column, absent where it is undefined."""
+    gone = np.isnan(values)
+    return Column(values, gone) if gone.any() else Column(values)
 
 
 def ordered(bound: Sequence[Bound]) -> tuple[Bound, ...]:
@@ -300,59 +298,5 @@ def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
     return sources
 
 
-def _checked(got: Metrics, provides: Mapping[str, Metric], size: int) -> Metrics:
-    """The metrics, with a fault for each row where one is missing or is no number."""
-    faults = dict(got.faults)
-    columns: dict[str, Floats] = {}
-    for name in provides:
-        if name not in got.columns:
-            reason = f"the metric {name!r} is missing"
-            faults = {
-                **{row: Fault(kind="invalid", reason=reason) for row in range(size)},
-                **faults,
-            }
-            continue
-        values = np.broadcast_to(np.asarray(got.columns[name], dtype=np.float64), (size,))
-        for row in np.flatnonzero(~np.isfinite(values)).tolist():
-            faults.setdefault(row, Fault(kind="invalid", reason=f"{name} is {values[row]}"))
-        columns[name] = values
-    spread = {name: got.spread[name] for name in provides if name in got.spread}
-    return Metrics(columns=columns, spread=spread, faults=faults)
-
-
-def _stacked(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
-    """One-row metrics as one; rows with a fault hold NaN."""
-    nothing = np.full(1, np.nan)
-    columns = {
-        name: np.concatenate([np.asarray(p.columns.get(name, nothing)) for p in parts])
-        for name in provides
-    }
-    spread = {
-        name: np.concatenate([np.asarray(p.spread.get(name, nothing)) for p in parts])
-        for name in provides
-        if any(name in p.spread for p in parts)
-    }
-    faults = {place: part.faults[0] for place, part in enumerate(parts) if part.faults}
-    return Metrics(columns=columns, spread=spread, faults=faults)
-
-
 def _unheard(_: str) -> None:
     """Nobody wants to know of waits."""
-
-
-def _scaled(column: Column, factor: float) -> Column:
-    return Column(
-        column.values * factor,
-        column.absent,
-        column.codes,
-        tuple(value * factor for value in column.domain if isinstance(value, int | float)),
-    )
-
-
-def _fault(error: Exception) -> Fault:
-    if isinstance(error, InfeasibleError):
-        return Fault(kind="infeasible", reason=error.problem)
-    if isinstance(error, TimeoutError):
-        return Fault(kind="timeout", reason=str(error) or "timed out")
-    kind: FaultKind = "memory" if isinstance(error, MemoryError) else "raised"
-    return Fault(kind=kind, reason=f"{type(error).__name__}: {error}")

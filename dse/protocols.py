@@ -40,12 +40,14 @@ class Evaluator(Protocol):
     It may have a method ``check_values``, which is told the values that each reading can take (of
     a long range its ends, of a real's one between as well, of a metric nothing) before a study is
     run, and raises SpecError where it could not be run on one of them. One with an attribute
-    ``missing`` that is not empty cannot be run here, and says why: its studies can be read.
+    ``missing`` that is not empty cannot be run here, and says why: its studies can be read. One
+    with an attribute ``reads_by_metric`` says of each metric what that one reads; a reading that
+    has no value in a row is absent there, and it says itself which metrics have none in turn.
 
     Laws:
         - It gives the same row whatever the batch around it.
         - It provides every metric that it declares, in the declared unit, for every row without
-          a fault.
+          a fault; one that has no value in a row is NaN there, and ``Metrics.undefined`` says why.
         - It reads nothing but what it declares.
         - A row's fault is told in ``Metrics.faults``; an exception is the fault of every row.
         - It survives pickling, and is cheap to make: heavy libraries are imported by ``evaluate``.

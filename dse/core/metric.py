@@ -45,8 +45,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """The outcomes of one batch of n rows; a row in ``faults`` has no meaning in the columns."""
+    """The outcomes of one batch of n rows; a row in ``faults`` has no meaning in the columns.
+
+    A metric without a value in a row is NaN there, or infinite; ``undefined`` may say why, by
+    metric and row. Whether that costs the design its place is for the study to decide.
+    """
 
     columns: Mapping[str, Floats]  # each (n,)
     spread: Mapping[str, Floats] = field(default_factory=dict)  # (n,) standard errors, same unit
     faults: Mapping[int, Fault] = field(default_factory=dict)
+    undefined: Mapping[str, Mapping[int, str]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
-from dse.core.trial import Trial
+from dse.core.trial import State, Trial
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.shapes.front import Front
 from dse.report.shapes.trials import ObjectiveFacts, Trials
@@ -50,7 +50,7 @@ def front_json(study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, ex
             {
                 "trial": trial.number,
                 "design": dict(trial.design),
-                "metrics": _finite(trial.metrics),
+                "metrics": _metrics(front.problem, trial),
                 "spread": _finite(trial.spread),
                 "objectives": list(map(finite, values)),
                 "feasible": answer.feasible,
@@ -82,7 +82,7 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials
                 "trial": trial.number,
                 "state": trial.state.value,
                 "design": dict(trial.design),
-                "metrics": _finite(trial.metrics),
+                "metrics": _metrics(problem, trial),
                 "spread": _finite(trial.spread),
                 "objectives": list(map(finite, values)),
                 "feasible": feasible,
@@ -121,6 +121,12 @@ def _metric_units(problem: Problem) -> dict[str, str]:
 
 def _metric_words(problem: Problem) -> dict[str, list[str]]:
     return {name: list(m.words) for name, m in sorted(problem.metrics.items()) if m.words}
+
+
+def _metrics(problem: Problem, trial: Trial) -> dict[str, float | None]:
+    """Return the metrics of a trial; of one that is done null for those that are undefined."""
+    blank = problem.sources if trial.state is State.DONE else ()
+    return {**dict.fromkeys(blank), **_finite(trial.metrics)}
 
 
 def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dse import dimensions, units
+from dse.bound import Bound
 from dse.core.design import base
 from dse.core.expression import Expression
 from dse.core.parameter import Integer, Parameter, Real, size
 from dse.core.values import Value
 from dse.errors import DseError, PluginError, SpecError, nearest
-from dse.pipeline import Bound
 from dse.protocols import COHERENT, EVERYTHING, Evaluator
 from dse.registry import check_options, load
 from dse.schema.given import Given

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dse.bound import Bound
 from dse.core.space import Space
 from dse.errors import DseError, SpecError, nearest
-from dse.pipeline import Bound
 from dse.protocols import EVERYTHING, Evaluator, Needs
 from dse.schema.binding import bound_of, check_formulas, check_values, evaluator_of
 from dse.schema.given import Given

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dse import units
+from dse.bound import Bound
 from dse.core.problem import Source
 from dse.errors import SpecError, nearest
-from dse.pipeline import Bound
 
 Ladders = Mapping[str, tuple[str, ...]]
 Stages = Mapping[str, int]

@@ -29,6 +29,10 @@ class Given:
         self.kind = evaluator.kind
         self.version = evaluator.version
         self.missing = getattr(evaluator, "missing", "")
+        self.reads_by_metric = {
+            name: reads - values.keys()
+            for name, reads in getattr(evaluator, "reads_by_metric", {}).items()
+        }
         self.evaluator = evaluator
         self.values = values
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dse import units
+from dse.bound import Bound
 from dse.core.design import Design
 from dse.core.metric import Metric
 from dse.core.parameter import Real
@@ -15,7 +16,7 @@ from dse.core.space import Space
 from dse.core.trial import Trial
 from dse.core.values import Value
 from dse.errors import DesignError
-from dse.pipeline import Bound, Pipeline
+from dse.pipeline import Pipeline
 from dse.schema.plan import Plan
 
 _SAME = ("use", "options", "version")

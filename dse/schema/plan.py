@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dse.bound import Bound
 from dse.core.design import Design
 from dse.core.expression import Expression
 from dse.core.insight.fingerprint import outline
@@ -19,7 +20,7 @@ from dse.core.space import Space
 from dse.dimensions import check_shares
 from dse.early_rules import Rule
 from dse.errors import DseError, SpecError, SpecErrors
-from dse.pipeline import Bound, Pipeline
+from dse.pipeline import Pipeline
 from dse.registry import check_options, load, make, names, options_of
 from dse.schema.alone import problems_alone
 from dse.schema.baselines import check_name, named, told_baselines
@@ -143,7 +144,9 @@ class _Builder:
         known = {**units_of(space.parameters), **_metric_units(bound)}
         lists = {name: one.listing for name, one in space.lists.items()}
         designs = self._baselines(space)
-        baselines = told_baselines(designs, pipeline, measured, known=known, lists=lists)
+        baselines = told_baselines(
+            designs, Pipeline(bound, frozenset()), measured, known=known, lists=lists
+        )
         formulas = Formulas(scenarios=scenarios, baselines=baselines)
         objectives = self._objectives(formulas.objective, known, lists)
         limits = self._limits(formulas.rules, known, lists)
@@ -160,6 +163,7 @@ class _Builder:
         self._check_plugins(space)
         ladders = self._ladders(pipeline)
         self.mistakes.check()
+        pipeline = Pipeline(bound, _deciding(objectives, limits, ladders))
         problem = Problem(
             space=space,
             sources=pipeline.sources,
@@ -172,7 +176,6 @@ class _Builder:
             ladders=ladders,
         )
         self._check_factorial(problem)
-        self.mistakes.check()
         identity = self._identity(problem, bound)
         problem = replace(problem, identity=json.dumps(identity, sort_keys=True, default=str))
         return Plan(
@@ -319,6 +322,7 @@ class _Builder:
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
         if use == "factorial":
             self._guarded(["optimizer"], lambda: make("optimizers", use, problem, **options))
+        self.mistakes.check()
 
     def _check_gain(self) -> None:
         use = self.spec.optimizer.use
@@ -362,6 +366,15 @@ class _Builder:
             **({"prior": [one.study for one in self.spec.prior]} if self.spec.prior else {}),
             **({"early": self.spec.early.model_dump()} if self.spec.early else {}),
         }
+
+
+def _deciding(
+    objectives: Iterable[Objective], limits: Iterable[Limit], ladders: Mapping[str, Iterable[str]]
+) -> frozenset[str]:
+    """The names without a value for which a design has no answer."""
+    expressions = [*(one.expression for one in objectives), *(one.slack for one in limits)]
+    named = frozenset[str]().union(*(one.names for one in expressions))
+    return named.union(*ladders.values())
 
 
 def _metric_units(bound: list[Bound]) -> dict[str, str]:

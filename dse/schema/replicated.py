@@ -44,6 +44,10 @@ class Replicated:
         self.missing = getattr(evaluator, "missing", "")
         own = evaluator.provides
         self.provides: Mapping[str, Metric] = {**own, **_quantiles(own, spec.quantiles)}
+        reads = getattr(evaluator, "reads_by_metric", {})
+        self.reads_by_metric = {
+            name: reads[_own(name, own)] - {spec.reading} for name in self.provides if reads
+        }
         self._evaluator = evaluator
         self._spec = spec
 
@@ -70,12 +74,22 @@ class Replicated:
             spread[name] = values.std(axis=0, ddof=1) / np.sqrt(self._spec.count)
             for share in self._spec.quantiles:
                 columns[_named(name, share)] = np.quantile(values, share, axis=0)
-        return Metrics(columns=columns, spread=spread, faults=faults)
+        undefined: dict[str, dict[int, str]] = {}
+        for one in reversed(found):
+            for name in columns:
+                reasons = one.undefined.get(_own(name, self._evaluator.provides), {})
+                undefined.setdefault(name, {}).update(reasons)
+        return Metrics(columns=columns, spread=spread, faults=faults, undefined=undefined)
 
     def _replicate(self, batch: Batch, number: int) -> Metrics:
         same = np.zeros(len(batch), dtype=np.int64)
         view = batch.with_columns({self._spec.reading: Column.coded((number,), same)})
         return self._evaluator.evaluate(view)
+
+
+def _own(name: str, provides: Mapping[str, Metric]) -> str:
+    """Return the metric that a quantile is of, or the metric itself."""
+    return name if name in provides else name.rpartition(".p")[0]
 
 
 def _filled(metrics: Metrics, name: str, size: int) -> Floats:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dse.bound import Bound
 from dse.errors import SpecError
-from dse.pipeline import Bound
 from dse.schema.models import ResourcesSpec
 from dse.schema.spaces.domains import amount
 

@@ -11,8 +11,9 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from dse.bound import Bound
 from dse.errors import SpecError, nearest
-from dse.pipeline import Bound, ordered
+from dse.pipeline import ordered
 from dse.protocols import Evaluator
 from dse.schema.given import Given, reading_of, reads_any
 from dse.schema.models import ScenarioSpec

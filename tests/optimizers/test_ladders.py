@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dse.bound import Bound
 from dse.core.metric import Metric, Metrics
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
@@ -22,7 +23,7 @@ from dse.executors.serial import Serial
 from dse.loop import Loop
 from dse.optimizers.ladder import Ladder
 from dse.optimizers.sobol import Sobol
-from dse.pipeline import Bound, Pipeline, Readings
+from dse.pipeline import Pipeline, Readings
 from dse.protocols import Task
 from dse.report.fidelity import rungs
 from dse.schema.fidelities import stages_of

@@ -17,7 +17,7 @@ class FrontRow(Shape):
     design: Design
     """Its value for each parameter that is active."""
     metrics: dict[str, float | None]
-    """Each metric, in the unit that `metrics` at the top tells."""
+    """Each metric, in the unit that `metrics` at the top tells; null where it is undefined."""
     spread: dict[str, float | None]
     """The standard error of each metric that has one, in the metric's unit."""
     objectives: list[float | None]

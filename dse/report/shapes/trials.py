@@ -37,7 +37,8 @@ class TrialRow(Shape):
     design: Design
     """Its value for each parameter that is active."""
     metrics: dict[str, float | None]
-    """Each metric that is known, in the unit that `metrics` at the top tells."""
+    """Each metric that is known, in the unit that `metrics` at the top tells; of a trial that is
+    done null where it is undefined."""
     spread: dict[str, float | None]
     """The standard error of each metric that has one, in the metric's unit."""
     objectives: list[float | None]

@@ -19,14 +19,16 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A metric's value, with its standard error where that is known."""
+    """A metric's value, with its standard error where known; NaN with the reason ``why``."""
 
     value: float
     spread: float | None = None
+    why: str = ""
 
 
 Answer = Mapping[str, Reading] | Fault
-"""All declared metrics of one design, or why there are none."""
+"""All declared metrics of one design, each with a value or the reason that it has none, or why
+there are none at all."""
 
 
 def readings(
@@ -40,7 +42,8 @@ def readings(
     for name in names:
         if name not in said:
             has = ", ".join(map(str, said)) or "nothing"
-            return invalid(f"the metric {name!r} is missing; there is {has[:_SHOWN]}")
+            found[name] = _without(f"the metric {name!r} is missing; there is {has[:_SHOWN]}")
+            continue
         reading = _reading(name, said[name])
         if isinstance(reading, Fault):
             return reading
@@ -69,7 +72,20 @@ def columns_of(answers: Sequence[Answer], names: Sequence[str]) -> Metrics:
         columns={name: _column(answers, name, "value") for name in names},
         spread={name: column for name, column in spread.items() if not np.isnan(column).all()},
         faults=faults,
+        undefined={
+            name: {
+                row: answer[name].why
+                for row, answer in enumerate(answers)
+                if not isinstance(answer, Fault) and answer[name].why
+            }
+            for name in names
+        },
     )
+
+
+def _without(why: str) -> Reading:
+    """Return a metric that has no value."""
+    return Reading(value=math.nan, why=why)
 
 
 def _column(answers: Sequence[Answer], name: str, what: str) -> Floats:
@@ -78,22 +94,32 @@ def _column(answers: Sequence[Answer], name: str, what: str) -> Floats:
 
 
 def _reading(name: str, said: Any) -> Reading | Fault:
+    if isinstance(said, Mapping) and "value" not in said:
+        return invalid(f"{name} is {shown(said)}, which has no 'value'")
     value, spread = said, None
     if isinstance(said, Mapping):
-        if "value" not in said:
-            return invalid(f"{name} is {shown(said)}, which has no 'value'")
         value, spread = said["value"], said.get("spread")
     elif isinstance(said, tuple) and len(said) == 2:
         value, spread = said
+    if value is None:
+        return _without(f"{name} is {shown(value)}, which is no number")
     number = _number(name, value)
-    if isinstance(number, Fault) or spread is None:
-        return number if isinstance(number, Fault) else Reading(value=number)
+    if isinstance(number, Fault):
+        return number
+    if not math.isfinite(number):
+        return _without(f"{name} is {shown(value)}, which is not finite")
+    return Reading(value=number) if spread is None else _spread_out(name, number, spread)
+
+
+def _spread_out(name: str, value: float, spread: Any) -> Reading | Fault:
     error = _number(f"the spread of {name}", spread)
     if isinstance(error, Fault):
         return error
+    if not math.isfinite(error):
+        return invalid(f"the spread of {name} is {shown(spread)}, which is not finite")
     if error < 0:
         return invalid(f"the spread of {name} is {error}, which is below zero")
-    return Reading(value=number, spread=error)
+    return Reading(value=value, spread=error)
 
 
 def _number(name: str, said: Any) -> float | Fault:
@@ -105,6 +131,4 @@ def _number(name: str, said: Any) -> float | Fault:
         number = float(said)
     except OverflowError:
         number = math.inf
-    if not math.isfinite(number):
-        return invalid(f"{name} is {shown(said)}, which is not finite")
     return number

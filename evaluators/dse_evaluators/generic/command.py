@@ -164,7 +164,13 @@ def _answer(stdout: str, names: Sequence[str]) -> Answer:
 
 
 def _middle(told: Sequence[Reading]) -> Reading:
-    """The median of independent runs, with the standard error of their mean."""
+    """The median of independent runs, with the standard error of their mean.
+
+    Where one run has no value there is none, for the reason of that run.
+    """
+    without = next((reading for reading in told if reading.why), None)
+    if without is not None:
+        return without
     value = median(reading.value for reading in told)
     errors = [reading.spread for reading in told if reading.spread is not None]
     own = [math.hypot(*errors) / len(errors)] if errors else []

@@ -10,13 +10,12 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.expression import Compare, Expression, Member, Name, Node, Text, children
 from dse.core.lists import expanded, listings
-from dse.core.metric import Fault, Kind, Metrics
+from dse.core.metric import Kind, Metrics
 from dse.core.parser import parse
 from dse.core.values import Floats
 from dse.errors import PluginError, SpecError, nearest
 from dse.protocols import COHERENT
 from dse.units import factor
-from dse_evaluators.generic.answer import invalid
 from dse_evaluators.generic.options import metrics_of
 
 _KEYS = ("formula", "unit")
@@ -43,6 +42,7 @@ class Formulas:
         self.provides = metrics_of({name: one.get("unit", "") for name, one in told.items()})
         self.formulas = {name: _parsed(name, one["formula"]) for name, one in told.items()}
         self.reads = frozenset[str]().union(*(f.names for f in self.formulas.values()))
+        self.reads_by_metric = {name: f.names for name, f in self.formulas.items()}
         words = frozenset[str]().union(*(_words(f.node) for f in self.formulas.values()))
         self.units: Mapping[str, str] = dict.fromkeys(sorted(self.reads - words), COHERENT)
 
@@ -50,7 +50,7 @@ class Formulas:
         inputs = dict(batch.columns)
         inputs |= {n: _nowhere(len(batch)) for n in self.reads if n not in batch}
         columns: dict[str, Floats] = {}
-        faults: dict[int, Fault] = {}
+        undefined: dict[str, Mapping[int, str]] = {}
         lists = listings(batch.names)
         for name, written in self.formulas.items():
             formula = expanded(written, lists, {}).resolved(factor)
@@ -61,11 +61,11 @@ class Formulas:
             values = result.values.astype(np.float64) / factor(self.provides[name].unit)
             absent = np.zeros(len(batch), dtype=bool) if result.absent is None else result.absent
             columns[name] = np.where(absent, np.nan, values)
-            for row in np.flatnonzero(~np.isfinite(columns[name])).tolist():
-                faults.setdefault(
-                    row, invalid(_reason(name, formula, columns[name][row], inputs, row))
-                )
-        return Metrics(columns=columns, faults=faults)
+            undefined[name] = {
+                row: _reason(name, formula, columns[name][row], inputs, row)
+                for row in np.flatnonzero(~np.isfinite(columns[name])).tolist()
+            }
+        return Metrics(columns=columns, undefined=undefined)
 
 
 def _reason(

@@ -16,7 +16,7 @@ from dse.core.metric import Fault, Metrics
 from dse.core.values import Array, Floats, Ints
 from dse.errors import EvaluationError, InfeasibleError, PluginError, nearest
 from dse.protocols import EVERYTHING
-from dse_evaluators.generic.answer import Answer, columns_of, invalid, readings, shown
+from dse_evaluators.generic.answer import Answer, columns_of, readings, shown
 from dse_evaluators.generic.options import kind_of, metrics_of, reads_of, texts_of, units_of
 
 _GROUP = "dse.functions"
@@ -119,7 +119,7 @@ class Python:
         return Metrics(
             columns=columns,
             spread={name: column for name, column in spread.items() if not np.isnan(column).all()},
-            faults=_faults(columns),
+            undefined=_undefined(columns),
         )
 
 
@@ -169,11 +169,13 @@ def _column(name: str, said: Any, size: int) -> Floats:
     return np.broadcast_to(values.astype(np.float64), (size,))
 
 
-def _faults(columns: Mapping[str, Floats]) -> dict[int, Fault]:
+def _undefined(columns: Mapping[str, Floats]) -> dict[str, dict[int, str]]:
     return {
-        row: invalid(f"{name} is {values[row]}, which is not finite")
+        name: {
+            row: f"{name} is {values[row]}, which is not finite"
+            for row in np.flatnonzero(~np.isfinite(values)).tolist()
+        }
         for name, values in columns.items()
-        for row in np.flatnonzero(~np.isfinite(values)).tolist()
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metrics
 from dse.protocols import EVERYTHING
@@ -36,7 +37,10 @@ def _pythons_own_limit_of_digits():
 
 
 def fault(run: list[str], **options: object) -> Fault:
-    return told(run, **options).faults[0]
+    """Why a study that asks for the metric has no answer."""
+    command = Command(run=run, metrics={"power": "W"}, timeout=30, **options)
+    bound = Bound(name="board", evaluator=command, names={"rows": "rows"})
+    return bound.evaluate(Batch.of([{"rows": 8}])).faults[0]
 
 
 def test_a_number_is_the_metric() -> None:

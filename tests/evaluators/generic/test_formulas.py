@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dse.bound import Bound
 from dse.core.batch import Batch, Column
+from dse.core.metric import Metrics
 from dse.errors import PluginError, SpecError
-from dse.pipeline import Bound
 from dse.protocols import COHERENT
 from dse_evaluators.generic.expression import Formulas
 
@@ -61,29 +62,35 @@ def test_the_formulas_stand_open_for_a_check_of_their_dimension() -> None:
     assert formula("energy + 2 mJ", "J").formulas["out"].text == "energy + 2 mJ"
 
 
+def judged(evaluator: Formulas, batch: Batch) -> Metrics:
+    """What a study makes of it that asks for each metric."""
+    names = {name: name for name in evaluator.reads}
+    return Bound(name="own", evaluator=evaluator, names=names).evaluate(batch)
+
+
 @pytest.mark.parametrize("text", ["energy / time", "energy // time", "energy % time"])
 def test_division_by_zero_is_the_fault_of_its_row(text: str) -> None:
-    got = formula(text).evaluate(columns(energy=[6.0, 6.0], time=[4.0, 0.0]))
+    got = judged(formula(text), columns(energy=[6.0, 6.0], time=[4.0, 0.0]))
     assert (list(got.faults), got.faults[1].kind) == ([1], "invalid")
     assert "energy = 6.0, time = 0.0" in got.faults[1].reason
 
 
 def test_whole_numbers_divided_by_zero_are_a_fault_too() -> None:
-    got = formula("a // b").evaluate(columns(a=[6, 6], b=[4, 0]))
+    got = judged(formula("a // b"), columns(a=[6, 6], b=[4, 0]))
     assert (got.columns["out"][0], list(got.faults)) == (1, [1])
 
 
 def test_the_root_of_a_negative_number_is_a_fault() -> None:
-    assert formula("sqrt(a)").evaluate(columns(a=[-1.0])).faults[0].kind == "invalid"
+    assert judged(formula("sqrt(a)"), columns(a=[-1.0])).faults[0].kind == "invalid"
 
 
 def test_a_formula_without_names_that_has_no_value_is_a_fault() -> None:
-    assert formula("1 / 0").evaluate(columns(a=[1.0])).faults[0].kind == "invalid"
+    assert judged(formula("1 / 0"), columns(a=[1.0])).faults[0].kind == "invalid"
 
 
 @pytest.mark.parametrize("beside", [[], [{"a": 1.0, "b": 2.0}]])
 def test_an_absent_reading_is_a_fault_of_its_row(beside: list[dict[str, float]]) -> None:
-    got = formula("a * b").evaluate(Batch.of([{"a": 3.0}, *beside]))
+    got = judged(formula("a * b"), Batch.of([{"a": 3.0}, *beside]))
     assert (list(got.faults), "b = absent" in got.faults[0].reason) == ([0], True)
 
 

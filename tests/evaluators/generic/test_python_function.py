@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.metric import Metrics
 from dse.errors import InfeasibleError, PluginError
-from dse.pipeline import Bound
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.python import Python
 
@@ -24,7 +24,8 @@ def area(rows: int, cols: int, spare: int = 4) -> dict[str, float]:
 
 def told(function: Callable[..., Any], *designs: dict[str, Any], **options: Any) -> Metrics:
     evaluator = Python(function=function, metrics={"area": "mm2"}, **options)
-    return evaluator.evaluate(Batch.of(designs or [{"rows": 2}]))
+    batch = Batch.of(designs or [{"rows": 2}])
+    return Bound(name="own", evaluator=evaluator, names={n: n for n in batch.names}).evaluate(batch)
 
 
 def test_it_reads_what_the_function_takes() -> None:
