@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from dse.core.design import Design
 from dse.core.metric import FaultKind
+from dse.core.space import Space
 from dse.core.trial import Ask, Event, State, Trial
 from dse.drivers.bounds import Bounds
 from dse.drivers.holding import Holding
 from dse.drivers.lease import Lease
 from dse.drivers.ledger import Ledger, moments
 from dse.drivers.retries import RETRIES
+from dse.drivers.suggestions import check_suggestions
 from dse.early_rules import as_told
 from dse.errors import Overtaken
 from dse.optimizers.patience import KIND, PATIENCE, Patience, Suggestion
@@ -45,6 +47,7 @@ class Loop:
     it is idle is waited for; it may have an attribute ``ended``: why nothing is asked any more.
     """
 
+    space: Space
     ledger: Ledger
     lease: Lease
     optimizer: Optimizer
@@ -163,6 +166,7 @@ class Loop:
             reason = self._enough(designs)
             if reason:
                 return reason
+        self._check(designs, count, by)
         ask = Ask(
             told=self._told,
             after=len(self.ledger.trials),
@@ -178,6 +182,18 @@ class Loop:
         if self._patience and by != GIVEN:
             self._patience.keep()
         return ""
+
+    def _check(self, designs: Sequence[Design], count: int, by: str) -> None:
+        """Nothing, if the designs may be kept. Raises PluginError if not."""
+        climbs = by != GIVEN and getattr(self.optimizer, "climbs", False)
+        check_suggestions(
+            designs,
+            self.space,
+            by=by,
+            wanted=count,
+            asked=self.ledger.numbers,
+            rungs=max(self.stages.values(), default=0) if climbs else 0,
+        )
 
     def _proposed(self, count: int) -> list[Design]:
         """What the optimizer asks; it is not asked again before something has changed."""

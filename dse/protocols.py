@@ -82,7 +82,7 @@ class Optimizer(Protocol):
 
     Laws:
         - It draws only from ``problem.rng(told)``.
-        - What it asks is legal and new: neither told nor pending.
+        - What it asks is legal and new: neither told nor pending. A run ends where it is not.
         - Told the same in the same order, it asks the same, however the telling was cut.
         - It asks at most ``count`` designs; none means that nothing is left.
     """

@@ -157,6 +157,7 @@ class Run:
             readings.learn(reading.trial())
         with closing(runner):
             return Loop(
+                space=self.plan.problem.space,
                 ledger=self._ledger,
                 lease=self._lease,
                 optimizer=optimizer,

@@ -77,6 +77,7 @@ def looped(folder, storage, gains, trials=None, gain=0.01) -> tuple[str, list[Tr
         storage.create("s", {})
     with Lease(storage, "s") as lease:
         reason = Loop(
+            space=plan.problem.space,
             ledger=Ledger(storage, "s"),
             lease=lease,
             optimizer=Forecast(plan.problem, gains),
@@ -180,6 +181,7 @@ def test_what_was_asked_last_asked_again_when_a_study_is_gone_on_with(tmp_path):
     def run(trials):
         with closing(Processes(plan.pipeline, workers=2)) as runner, Lease(storage, "s") as lease:
             Loop(
+                space=plan.problem.space,
                 ledger=Ledger(storage, "s"),
                 lease=lease,
                 optimizer=Witness(plan.problem, [HIGH] * 30),

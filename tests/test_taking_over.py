@@ -107,6 +107,7 @@ def held_elsewhere(study: Study, count: int = 1, host: str = "elsewhere") -> int
 def loop(study: Study, lease: Lease, trials: int, optimizer: type = RandomSearch) -> Loop:
     plan = study.plan
     return Loop(
+        space=plan.problem.space,
         ledger=Ledger(study.storage, "s"),
         lease=lease,
         optimizer=optimizer(plan.problem),

@@ -24,7 +24,7 @@ from dse.core.expression import (
 )
 from dse.core.parameter import Parameter, Real, describe
 from dse.core.solving.legal import Legal, compiled
-from dse.core.values import Floats, Ints, Value
+from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError, nearest
 
 
@@ -82,6 +82,21 @@ class Space:
                     where=self.places.get(rule.text, ""),
                     hint=", ".join(f"{name} = {value}" for name, value in used.items()),
                 )
+
+    def are_legal(self, batch: Batch) -> Mask:
+        """Return which rows of a batch of :meth:`batch` :meth:`check` would pass, (n,)."""
+        size, columns = len(batch), batch.columns
+        legal: Mask = np.ones(size, dtype=bool)
+        for parameter in self.parameters:
+            name, absent = parameter.name, batch.absent(parameter.name)
+            rule = self.conditions.get(name)
+            legal &= absent != (True if rule is None else rule.holds(columns, size, unknown=False))
+            if isinstance(parameter, Real):
+                within = (batch[name] >= parameter.low) & (batch[name] <= parameter.high)
+                legal &= absent | within
+        for rule in self.constraints:
+            legal &= rule.holds(columns, size, unknown=True)
+        return legal
 
     def __contains__(self, design: Mapping[str, Value]) -> bool:
         try:

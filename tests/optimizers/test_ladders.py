@@ -93,6 +93,7 @@ def looped(problem, pipeline, storage, measurements, optimizer=Ladder):
         storage.create("s", {})
     with Lease(storage, "s") as lease:
         Loop(
+            space=problem.space,
             ledger=Ledger(storage, "s"),
             lease=lease,
             optimizer=optimizer(problem),

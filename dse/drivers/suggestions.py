@@ -1,0 +1,81 @@
+"""What an optimizer suggests is checked before it is kept: plug-ins make mistakes, too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NoReturn
+
+from dse.core.design import Design
+from dse.core.space import Space
+from dse.errors import DesignError, PluginError
+
+_HINT = (
+    "the optimizer is at fault, and nothing of this suggestion was kept; "
+    "dse.testing.OptimizerContract tests that one asks only what is legal and new"
+)
+
+
+def check_suggestions(
+    designs: Sequence[Design],
+    space: Space,
+    *,
+    by: str,
+    wanted: int,
+    asked: Mapping[Design, Collection[int]],
+    rungs: int = 0,
+) -> None:
+    """Nothing, if the designs are legal and new.
+
+    Args:
+        designs: what is suggested.
+        space: where they have to be legal.
+        by: who suggests them, for the message.
+        wanted: how many at most.
+        asked: the trials of each design that was asked before, finished or not.
+        rungs: how often a design may be asked again, on the next rung of a ladder.
+
+    Raises:
+        PluginError: they are not; the design and the rule that it breaks are named.
+    """
+    if len(designs) > wanted:
+        raise PluginError(
+            f"the optimizer {by!r} suggests {len(designs)} designs where {wanted} are wanted",
+            hint=_HINT,
+        )
+    _check_legal(designs, space, by)
+    if len(set(designs)) < len(designs):
+        twice = next(d for place, d in enumerate(designs) if d in designs[:place])
+        _refuse(by, twice, "which is twice in one suggestion")
+    for design in designs:
+        trials = asked.get(design, ())
+        if len(trials) > rungs:
+            _refuse(by, design, f"which trial {max(trials)} is already")
+
+
+def _check_legal(designs: Sequence[Design], space: Space, by: str) -> None:
+    """Check all at once; only where that fails, each on its own for the words."""
+    if all(isinstance(design, Design) for design in designs):
+        try:
+            batch = space.batch(designs)
+            if batch.designs() == list(designs) and space.are_legal(batch).all():
+                return
+        except (DesignError, TypeError, ValueError):
+            pass  # a value is in no domain: which one is told below
+    for design in designs:
+        if not isinstance(design, Design):
+            _refuse(by, design, f"which is a {type(design).__name__} and no Design")
+        try:
+            space.check(design)
+            written = space.batch([design]).design(0)
+        except DesignError as error:
+            _refuse(by, design, f"but {error.problem}", error)
+        if written != design:
+            name = next(n for n in design if repr(design[n]) != repr(written[n]))
+            _refuse(by, design, f"where {name} is written {written[name]!r}, not {design[name]!r}")
+
+
+def _refuse(by: str, design: object, why: str, error: DesignError | None = None) -> NoReturn:
+    values = dict(design) if isinstance(design, Design) else design
+    place = error.where if error else ""
+    mend = f"{error.hint}; {_HINT}" if error and error.hint else _HINT
+    raise PluginError(f"the optimizer {by!r} suggests {values}, {why}", where=place, hint=mend)
