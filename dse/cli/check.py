@@ -13,6 +13,13 @@ from dse.report.shapes.judgement import JudgedFile
 ReproduceOption = Annotated[
     bool, typer.Option("--reproduce", help="Run the studies and judge the claims that they state.")
 ]
+AssumptionsOption = Annotated[
+    bool,
+    typer.Option(
+        "--assumptions",
+        help="With --reproduce: run the studies at both ends of each assumption too.",
+    ),
+]
 KeptIn = Annotated[
     str | None,
     typer.Option(
@@ -32,21 +39,26 @@ def check(
     ],
     *,
     reproduce: ReproduceOption = False,
+    assumptions: AssumptionsOption = False,
     storage: KeptIn = None,
     output: ToldOption = Told.TABLE,
 ) -> None:
     """Judge study and space files; every mistake is told with its line and how to mend it.
 
     With --reproduce the studies are run, and the claims of papers that they state are held against
-    what comes out: exit code 1 if one does not hold.
+    what comes out: exit code 1 if one does not come out as it is labelled. With --assumptions they
+    are run at both ends of what they assume as well.
 
     Example: dse check studies/quickstart.yaml spaces/edge_codesign.yaml
     """
     if reproduce:
         from dse.cli.reproduce import reproduced
 
-        reproduced([study_path(file) for file in files], storage, output)
+        paths = [study_path(file) for file in files]
+        reproduced(paths, storage, output, assumptions=assumptions)
         return
+    if assumptions:
+        raise typer.BadParameter("a plain check runs nothing: --assumptions goes with --reproduce")
     if storage is not None:
         raise typer.BadParameter("a plain check runs nothing: --storage goes with --reproduce")
     from dse.checkup.files import judged_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -10,7 +10,19 @@ import typer
 from dse.cli.options import Told, say, show_json
 from dse.cli.progress import Progressing
 from dse.errors import DseError
+from dse.records.assumptions import turn_assumptions
 from dse.records.claims import Judged, claiming, claims_json, judged_claims, unanswered
+from dse.report.claims import (
+    FINDING,
+    IDENTITY,
+    count_claims,
+    ours_text,
+    print_text,
+    summary_line,
+    turned_text,
+    verdict_text,
+)
+from dse.report.shapes.judgement import JudgedClaim, JudgedStudy
 from dse.study import Study
 
 FELL_SHORT = 1
@@ -18,93 +30,110 @@ INTERRUPTED = 3
 
 _FORGETFUL = "memory://"
 
-_EXACT_END = 2**53
-"""Whole numbers below are shown to their last digit."""
+_STYLES = {"accepted": "green", "not reproduced": "yellow", "size differs": "yellow"}
 
-_STYLES = {"accepted": "green", "not reproduced": "yellow"}
+_PARTS = {
+    FINDING: "findings of this study, of which print has no figure",
+    IDENTITY: "identities, which cannot fail and reproduce nothing",
+}
 
 
-def reproduced(paths: Sequence[Path], storage: str | None, output: Told) -> None:
+def reproduced(
+    paths: Sequence[Path], storage: str | None, output: Told, *, assumptions: bool = False
+) -> None:
     """Run the studies of these files and judge their claims.
 
     Args:
         paths: study files.
         storage: where the studies are kept; forgotten without one.
         output: a table for people, or JSON.
+        assumptions: whether each assumption is turned to both ends of its interval too.
 
     Raises:
         SpecErrors: a file has mistakes; nothing was run.
         StudyError: a study states no claims; nothing was run.
     """
-    for path in paths:
-        claiming(path)
-    told = []
-    for place, path in enumerate(paths):
+    plans = [claiming(path) for path in paths]
+    told: list[JudgedStudy] = []
+    for place, (path, plan) in enumerate(zip(paths, plans, strict=True)):
+        runner = _Runner(storage, words=f"{place + 1} of {len(paths)}", output=output)
         try:
-            judged = _judged(path, storage, words=f"{place + 1} of {len(paths)}", output=output)
+            judged = runner.judged(path, assumptions=assumptions)
         except KeyboardInterrupt:
             say("interrupted; " + ("the same words go on" if storage else "nothing is kept"))
             raise typer.Exit(INTERRUPTED) from None
-        told.append((path, judged))
+        told.append(claims_json(path, judged, plan))
         if output is Told.TABLE:
-            _print(path, judged)
+            _print(told[-1])
     if output is Told.JSON:
-        show_json([claims_json(path, judged) for path, judged in told])
-    everything = [one for _, judged in told for one in judged]
-    _conclude(everything, quiet=output is not Told.TABLE)
+        show_json(told)
+    _conclude([one for study in told for one in study["claims"]], quiet=output is not Told.TABLE)
 
 
-def _judged(path: Path, storage: str | None, *, words: str, output: Told) -> list[Judged]:
-    quiet = output is not Told.TABLE
-    try:
-        study = Study.open(path, storage=storage or _FORGETFUL)
-        if not quiet:
-            say(f"{words}: {study.name}")
-        with Progressing(study, study.plan.budget, quiet=quiet) as live:
+class _Runner:
+    """Runs a study and, where asked, its assumptions' ends."""
+
+    def __init__(self, storage: str | None, *, words: str, output: Told) -> None:
+        self._storage = storage or _FORGETFUL
+        self._words = words
+        self._quiet = output is not Told.TABLE
+
+    def judged(self, path: Path, *, assumptions: bool) -> list[Judged]:
+        try:
+            study = Study.open(path, storage=self._storage)
+            self._run(study)
+        except DseError as error:
+            return unanswered(claiming(path), str(error))
+        judged = judged_claims(study)
+        if not assumptions:
+            return judged
+        return turn_assumptions(study, judged, self._run, storage=self._storage)
+
+    def _run(self, study: Study) -> None:
+        if not self._quiet:
+            say(f"{self._words}: {study.name}")
+        with Progressing(study, study.plan.budget, quiet=self._quiet) as live:
             study.run(on_finished=live.finished, on_progress=live.searched)
-    except DseError as error:
-        return unanswered(claiming(path), str(error))
-    return judged_claims(study)
 
 
-def _print(path: Path, judged: Iterable[Judged]) -> None:
+def _print(study: JudgedStudy) -> None:
+    claims = study["claims"]
+    _print_table(study["file"], [one for one in claims if one["proof"] not in _PARTS])
+    for proof, title in _PARTS.items():
+        _print_table(title, [one for one in claims if one["proof"] == proof])
+    for one in claims:
+        for words in filter(None, (_beyond(one), one["reason"], turned_text(one))):
+            say(f"{one['claim']}: {words}")
+
+
+def _beyond(one: JudgedClaim) -> str:
+    """Return what is to be said of the verdict beyond the table's word."""
+    words = verdict_text(one)
+    return words if words != one["verdict"] else ""
+
+
+def _print_table(title: str, claims: Sequence[JudgedClaim]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    from dse.schema.source import shown
-
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, title=escape(shown(path)))
+    if not claims:
+        return
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, title=escape(title))
     for heading in ("claim", "published", "ours", "proof", "verdict"):
         whole = heading not in ("claim", "published")
         table.add_column(heading, no_wrap=whole, overflow="fold")
-    for one in judged:
-        spec = one.claim.spec
-        cells = [spec.claim, str(spec.published), _ours(one), spec.proof]
-        style = _STYLES.get(one.verdict, "red")
-        table.add_row(*map(escape, cells), f"[{style}]{one.verdict}[/]")
+    for one in claims:
+        cells = [one["claim"], print_text(one), ours_text(one), one["proof"]]
+        style = _STYLES.get(one["verdict"], "red")
+        table.add_row(*map(escape, cells), f"[{style}]{one['verdict']}[/]")
     Console().print(table)
-    for one in judged:
-        if one.reason:
-            say(f"{one.claim.spec.claim}: {one.reason}")
 
 
-def _ours(one: Judged) -> str:
-    from dse.units import shown
-
-    if one.ours is None:
-        return "-"
-    whole = not one.claim.unit and one.ours.is_integer() and abs(one.ours) < _EXACT_END
-    return f"{one.ours:.0f}" if whole else shown(one.ours, one.claim.unit)
-
-
-def _conclude(judged: Sequence[Judged], *, quiet: bool) -> None:
-    """Say how many claims hold; exit code 1 if one that is claimed does not."""
-    from collections import Counter
-
-    counts = Counter(one.verdict for one in judged)
+def _conclude(claims: Sequence[JudgedClaim], *, quiet: bool) -> None:
+    """Print how many claims came out, by kind; exit code 1 if one did not as it is labelled."""
     if not quiet:
-        typer.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    if not all(one.passes for one in judged):
+        typer.echo(summary_line(count_claims(claims)))
+    if any(one["counts_as"] == "failed" for one in claims):
         raise typer.Exit(FELL_SHORT)

@@ -10,36 +10,75 @@ from typing import Literal
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.errors import StudyError
+from dse.report.claims import count_claims
 from dse.report.export import finite
-from dse.report.shapes.judgement import JudgedClaim, JudgedStudy
+from dse.report.shapes.judgement import (
+    AssumedValue,
+    CountsAs,
+    JudgedClaim,
+    JudgedStudy,
+    TurnedClaim,
+)
 from dse.schema.claims import Claim
+from dse.schema.models import AssumptionSpec, Scalar
 from dse.schema.plan import Plan, plan_of
 from dse.schema.source import shown
 from dse.study import Study
 
-Verdict = Literal["accepted", "fell short", "not reproduced", "no answer"]
+Verdict = Literal[
+    "accepted", "size differs", "fell short", "not reproduced", "now holds", "no answer"
+]
 
-PASSING: tuple[Verdict, ...] = ("accepted", "not reproduced")
+PASSING: tuple[Verdict, ...] = ("accepted", "size differs", "not reproduced")
 """What is as the file says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """What became of a claim where an assumption stands at an end of its interval."""
+
+    name: str
+    value: Scalar
+    ours: float | None
+    passes: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A claim with the study's number; ``reason`` says why there is none."""
+    """A claim with the study's number; ``reason`` says why there is none.
+
+    ``turned`` holds one entry for each end of each assumption that was tried.
+    """
 
     claim: Claim
     ours: float | None
     holds: bool | None
     reason: str = ""
+    turned: tuple[Turned, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """What is to be said of the claim in one or two words."""
-        if self.claim.spec.proof == "not reproduced" and self.ours is not None:
-            return "not reproduced"
         if self.ours is None:
             return "no answer"
-        return "accepted" if self.holds else "fell short"
+        if self.claim.spec.proof == "not reproduced":
+            return "now holds" if self.holds else "not reproduced"
+        if not self.holds:
+            return "fell short"
+        if self.claim.spec.proof != "identity" and self.claim.agrees(self.ours) is False:
+            return "size differs"
+        return "accepted"
+
+    @property
+    def counts_as(self) -> CountsAs:
+        """Return where the claim stands in the summary."""
+        proof = self.claim.spec.proof
+        if self.verdict not in PASSING:
+            return "failed"
+        if self.verdict == "size differs":
+            return "size differs"
+        return "direction only" if proof == "direction" else proof
 
     @property
     def passes(self) -> bool:
@@ -56,7 +95,7 @@ def claiming(path: Path) -> Plan:
     """
     plan = plan_of(path)
     if not plan.claims:
-        hint = "'reproduces:' lists claims, as docs/reproductions.md tells"
+        hint = "'reproduces:' and 'finds:' list claims, as docs/reproductions.md explains"
         raise StudyError("the study states no claims", where=shown(path), hint=hint)
     return plan
 
@@ -72,9 +111,15 @@ def unanswered(plan: Plan, reason: str) -> list[Judged]:
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 
-def claims_json(path: Path, judged: Iterable[Judged]) -> JudgedStudy:
+def claims_json(path: Path, judged: Iterable[Judged], plan: Plan) -> JudgedStudy:
     """The claims of a study file with what became of them."""
-    return {"file": shown(path), "claims": [_claim(one) for one in judged]}
+    claims = [_claim(one) for one in judged]
+    return {
+        "file": shown(path),
+        "claims": claims,
+        "summary": count_claims(claims),
+        "assumes": [_assumption(one.spec) for one in plan.assumptions],
+    }
 
 
 def _held(claim: Claim, problem: Problem, trials: Sequence[Trial]) -> Judged:
@@ -97,7 +142,31 @@ def _claim(one: Judged) -> JudgedClaim:
         "note": spec.note,
         "ours": finite(one.ours),
         "unit": one.claim.unit,
+        "print_unit": one.claim.figure.unit if one.claim.figure else one.claim.unit,
         "holds": one.holds,
         "verdict": one.verdict,
+        "counts_as": one.counts_as,
         "reason": one.reason,
+        "turned": [_turned(own) for own in one.turned],
+    }
+
+
+def _turned(one: Turned) -> TurnedClaim:
+    return {
+        "name": one.name,
+        "value": one.value,
+        "ours": finite(one.ours),
+        "passes": one.passes,
+        "reason": one.reason,
+    }
+
+
+def _assumption(spec: AssumptionSpec) -> AssumedValue:
+    return {
+        "name": spec.name,
+        "value": spec.value,
+        "interval": list(spec.interval),
+        "source": spec.source,
+        "turns": spec.targets,
+        "note": spec.note,
     }

@@ -10,7 +10,10 @@ from dse.analysis.runner_up import duels
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Event
 from dse.core.trials import Trials
+from dse.records.assumptions import stored_turns
+from dse.records.claims import claims_json, judged_claims
 from dse.report.html import Beside, report_html
+from dse.report.shapes.judgement import JudgedStudy
 from dse.study import Study
 
 
@@ -42,5 +45,11 @@ def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence
             effects=asked_effects(study.problem, finished) if factorial else [],
             duels=duels(front, finished),
             importances=importances(study.problem, finished),
+            claims=_claims(study) if study.plan.claims else None,
         ),
     )
+
+
+def _claims(study: Study) -> JudgedStudy:
+    judged = stored_turns(study, judged_claims(study))
+    return claims_json(study.plan.path, judged, study.plan)

@@ -16,6 +16,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.report.answer import MOST_SHOWN, Answer
+from dse.report.claims import claims_html
 from dse.report.effects import effects_html
 from dse.report.failures import failures, failures_html
 from dse.report.fidelity import rungs, rungs_html
@@ -23,6 +24,7 @@ from dse.report.page_parts import drawn, facts, page, section
 from dse.report.page_table import front_rows
 from dse.report.runner_up import duels_html
 from dse.report.scenarios import contrast_html
+from dse.report.shapes.judgement import JudgedStudy
 from dse.report.story import best_words, common_words
 from dse.report.tradeoffs import limits_html, rates_html
 from dse.report.words import reference_text, seconds_text, volume_text
@@ -44,14 +46,15 @@ _PICKED = (
 class Beside:
     """What is told beside the front, of studies that tell it.
 
-    Who wins under which scenario, what each parameter does, why the best designs win, and what
-    moves each objective.
+    Who wins under which scenario, what each parameter does, why the best designs win, what
+    moves each objective, and what became of the claims that the study states.
     """
 
     contrast: Contrast | None = None
     effects: Sequence[Effects] = ()
     duels: Sequence[Duel] = ()
     importances: Sequence[Importance] = ()
+    claims: JudgedStudy | None = None
 
 
 def report_html(
@@ -93,6 +96,7 @@ def report_html(
         ),
         _importances(front, beside.importances),
         _effects(front, beside.effects),
+        section("What was claimed, and what came out", _claims(beside)),
         section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
         section("What was ruled out or failed", failures_html(failures(front.problem, trials))),
         _events(events),
@@ -151,6 +155,10 @@ def _headline(front: ParetoSet, answer: Answer) -> str:
 
 def _contrast(beside: Beside) -> str:
     return contrast_html(beside.contrast) if beside.contrast else ""
+
+
+def _claims(beside: Beside) -> str:
+    return claims_html(beside.claims) if beside.claims else ""
 
 
 def _importances(front: ParetoSet, found: Sequence[Importance]) -> str:

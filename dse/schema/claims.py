@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from dse import units
 from dse.core.batch import Column
@@ -24,11 +27,14 @@ from dse.core.parser import ARGUMENTS, parse
 from dse.core.printed import printed
 from dse.core.problem import Problem
 from dse.core.trial import Trial
+from dse.core.values import Floats, Mask
 from dse.dimensions import TEXT, unit_of
 from dse.errors import DseError, SpecError, StudyError, nearest
-from dse.schema.gathered import FUNCTIONS, Gathered
+from dse.schema.claim_rules import check_choice, check_published, check_window
+from dse.schema.gathered import FUNCTIONS, PICKING, Gathered
 from dse.schema.mistakes import Mistakes
-from dse.schema.models import ClaimSpec
+from dse.schema.models import ClaimSpec, FindingSpec
+from dse.schema.print_figure import PrintFigure, figure_of
 from dse.schema.question import check_names, in_coherent_units
 from dse.schema.source import Source
 
@@ -37,16 +43,18 @@ OURS = "ours"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim with all that it takes to judge it.
+    """A claim, or a finding, with all that it takes to judge it.
 
-    ``formula`` is over the names of ``gathered``, in coherent units, as ``accept`` is over ours.
+    ``formula`` is over the names of ``gathered``, in coherent units, as ``accept`` is over ours;
+    ``figure`` is what print says, in ``unit``, and ``None`` where print has no number.
     """
 
-    spec: ClaimSpec
+    spec: ClaimSpec | FindingSpec
     formula: Expression
     gathered: Mapping[str, Gathered]
     unit: str
     accept: Expression | None
+    figure: PrintFigure | None = None
 
     def ours(self, problem: Problem, trials: Sequence[Trial]) -> float:
         """The study's number, in ``unit``.
@@ -64,32 +72,93 @@ class Claim:
 
     def holds(self, ours: float) -> bool | None:
         """Whether the number, in ``unit``, is accepted; ``None`` where nobody says what is."""
-        if self.accept is None:
+        return None if self.accept is None else bool(self._accepts([ours])[0])
+
+    def agrees(self, ours: float) -> bool | None:
+        """Return whether the size is that of print; ``None`` where print has no number.
+
+        It is within the window of ``accept`` if that is one around the figure, of no more than a
+        factor of two, and within a tenth of the figure if not. A window that leaves the figure out
+        agrees with nothing.
+        """
+        if self.figure is None or self.accept is None:
             return None
-        column = Column.of([ours * units.factor(self.unit)])
-        return bool(self.accept.holds({OURS: column}, 1, unknown=False)[0])
+        if not self._accepts(self.figure.points()).any():
+            return False
+        around = not self._accepts(self.figure.outside()).any()
+        return self.figure.is_met(ours) or (around and bool(self._accepts([ours])[0]))
+
+    def _accepts(self, ours: Sequence[float] | Floats) -> Mask:
+        assert self.accept is not None
+        column = Column.of((np.asarray(ours) * units.factor(self.unit)).tolist())
+        return self.accept.holds({OURS: column}, len(ours), unknown=False)
 
 
 def claims_of(
-    specs: Sequence[ClaimSpec],
+    specs: Sequence[ClaimSpec | FindingSpec],
     reader: Reader,
     source: Source,
     mistakes: Mistakes,
 ) -> tuple[Claim, ...]:
     """The claims of a file; the mistakes of those that cannot be are kept with their lines."""
     found = []
-    for place, spec in enumerate(specs):
-        part = "ours"
-        try:
-            formula, gathered, unit = reader.ours(spec.ours)
-            part = "accept"
-            accept = None if spec.accept is None else accepting(spec.accept, unit)
-            found.append(
-                Claim(spec=spec, formula=formula, gathered=gathered, unit=unit, accept=accept)
-            )
-        except DseError as error:
-            mistakes.add(error, source.place(["reproduces", place, part]))
+    for key, kind in (("reproduces", ClaimSpec), ("finds", FindingSpec)):
+        for place, spec in enumerate(one for one in specs if isinstance(one, kind)):
+            guarded = _Guarded(mistakes, source, [key, place])
+            claim = _claim(spec, reader, guarded)
+            found += [claim] if claim is not None else []
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """Keeps the mistakes of a claim with the lines of its parts."""
+
+    mistakes: Mistakes
+    source: Source
+    path: Sequence[str | int]
+
+    def __call__(self, part: str, make: Callable[[], Any]) -> Any:  # Any: whatever is made
+        try:
+            return make()
+        except DseError as error:
+            self.mistakes.add(error, self.source.place([*self.path, part]))
+            return None
+
+
+def _claim(spec: ClaimSpec | FindingSpec, reader: Reader, guarded: _Guarded) -> Claim | None:
+    read = guarded("ours", lambda: reader.ours(spec.ours))
+    if read is None:
+        return None
+    formula, gathered, unit = read
+    accept = None
+    if spec.accept is not None:
+        accept = guarded("accept", lambda: accepting(spec.accept or "", unit))
+    figure = None
+    if reader.strict:
+        figure = guarded("published", lambda: _checked_figure(spec, unit))
+        rule = spec.accept
+        if accept is not None and rule is not None:
+            guarded("accept", lambda: check_window(spec, parse(rule, ARGUMENTS)))
+    else:
+        figure = _kept_figure(spec, unit)
+    return Claim(
+        spec=spec, formula=formula, gathered=gathered, unit=unit, accept=accept, figure=figure
+    )
+
+
+def _checked_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
+    figure = figure_of(spec.published, unit)
+    check_published(spec, figure)
+    return figure
+
+
+def _kept_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
+    """Return the figure of a stored study, which was begun when print could be any words."""
+    try:
+        return figure_of(spec.published, unit)
+    except SpecError:
+        return None
 
 
 def accepting(text: str, unit: str) -> Expression:
@@ -123,11 +192,15 @@ class Reader:
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
         designs: all baselines, by name or place.
+        judging: the metrics on data that judges, by which no trial may be picked.
+        strict: whether labels are checked too; a stored study stays legible without.
     """
 
     known: Mapping[str, str]
     lists: Mapping[str, Listing]
     designs: Mapping[str | int, Design] = field(default_factory=dict)
+    judging: frozenset[str] = frozenset()
+    strict: bool = True
 
     def ours(self, text: str) -> tuple[Expression, Mapping[str, Gathered], str]:
         """The formula over gathered numbers, these numbers, and the unit of the whole.
@@ -175,8 +248,12 @@ class Reader:
             return Gathered(function=name, parts=(first,), unit=unit, baseline=design)
         if name == "spearman":
             return Gathered(function=name, parts=(first, self._quantity(arguments[1])[0]))
-        rest = tuple(self._condition(one) for one in arguments[1:])
-        return Gathered(function=name, parts=(first, *rest), unit=unit)
+        by = [self._quantity(arguments[1])[0]] if name in PICKING else []
+        rest = [self._condition(one) for one in arguments[1 + len(by) :]]
+        picks = [*by, *rest] if name in PICKING else [first, *rest]
+        if name != "mean":
+            check_choice(name, [one for part in picks for one in part.names], self.judging)
+        return Gathered(function=name, parts=(first, *by, *rest), unit=unit)
 
     def _quantity(self, node: Node) -> tuple[Expression, str]:
         formula = self._inner(node)

@@ -22,6 +22,8 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
     "least": (1, 2),
     "most": (1, 2),
     "mean": (1, 2),
+    "where_least": (2, 3),
+    "where_most": (2, 3),
     "count": (1, 1),
     "spearman": (2, 2),
     "hypervolume": (0, 0),
@@ -32,6 +34,13 @@ _FOLDS: Mapping[str, Callable[[Floats], float]] = {
     "least": lambda values: float(values.min()),
     "most": lambda values: float(values.max()),
     "mean": lambda values: float(values.mean()),
+}
+PICKING = frozenset({"where_least", "where_most"})
+"""They report one formula of the trial that another formula picks."""
+
+_PICKS: Mapping[str, Callable[[Floats], float]] = {
+    "where_least": _FOLDS["least"],
+    "where_most": _FOLDS["most"],
 }
 _FEWEST_RANKED = 3
 """The order of two trials is no rank correlation."""
@@ -67,7 +76,7 @@ class Gathered:
             return float(_holds(self.parts[0], done).sum())
         if self.function == "spearman":
             return _rank_correlation(*(_values(part, done) for part in self.parts))
-        return self._folded(done)
+        return self._picked(done) if self.function in _PICKS else self._folded(done)
 
     def _of_baseline(self, name: str, design: Design, trials: Sequence[Trial]) -> float:
         own = [trial for trial in trials if trial.design == design]
@@ -79,6 +88,17 @@ class Gathered:
         if math.isnan(value):
             raise StudyError(f"for the baseline {name!r} there is no {self.parts[0].text!r}")
         return value
+
+    def _picked(self, done: Sequence[Trial]) -> float:
+        """Return the first formula where the second is extreme; the mean of it over ties."""
+        values, by = (_values(part, done) for part in self.parts[:2])
+        kept = ~(np.isnan(values) | np.isnan(by))
+        if len(self.parts) > 2:
+            kept &= _holds(self.parts[2], done)
+        if not kept.any():
+            raise StudyError(f"none of {len(done)} trials fits {self.function}(...)")
+        extreme = _PICKS[self.function](by[kept])
+        return float(values[kept & (by == extreme)].mean())
 
     def _folded(self, done: Sequence[Trial]) -> float:
         values = _values(self.parts[0], done)

@@ -154,16 +154,22 @@ def _study(value: Any) -> Any:
     return {"study": value} if isinstance(value, str) else value
 
 
+Proof = Literal["exact", "held-out", "free", "direction", "not reproduced", "identity"]
+Published = Quantity | list[Quantity] | None
+
+
 class ClaimSpec(Model):
     """What a paper says, and ``ours``: the number of this study that is held against it.
 
-    ``accept`` says of ``ours`` what is to hold; what did not come out may do without.
+    ``published`` is the figure of print, an interval of two, a bound such as ``< 2 %``, or the
+    words of print where it has no figure. ``accept`` says of ``ours`` what is to hold; what did not
+    come out may do without.
     """
 
     claim: str = Field(min_length=1)
     source: str = Field(min_length=1)
-    published: Quantity
-    proof: Literal["exact", "held-out", "free", "direction", "not reproduced"]
+    published: Published = None
+    proof: Proof
     ours: str
     accept: str | None = None
     note: str = ""
@@ -173,6 +179,47 @@ class ClaimSpec(Model):
         if self.accept is None and self.proof != "not reproduced":
             raise ValueError("a claim says what is accepted: 'accept: ours < 1'")
         return self
+
+
+class FindingSpec(Model):
+    """What this study finds and no paper says; ``source`` may name what it rests on."""
+
+    claim: str = Field(min_length=1)
+    ours: str
+    accept: str
+    source: str = ""
+    note: str = ""
+
+    @property
+    def published(self) -> Published:
+        """Return nothing: print has no figure."""
+        return None
+
+    @property
+    def proof(self) -> Literal["finding"]:
+        """Return the label that findings have where claims have their kind of proof."""
+        return "finding"
+
+
+class AssumptionSpec(Model):
+    """A value that print does not give, the ``interval`` that it may lie in, and where it stands.
+
+    ``turns`` names the place, or the places, as a path of keys: ``job.storage_bandwidth`` is an
+    option of the evaluator ``job``, ``baselines.tuned.penalty`` a value of a baseline,
+    ``space.data.peak`` a value of the space's file; ``*`` stands for every key that has the value.
+    """
+
+    name: str = Field(min_length=1, max_length=80)
+    value: Scalar
+    interval: list[Scalar] = Field(min_length=2, max_length=2)
+    turns: str | list[str]
+    source: str = Field(min_length=1)
+    note: str = ""
+
+    @property
+    def targets(self) -> list[str]:
+        """Return the paths that the assumption stands at."""
+        return [self.turns] if isinstance(self.turns, str) else list(self.turns)
 
 
 class StudySpec(Model):
@@ -196,4 +243,6 @@ class StudySpec(Model):
     retries: RetriesSpec = RetriesSpec()
     early: EarlySpec | None = None
     reproduces: list[ClaimSpec] = []
+    finds: list[FindingSpec] = []
+    assumes: list[AssumptionSpec] = []
     seed: int = Field(default=0, ge=0, lt=2**63)

@@ -23,10 +23,12 @@ from dse.errors import DseError, SpecError, SpecErrors
 from dse.pipeline import Pipeline
 from dse.registry import check_options, load, make, names, options_of
 from dse.schema.alone import problems_alone
+from dse.schema.assumptions import Assumption, assumptions_of
 from dse.schema.baselines import check_name, named, told_baselines
 from dse.schema.budgets import Budget, budget_of
 from dse.schema.cast import Cast
 from dse.schema.checked import model_of
+from dse.schema.claim_rules import judging_metrics
 from dse.schema.claims import Claim, Reader, claims_of
 from dse.schema.designs import legal_design
 from dse.schema.early import early_of
@@ -35,7 +37,14 @@ from dse.schema.files import Files, resolved
 from dse.schema.formulas import Formulas
 from dse.schema.kinds import is_space
 from dse.schema.mistakes import Mistakes
-from dse.schema.models import EvaluatorSpec, PluginSpec, PriorSpec, StudySpec
+from dse.schema.models import (
+    ClaimSpec,
+    EvaluatorSpec,
+    FindingSpec,
+    PluginSpec,
+    PriorSpec,
+    StudySpec,
+)
 from dse.schema.question import check_label, limits_of, objective_of, reference_of
 from dse.schema.retries import retries_of
 from dse.schema.scenarios import weights_of
@@ -57,8 +66,9 @@ class Plan:
     file that it was read from, so that it can be rebuilt from its record alone. ``weights`` are the
     shares of its scenarios, and ``alone`` the problem as each of them would ask it. ``awaited`` are
     baselines that must be measured before any objective has a number. ``claims`` are those of
-    papers that the study is held against; they change nothing of how it runs. ``objects`` are what
-    a Python program gave in place of texts.
+    papers that the study is held against, and findings of its own; they change nothing of how it
+    runs. ``assumptions`` are what print does not give. ``objects`` are what a Python program gave
+    in place of texts.
     """
 
     name: str
@@ -80,6 +90,7 @@ class Plan:
     awaited: Mapping[str, Design] = field(default_factory=dict)
     early: Rule | None = None
     claims: tuple[Claim, ...] = field(default=(), repr=False)
+    assumptions: tuple[Assumption, ...] = field(default=(), repr=False)
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -154,12 +165,7 @@ class _Builder:
             ["reference"], lambda: reference_of(self.spec.reference, objectives)
         )
         budget = self._guarded(["budget"], lambda: budget_of(self.spec.budget))
-        claims = claims_of(
-            self.spec.reproduces,
-            Reader(known=known, lists=lists, designs=designs),
-            self.source,
-            self.mistakes,
-        )
+        claims, assumptions = self._claims(known, lists, designs)
         self._check_plugins(space)
         ladders = self._ladders(pipeline)
         self.mistakes.check()
@@ -198,8 +204,27 @@ class _Builder:
             awaited=baselines.awaited,
             early=self._early(problem),
             claims=claims,
+            assumptions=assumptions,
             objects=self.objects,
         )
+
+    def _claims(
+        self,
+        known: Mapping[str, str],
+        lists: Mapping[str, Listing],
+        designs: Mapping[str | int, Design],
+    ) -> tuple[tuple[Claim, ...], tuple[Assumption, ...]]:
+        fresh = not self.files.kept  # what was begun once stays legible
+        reader = Reader(
+            known=known,
+            lists=lists,
+            designs=designs,
+            judging=judging_metrics(known, self.spec.evaluators) if fresh else frozenset(),
+            strict=fresh,
+        )
+        specs: list[ClaimSpec | FindingSpec] = [*self.spec.reproduces, *self.spec.finds]
+        claims = claims_of(specs, reader, self.source, self.mistakes)
+        return claims, assumptions_of(self.spec, self.source, self.files, self.mistakes)
 
     def _early(self, problem: Problem) -> Rule | None:
         rule: Rule | None = self._guarded(["early"], lambda: early_of(self.spec.early, problem))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.errors import SpecErrors, StudyError
+from dse.records.pages import report_text
 from dse.study import Study
 
 SPACE = """
@@ -73,7 +74,8 @@ def test_a_claim_that_holds_is_printed_with_its_number_and_ends_well(tmp_path):
 def test_a_claim_that_does_not_hold_ends_with_exit_code_1(tmp_path):
     result = reproduce(written(tmp_path, HOLDS, FALLS_SHORT))
     assert result.exit_code == 1
-    assert "1 accepted, 1 fell short" in result.stdout
+    assert "1 reproduced (1 exact)" in result.stdout
+    assert result.stdout.endswith("; 1 not as labelled\n")
 
 
 def test_what_did_not_come_out_is_shown_with_its_unit_and_fails_nothing(tmp_path):
@@ -195,7 +197,7 @@ def measured(folder: Path, budget: int) -> str:
 def test_a_budget_of_as_many_measurements_measures_the_baselines_alone(tmp_path):
     result = reproduce(measured(tmp_path, 2))
     assert result.exit_code == 0
-    assert "2 accepted" in result.stdout
+    assert "2 reproduced (1 exact, 1 free)" in result.stdout
 
 
 def test_a_baseline_that_the_budget_leaves_out_is_named(tmp_path):
@@ -214,4 +216,94 @@ def test_a_study_whose_evaluator_fails_says_why_there_is_no_answer(tmp_path):
 
 def test_a_storage_is_for_what_runs(tmp_path):
     words = ["check", written(tmp_path, HOLDS), "--storage", "memory://"]
+    assert CliRunner().invoke(app, words).exit_code == 2
+
+
+DIFFERS = HOLDS.replace("published: 4x", "published: 34 %").replace(
+    "proof: exact", "proof: direction"
+)
+DIFFERS = DIFFERS.replace("/ baseline(chip.energy, small)", "/ 1 J").replace(
+    "ours == 4", "ours > 0"
+)
+AFTER_ALL = OFF.replace("    note", "    accept: ours < 4 mJ\n    note")
+FINDS = """
+finds:
+  - claim: one row takes 3 mJ
+    ours: least(chip.energy)
+    accept: 2 mJ < ours < 4 mJ
+"""
+SAME = HOLDS.replace("proof: exact", "proof: identity").replace(
+    "four rows take", "by definition it is"
+)
+
+
+def test_a_size_that_is_not_that_of_print_is_reported_and_counted_apart(tmp_path):
+    result = reproduce(written(tmp_path, DIFFERS))
+    assert result.exit_code == 0
+    assert "direction holds, size differs (ours 1.2 %, print 34 %)" in result.stderr
+    assert "0 reproduced, 0 direction only, 1 size differs" in result.stdout
+
+
+def test_what_holds_after_all_asks_for_another_label(tmp_path):
+    result = reproduce(written(tmp_path, AFTER_ALL))
+    assert result.exit_code == 1
+    assert "it is free: now holds: change the label" in result.stderr
+    assert "0 not reproduced; 0 findings, 0 identities; 1 not as labelled" in result.stdout
+
+
+def test_findings_and_identities_stand_apart_and_reproduce_nothing(tmp_path):
+    result = reproduce(written(tmp_path, SAME, FINDS))
+    assert result.exit_code == 0
+    assert "0 reproduced, 0 direction only, 0 size differs, 0 not reproduced" in result.stdout
+    assert result.stdout.endswith("; 1 finding, 1 identity\n")
+    (told,) = json.loads(reproduce(written(tmp_path, SAME, FINDS), "--format", "json").stdout)
+    assert [one["counts_as"] for one in told["claims"]] == ["identity", "finding"]
+    assert (told["summary"]["findings"], told["summary"]["identities"]) == (1, 1)
+
+
+def test_a_study_of_findings_alone_is_judged(tmp_path):
+    path = Path(written(tmp_path, FINDS))
+    path.write_text(path.read_text().replace("reproduces:", ""))
+    assert reproduce(str(path)).exit_code == 0
+
+
+ASSUMED = """
+assumes:
+  - name: energy of a row
+    value: rows * 3 mJ
+    interval: [rows * 2 mJ, rows ** 2 * 3 mJ]
+    turns: chip.metrics.energy.formula
+    source: measured between both
+"""
+
+
+def test_assumptions_are_turned_to_both_ends_and_what_falls_is_named(tmp_path):
+    path = written(tmp_path, HOLDS, FINDS, ASSUMED)
+    url = f"sqlite:///{tmp_path}/kept.db"
+    result = reproduce(path, "--assumptions", "--storage", url)
+    assert result.exit_code == 0
+    lost = "over some of the ends (1 of 2), not where energy of a row = rows ** 2 * 3 mJ: 16"
+    assert lost in result.stderr
+    assert "one row takes 3 mJ: over some of the ends (1 of 2)" in result.stderr
+    (told,) = json.loads(reproduce(path, "--assumptions", "--format", "json").stdout)
+    assert told["assumes"][0]["interval"] == ["rows * 2 mJ", "rows ** 2 * 3 mJ"]
+    ratio = told["claims"][0]["turned"]
+    assert [(one["ours"], one["passes"]) for one in ratio] == [(4.0, True), (16.0, False)]
+    report = report_text(Study.load("claims", url))
+    assert "What was claimed, and what came out" in report
+    assert "over some of the ends (1 of 2)" in report
+
+
+def test_an_end_that_cannot_be_is_told_as_no_answer_there(tmp_path):
+    end = ASSUMED.replace("[rows * 2 mJ, rows ** 2 * 3 mJ]", "[rows * 3 mJ, 1 / (rows - 1) mJ]")
+    (told,) = json.loads(
+        reproduce(written(tmp_path, HOLDS, end), "--assumptions", "--format", "json").stdout
+    )
+    (turned,) = told["claims"][0]["turned"]
+    assert (turned["ours"], turned["passes"]) == (None, False)
+    assert turned["reason"]
+
+
+def test_assumptions_are_for_what_runs(tmp_path):
+    words = ["check", written(tmp_path, HOLDS, ASSUMED), "--assumptions"]
     assert CliRunner().invoke(app, words).exit_code == 2

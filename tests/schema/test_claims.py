@@ -38,7 +38,7 @@ reproduces:
   - claim: what a paper says
     source: "Somebody, somewhere, table 1"
     published: a fact
-    proof: exact
+    proof: direction
     ours: OURS
     accept: ACCEPT
 """
@@ -160,8 +160,8 @@ def test_a_claim_that_cannot_be_judged_is_told_with_its_line(tmp_path, case):
 
 
 def test_an_unknown_kind_of_proof_is_answered_with_those_that_there_are(tmp_path):
-    path = written(tmp_path, "least(rows)", text=STUDY.replace("exact\n", "exactly\n"))
-    with pytest.raises(SpecErrors, match=r"(?s)study.yaml:19.*'exactly'.*'held-out'"):
+    path = written(tmp_path, "least(rows)", text=STUDY.replace("direction\n", "directly\n"))
+    with pytest.raises(SpecErrors, match=r"(?s)study.yaml:19.*'directly'.*'held-out'"):
         plan_of(path)
 
 
@@ -169,7 +169,7 @@ def test_only_what_did_not_come_out_may_do_without_a_rule(tmp_path):
     text = STUDY.replace("    accept: ACCEPT\n", "")
     with pytest.raises(SpecErrors, match="what is accepted"):
         plan_of(written(tmp_path, "least(rows)", text=text))
-    path = written(tmp_path, "least(rows)", text=text.replace("exact", "not reproduced"))
+    path = written(tmp_path, "least(rows)", text=text.replace("direction", "not reproduced"))
     (claim,) = plan_of(path).claims
     assert claim.holds(1.0) is None
 
