@@ -125,7 +125,8 @@ class Panelled:
     def tick(self) -> None: ...
 
     def say(self, text: str) -> None:
-        self._console.print(Text(text, style=FAINT), highlight=False, soft_wrap=True)
+        with _whole():
+            self._console.print(Text(text, style=FAINT), highlight=False, soft_wrap=True)
 
     def close(self, *, wipe: bool = False) -> None:
         live, self._live = self._live, None

@@ -1,6 +1,7 @@
 """A study on a real terminal: it is seen to run, and Ctrl-C leaves nothing but words."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -14,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from dse.live.screen import _whole
+from dse.live.screen import Panelled, _whole
 
 SPACE = """
 space: s
@@ -77,8 +79,11 @@ def on_a_terminal(folder: Path, *words: str, until: str = "", size=(30, 90), **c
     if child == 0:
         os.chdir(folder)
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+        modes = termios.tcgetattr(1)
+        modes[3] |= termios.NOFLSH  # else Ctrl-C throws away what is drawn and not yet read
+        termios.tcsetattr(1, termios.TCSANOW, modes)
         os.execve(sys.executable, [sys.executable, "-m", "dse", *words], begun)
-    told, stopped, ends = b"", False, time.monotonic() + 60
+    told, stopped, ends = b"", False, time.monotonic() + 300
     while time.monotonic() < ends:
         if not select.select([screen], [], [], 0.2)[0]:
             continue
@@ -181,3 +186,18 @@ def test_an_interrupt_waits_until_the_panel_is_drawn_whole() -> None:
         drawing()
     assert done == ["drawn"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_waits_until_a_line_above_the_panel_is_written_whole() -> None:
+    written: list[str] = []
+
+    class Interrupted(io.StringIO):
+        def write(self, text: str) -> int:
+            signal.raise_signal(signal.SIGINT)
+            written.append(text)
+            return len(text)
+
+    screen = Panelled(Console(file=Interrupted(), width=80))
+    with pytest.raises(KeyboardInterrupt):
+        screen.say("auto picked tpe")
+    assert "".join(written) == "auto picked tpe\n"
