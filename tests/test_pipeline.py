@@ -1,6 +1,7 @@
 """Evaluators in a row: each shown what it reads, each answer checked, nothing measured twice."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,6 +156,5 @@ def test_known_metrics_are_the_modelled_ones_for_whole_batches():
 
 
 def test_an_outcome_without_a_fault_is_done():
-    assert outcome(bound("a", columns(y=1.0), "y")) == Outcome(
-        state=State.DONE, metrics={"a.y": 1.0}, cost_s=pytest.approx(0, abs=1)
-    )
+    told = outcome(bound("a", columns(y=1.0), "y"))
+    assert replace(told, cost_s=0.0) == Outcome(state=State.DONE, metrics={"a.y": 1.0})

@@ -28,7 +28,15 @@ def test_one_disturbed_sample_of_many_moves_the_error_not_at_all():
     assert median_error(disturbed) == median_error(quiet)
 
 
-def test_a_call_that_sleeps_takes_as_long_as_it_sleeps():
-    seconds, error = timed(lambda: time.sleep(2e-3), Timing(warmup=1, repeats=4, batch=1))
-    assert 2e-3 <= seconds < 2  # a busy machine wakes it late
-    assert error >= 0
+def test_a_call_takes_as_long_as_the_clock_moves_meanwhile(monkeypatch):
+    now_ns, calls = [0], []
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: now_ns[0] * 1e-9)
+
+    def call():
+        calls.append(now_ns[0])
+        now_ns[0] += 2_000_000
+
+    found = timed(call, Timing(warmup=1, repeats=4, batch=1))
+    assert found == (2e-3, 0.0)
+    assert len(calls) == 1 + 4 * 3  # a round is of five milliseconds
