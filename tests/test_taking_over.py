@@ -157,7 +157,7 @@ def test_what_another_driver_finishes_meanwhile_is_learnt_and_not_run_again(tmp_
         thread = Thread(target=waiting.run)
         thread.start()
         storage.finish("s", {0: Outcome(state=State.DONE, metrics={"chip.time": 1.0})})
-        thread.join(10)
+        thread.join(300)
         assert not thread.is_alive()
     assert [(trial.number, dict(trial.metrics)) for trial in told] == [(0, {"chip.time": 1.0})]
 

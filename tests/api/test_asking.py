@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import time
 from threading import Event, Thread
 from time import sleep
 
@@ -191,7 +192,7 @@ def test_several_threads_ask_one_study_and_each_design_is_told_once():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(300)
     assert sorted(told) == list(range(12))
     study.close()
 
@@ -235,7 +236,7 @@ def test_a_cell_that_is_run_again_takes_up_what_it_had_asked(tmp_path):
     first = study.ask(2)
     loop = study._asking._thread
     del study
-    loop.join(10)
+    loop.join(300)
     study = asked(url, optimizer="sobol")
     assert [t.design for t in study.ask(2)] == [t.design for t in first]
     study.close()
@@ -346,7 +347,7 @@ def test_a_program_that_just_ends_leaves_its_trials_to_the_next(tmp_path):
         "study.ask(2)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     study = asked(url, optimizer="sobol")
@@ -385,7 +386,7 @@ def test_telling_while_another_closes_is_told_in_a_line():
     @evaluator("slow", reads=["tile"])
     def slow(tile: int) -> float:
         began.set()
-        closed.wait(60)
+        closed.wait(300)
         return float(tile)
 
     began, closed = Event(), Event()
@@ -401,13 +402,13 @@ def test_telling_while_another_closes_is_told_in_a_line():
 
     teller = Thread(target=tell)
     teller.start()
-    assert began.wait(60)
+    assert began.wait(300)
     closer = Thread(target=study.close)
     closer.start()
-    closer.join(1)  # it may wait until the telling ends
+    time.sleep(0.2)  # it may wait until the telling ends
     closed.set()
-    closer.join(60)
-    teller.join(60)
+    closer.join(300)
+    teller.join(300)
     states = [one.state for one in study.trials]
     assert not teller.is_alive()
     assert bool(errors) == (State.DONE not in states)

@@ -146,7 +146,7 @@ def test_an_index_that_cannot_be_reached_is_one_clear_error(place):
 @pytest.mark.slow
 def test_an_interrupted_download_leaves_nothing_and_no_pip_behind(place):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(60)
+        silent.settimeout(300)
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
         environment = surroundings(place, PIP_INDEX_URL=address, PIP_FIND_LINKS="")
         del environment["PIP_NO_INDEX"]
@@ -157,9 +157,9 @@ def test_an_interrupted_download_leaves_nothing_and_no_pip_behind(place):
             text=True,
         )
         asked, _ = silent.accept()  # pip waits for an answer that never comes
-        asked.settimeout(60)
+        asked.settimeout(300)
         run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=300)
         with asked, asked.makefile("rb") as question:
             question.read()  # to its end, which comes when pip is gone
     assert run.returncode == 3

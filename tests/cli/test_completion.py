@@ -52,7 +52,7 @@ def asked(folder: Path, **told: str) -> list[str]:
     if "DSE_STORAGE" not in told:
         environment.pop("DSE_STORAGE", None)
     done = subprocess.run(
-        [DSE], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True
+        [DSE], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stderr == ""
     return done.stdout.splitlines()
@@ -188,7 +188,7 @@ def test_tab_completes_in_a_real_bash(folder) -> None:
 def typed(screen: int, text: str, *, until: str) -> bool:
     """Type the text and Tab; whether the line becomes what is awaited. Then clear the line."""
     os.write(screen, text.encode() + b"\t")
-    told, ends = "", time.monotonic() + 20
+    told, ends = "", time.monotonic() + 300
     while until not in told and time.monotonic() < ends:
         if select.select([screen], [], [], 0.2)[0]:
             told += os.read(screen, 1 << 16).decode()

@@ -104,7 +104,7 @@ def test_the_live_view_says_where_it_is_and_ends_when_it_is_interrupted(folder):
         assert process.stdout is not None
         told = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=300) == 0
     assert "http://127.0.0.1:" in told
 
 

@@ -100,8 +100,8 @@ def test_a_worker_that_stopped_a_trial_takes_the_next(executor_of):
 
 @pytest.mark.slow
 def test_time_in_which_the_driver_is_busy_is_no_time_of_the_task():
-    executor = Processes(trained(), workers=1, timeout_s=1.0)
-    executor.on_report = lambda number, step, metrics: time.sleep(0.2)
+    executor = Processes(trained(), workers=1, timeout_s=5.0)
+    executor.on_report = lambda number, step, metrics: time.sleep(0.6)
     ended = outcome(executor)
     executor.close()
     assert ended.state is State.DONE

@@ -52,7 +52,7 @@ def narrow() -> Iterator[Path]:
 
 def removed(group: Path) -> None:
     """The group, taken away as soon as its last process is gone from the kernel's books."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 300
     while group.exists():
         try:
             group.rmdir()

@@ -64,5 +64,5 @@ def test_a_worker_that_stopped_a_trial_takes_the_next(start: Callable[..., RayCl
 def test_time_in_which_the_driver_is_busy_is_no_time_of_the_task(
     start: Callable[..., RayCluster],
 ) -> None:
-    executor = start(lambda *_: bool(time.sleep(0.3)), timeout_s=2.0)
+    executor = start(lambda *_: bool(time.sleep(0.6)), timeout_s=5.0)
     assert outcome(executor).state is State.DONE

@@ -177,7 +177,7 @@ def test_a_strange_study_is_drawn_without_a_complaint(name: str, chromium, tmp_p
         chromium.execute_script(f"window.dispatchEvent(new Event('{event}'))")
     figures = len(chromium.find_elements(By.CSS_SELECTOR, "script[data-figure]"))
     drawn = ".js-plotly-plot .main-svg:first-child"
-    WebDriverWait(chromium, 60).until(
+    WebDriverWait(chromium, 300).until(
         lambda d: len(d.find_elements(By.CSS_SELECTOR, drawn)) == figures
     )
     width = chromium.execute_script("return document.documentElement.scrollWidth")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 ROOT = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("judged_files.py")
-SECONDS = 5
+SECONDS = 60
 """So much longer than the unchanged file may a mutated one take, of the processor's time."""
 
 PATIENCE = 120

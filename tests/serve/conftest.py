@@ -179,7 +179,7 @@ def served(storage: Storage | str, gate: Gate, port: int = 0) -> Iterator[str]:
     made = server(storage, gate, "127.0.0.1", port, said.append)
     thread = threading.Thread(target=made.run)
     thread.start()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 300
     while not said and thread.is_alive() and time.monotonic() < until:
         time.sleep(0.01)
     try:

@@ -32,7 +32,7 @@ def browser(watched):
     return watched
 
 
-def soon(driver, wanted, seconds: float = 60.0):
+def soon(driver, wanted, seconds: float = 300.0):
     return WebDriverWait(driver, seconds, poll_frequency=0.1).until(wanted)
 
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_compared_is_told_as_text(browser, address) -> None:
 
 def test_a_report_that_was_saved_shows_it_as_text(browser, address, tmp_path) -> None:
     page = tmp_path / "report.html"  # where no policy of a server stands before it
-    answer = httpx.get(f"{address}/studies/hostile/report", timeout=60)
+    answer = httpx.get(f"{address}/studies/hostile/report", timeout=300)
     page.write_bytes(answer.content)
     browser.get(page.as_uri())
     browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")  # all are drawn
@@ -122,7 +122,7 @@ def test_an_error_says_what_was_asked_for_as_text(browser, address, path: str) -
 
 
 def test_the_stream_keeps_to_its_fields(storage, hostile_study, address) -> None:
-    with httpx.stream("GET", f"{address}/api/studies/hostile/events", timeout=20) as stream:
+    with httpx.stream("GET", f"{address}/api/studies/hostile/events", timeout=300) as stream:
         lines = stream.iter_lines()
         first = [next(lines) for _ in range(4)]
     assert [line.partition(":")[0] for line in first] == ["retry", "", "event", "data"]

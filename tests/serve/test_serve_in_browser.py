@@ -11,7 +11,7 @@ from dse.study import Study, opened_storage
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def soon(driver, wanted, seconds: float = 90.0):
+def soon(driver, wanted, seconds: float = 300.0):
     return WebDriverWait(driver, seconds, poll_frequency=0.1).until(wanted)
 
 

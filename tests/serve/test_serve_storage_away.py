@@ -95,12 +95,12 @@ def test_nobody_waits_for_another_who_reads() -> None:
 
     def slow(_: object) -> str:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(300)
         return "new"
 
     thread = threading.Thread(target=look.at, args=(slow,))
     thread.start()
-    begun.wait(10)
+    begun.wait(300)
     assert look.at(lambda _: "never") == "old"
     go_on.set()
     thread.join()
@@ -119,7 +119,7 @@ def test_why_a_value_cannot_be_read_is_told_to_all_until_it_can() -> None:
     assert look.at(lambda _: "back") == "back"
 
 
-def soon(driver, wanted, seconds: float = 60.0):
+def soon(driver, wanted, seconds: float = 300.0):
     return WebDriverWait(driver, seconds, poll_frequency=0.1).until(wanted)
 
 
@@ -196,7 +196,7 @@ def test_a_study_in_postgresql_grows_on_the_page_while_another_process_runs_it(
         with subprocess.Popen([*words, "--measurements", "25", "measured"]) as process:
             first = soon(chromium, finished)
             grown = soon(chromium, lambda d: finished(d) > first and finished(d))
-            process.wait(120)
+            process.wait(300)
         soon(chromium, lambda d: finished(d) == 25)
         with server.connect() as connection:  # as if the server had been restarted
             every = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"

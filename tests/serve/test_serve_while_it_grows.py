@@ -37,7 +37,7 @@ def url(address, study) -> str:
     return f"{address}/studies/{study.name}"
 
 
-def soon(driver, wanted, seconds: float = 60.0):
+def soon(driver, wanted, seconds: float = 300.0):
     return WebDriverWait(driver, seconds, poll_frequency=0.05).until(wanted)
 
 

@@ -117,7 +117,7 @@ def test_an_old_study_is_gone_on_with(brought_up: SqlStorage) -> None:
 def test_processes_that_open_an_old_database_at_once_bring_it_up_once(old: str) -> None:
     command = [sys.executable, "-c", OPEN, old]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    said = [process.communicate(timeout=60)[0] for process in processes]
+    said = [process.communicate(timeout=300)[0] for process in processes]
     assert [json.loads(one) for one in said] == [[8, 2]] * 4
 
 

@@ -101,7 +101,7 @@ def killed_and_undisturbed(
             assert process.returncode == 0
             assert table(folder / "torn.db") == table(folder / "whole.db")
             (folder / "torn.db").unlink()
-        process.wait(timeout=60)
+        process.wait(timeout=300)
     assert start(path, folder / "torn.db").wait(timeout=600) == 0
     return table(folder / "torn.db"), table(folder / "whole.db"), struck
 

@@ -279,7 +279,7 @@ def strike(
         one = rng.choice(running)
         if not struck(one, victim, within_s=working_s * share / 4, rng=rng):
             continue
-        if "driver" in victim and one.wait(timeout=60) == 0:
+        if "driver" in victim and one.wait(timeout=300) == 0:
             break  # it ended in the same instant
         tally[victim] += 1
         running = [driver for driver in running if driver.returncode != -signal.SIGKILL]

@@ -31,7 +31,7 @@ def gone(pid: int) -> bool:
 
 
 def ends(pid: int) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not gone(pid):
         if time.monotonic() > deadline:
             return False
@@ -84,10 +84,10 @@ def test_a_design_that_fails_fails_alone(obedient, deed, kind, why):
 
 
 def test_a_hang_ends_at_the_limit_with_all_that_it_started(obedient, tmp_path):
-    worker = obedient(timeout=0.5)
+    worker = obedient(timeout=3)
     told = worker.evaluate(batch("work", "hang", "work"))
     assert told.faults[1].kind == "timeout"
-    assert "took more than 0.5 s" in told.faults[1].reason
+    assert "took more than 3 s" in told.faults[1].reason
     assert told.columns["power"][[0, 2]].tolist() == [2, 6]
     assert ends(int((tmp_path / "pids").read_text()))
 
@@ -165,23 +165,25 @@ def test_what_is_no_answer_is_told(raw, says, why):
 
 
 def test_a_second_answer_to_one_design_is_not_taken_for_the_next(raw):
-    script = f"""{READY}{EVERY}    for times in (1, 1000):
-        print(json.dumps({{'id': told['id'], 'metrics': {{'power': times * told['design']['rows']}}}}))
+    script = f"""{READY}{EVERY}    rows = told['design']['rows']
+    both = [json.dumps({{'id': told['id'], 'metrics': {{'power': n * rows}}}}) for n in (1, 1000)]
+    os.write(1, ('\\n'.join(both) + '\\n').encode())  # at once, however busy the machine is
 """
     worker = raw(script)
     assert worker.evaluate(batch("a")).columns["power"].tolist() == [1]
-    time.sleep(0.2)
     assert worker.evaluate(batch("a", "b")).columns["power"][0] == 1
 
 
 def test_a_program_that_dies_between_designs_is_started_again(raw):
     script = f"""{READY}told = json.loads(sys.stdin.readline())
-print(json.dumps({{'id': told['id'], 'metrics': {{'power': 7}}}}))
+print(json.dumps({{'id': told['id'], 'metrics': {{'power': os.getpid()}}}}))
 """
     worker = raw(script)
-    worker.evaluate(batch("a"))
-    time.sleep(0.5)
-    assert worker.evaluate(batch("a")).columns["power"].tolist() == [7]
+    (first,) = worker.evaluate(batch("a")).columns["power"]
+    assert ends(int(first))
+    (second,) = worker.evaluate(batch("a")).columns["power"]
+    assert second > 0
+    assert second != first
 
 
 def test_a_design_may_be_longer_than_a_pipe_holds(raw):
@@ -204,19 +206,20 @@ def test_a_flood_without_an_end_of_line_is_an_invalid_answer(raw):
 
 
 @pytest.mark.parametrize(
-    ("script", "why"),
+    ("script", "start_s", "why"),
     [
-        ("sys.exit('no licence')", "while it started: ended with the exit status 1: no licence"),
-        ("time.sleep(60)", "while it started: took more than 0.5 s"),
-        ("sys.stdin.readline(); print('{}')", "must say that it is ready"),
+        ("sys.exit('no licence')", 300, "while it started: ended with the exit status 1: no lice"),
+        ("time.sleep(60)", 0.5, "while it started: took more than 0.5 s"),
+        ("sys.stdin.readline(); print('{}')", 300, "must say that it is ready"),
         (
             "sys.stdin.readline(); print(json.dumps({'failed': 'no seats'}))",
+            300,
             "not ready: 'no seats'",
         ),
     ],
 )
-def test_a_program_that_does_not_start_says_why(raw, script, why):
-    fault = raw(script, start=0.5).evaluate(batch("a")).faults[0]
+def test_a_program_that_does_not_start_says_why(raw, script, start_s, why):
+    fault = raw(script, start=start_s).evaluate(batch("a")).faults[0]
     assert (fault.kind, why in fault.reason) == ("raised", True)
 
 
