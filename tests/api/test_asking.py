@@ -264,9 +264,9 @@ def test_a_thread_that_has_nothing_to_report_waits_for_those_that_have():
 
     worker = Thread(target=work, daemon=True)
     worker.start()
-    worker.join(0.2)  # it has two, then waits for the third: it may end only after that
+    sleep(0.2)  # it has two, then waits for the third: it may end only after that
     study.tell(trial, failed="the board caught fire")
-    worker.join(60)
+    worker.join(300)
     assert not worker.is_alive()
     assert sorted(given) == [1, 2]
     assert study.ended == "3 measurements are done"
@@ -287,16 +287,24 @@ def test_who_asks_may_wait_for_threads_that_report():
     assert sum(trial.measured for trial in study.trials) == 8
 
 
+def await_question(study) -> None:
+    """Wait until a thread asks."""
+    until = time.monotonic() + 300
+    while not study._asking._turn.locked():
+        assert time.monotonic() < until
+        sleep(0.01)
+
+
 def test_a_thread_that_asks_in_vain_while_another_waits_is_told_too():
     study = asked(optimizer="sobol", budget={"measurements": 1})
     (trial,) = study.ask(1)
     waiter = Thread(target=lambda: study.ask(1), daemon=True)
     waiter.start()
-    waiter.join(0.2)
+    await_question(study)
     with pytest.raises(StudyError, match=r"reported: trial 0\b"):
         study.ask(1)
     study.tell(trial, cost(**trial.design))
-    waiter.join(60)
+    waiter.join(300)
     assert not waiter.is_alive()
 
 
@@ -309,11 +317,11 @@ def test_who_asks_waits_for_what_other_drivers_hold():
     got: list[object] = []
     waiter = Thread(target=lambda: got.append(other.ask(2)), daemon=True)
     waiter.start()
-    waiter.join(0.2)
+    await_question(other)
     assert waiter.is_alive()
     for trial in held:
         one.tell(trial, cost(**trial.design))
-    waiter.join(60)
+    waiter.join(300)
     assert got == [[]] == [one.ask()]
     assert other.ended == one.ended == "2 measurements are done"
     assert sum(trial.measured for trial in other.trials) == 2
@@ -332,9 +340,9 @@ def test_a_thread_that_waits_while_another_closes_is_told_so():
 
     waiter = Thread(target=wait, daemon=True)
     waiter.start()
-    waiter.join(0.2)
+    await_question(study)
     study.close()
-    waiter.join(60)
+    waiter.join(300)
     assert errors == ["the study 'own' was closed while a design was asked"]
 
 
@@ -405,7 +413,7 @@ def test_telling_while_another_closes_is_told_in_a_line():
     assert began.wait(300)
     closer = Thread(target=study.close)
     closer.start()
-    time.sleep(0.2)  # it may wait until the telling ends
+    sleep(0.2)  # it may wait until the telling ends
     closed.set()
     closer.join(300)
     teller.join(300)
