@@ -12,6 +12,8 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats, Ints, Mask
 
+_LARGEST = np.finfo(np.float64).max
+
 REFERENCE_TRIALS = 10
 """The reference point is frozen once this many trials are within all limits."""
 
@@ -59,8 +61,9 @@ class ParetoSet:
         """The trial nearest to the ideal point, each objective scaled to the front's range."""
         if not self.trials:
             return None
-        span = np.ptp(self.losses, axis=0)
-        shares = (self.losses - self.losses.min(axis=0)) / np.where(span > 0, span, 1.0)
+        halves = 0.5 * self.losses  # the range of the largest numbers is none
+        span = np.ptp(halves, axis=0)
+        shares = (halves - halves.min(axis=0)) / np.where(span > 0, span, 1.0)
         return self.trials[int(np.argmin((shares**2).sum(axis=1)))]
 
     @property
@@ -96,7 +99,8 @@ def hypervolume(
 
     Of more rows than :func:`most_exact` it is estimated, always in the same way: within some 0.1 %
     for up to nine objectives and 1 % for twelve, as measured beside exact volumes of random fronts
-    on a sphere and in a cube. An estimate may be a little less with one more row.
+    on a sphere and in a cube. An estimate may be a little less with one more row. A volume that is
+    no number, as of losses of 1e200, is told as the largest number.
 
     Source:
         moocore's implementation of Fonseca, Paquete, Lopez-Ibanez: An Improved Dimension-Sweep
@@ -108,10 +112,12 @@ def hypervolume(
     if not len(inside):
         return 0.0
     if losses.shape[1] == 1:
-        return float(reference[0] - inside.min())
-    if len(inside) > most_exact(losses.shape[1]):
-        return float(moocore.hv_approx(inside, ref=reference))
-    return float(moocore.hypervolume(inside, ref=reference))
+        volume = float(reference[0]) - float(inside.min())
+    elif len(inside) > most_exact(losses.shape[1]):
+        volume = float(moocore.hv_approx(inside, ref=reference))
+    else:
+        volume = float(moocore.hypervolume(inside, ref=reference))
+    return volume if np.isfinite(volume) else float(_LARGEST)
 
 
 MOST_EXACT = {5: 5_000, 6: 400, 7: 150, 8: 70, 9: 45, 10: 35, 11: 28, 12: 25}
@@ -136,9 +142,10 @@ def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
     losses = _first_answers(problem, trials)
     if len(losses) < REFERENCE_TRIALS:
         return None
-    span = np.ptp(losses, axis=0)
-    margin = np.where(span > 0, 0.1 * span, 0.1 * np.maximum(np.abs(losses[0]), 1e-12))
-    return np.asarray(losses.max(axis=0) + margin)
+    half = np.ptp(0.5 * losses, axis=0)  # the range of the largest numbers is none
+    margin = np.where(half > 0, 0.2 * half, 0.1 * np.maximum(np.abs(losses[0]), 1e-12))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.minimum(losses.max(axis=0) + margin, _LARGEST))
 
 
 def _first_answers(problem: Problem, trials: Sequence[Trial]) -> Floats:
@@ -196,7 +203,8 @@ def volumes_of(
     neither: they are never too much but for the error of :func:`hypervolume`.
     """
     if losses.shape[1] == 1:
-        return np.asarray(np.maximum(point[0] - losses[:, 0], 0.0))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip(point[0] - losses[:, 0], 0.0, _LARGEST))
     volumes = np.zeros(len(losses))
     front, done = losses[:0], 0
     for place in _measured(*losses.shape):

@@ -13,6 +13,7 @@ from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
 from dse.optimizers.gains import Archive
+from dse.optimizers.magnitude import Magnitude
 from dse.optimizers.merging import firsts, keys
 from dse.optimizers.predictor import Inputs, Prediction, Predictor
 from dse.optimizers.roles import Roles
@@ -33,6 +34,8 @@ class Beliefs:
     limits: tuple[tuple[Inputs, Predictor], ...]
     archive: Archive
     feasible: bool
+    magnitudes: tuple[Magnitude, ...] = ()
+    """How each learnt loss was mapped before it was learnt."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
         """What is believed of each learnt objective at the designs."""
@@ -105,10 +108,12 @@ def beliefs(
     done = [trial for trial in trials if trial.state is State.DONE]
     if len(done) < _LEAST:
         return None
-    losses, slacks = _told(problem, roles, done)
+    losses, slacks, magnitudes = _told(problem, roles, done)
     chosen = [problem.objectives[place] for place in roles.learnt]
     objectives = [
-        teacher.objective(objective, done, losses[:, place], refit=refit)
+        teacher.objective(
+            objective, done, losses[:, place], scale=magnitudes[place].scale, refit=refit
+        )
         for place, objective in enumerate(chosen)
     ]
     limits = [
@@ -118,40 +123,85 @@ def beliefs(
     ]
     success = teacher.success(roles.part, trials, refit=refit)
     fine: Mask = np.asarray((slacks >= 0).all(axis=1))
-    archive = _archive(problem, roles, stairs, done, losses, fine)
+    archive = _archive(
+        _Given(problem=problem, roles=roles, stairs=stairs, magnitudes=magnitudes),
+        done,
+        losses,
+        fine,
+    )
     return Beliefs(
         objectives=tuple(objectives),
         limits=(*limits, *success),
         archive=archive.best,
         feasible=bool(len(archive.learnt)),
+        magnitudes=magnitudes,
     )
 
 
-def _told(problem: Problem, roles: Roles, done: Sequence[Trial]) -> tuple[Floats, Floats]:
-    """Learnt losses, (n, a), and slacks of learnt limits, (n, l), of trials that are done."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What an archive is made by, but for the trials."""
+
+    problem: Problem
+    roles: Roles
+    stairs: Staircases
+    magnitudes: tuple[Magnitude, ...]
+
+    @property
+    def reference(self) -> Floats | None:
+        """The user's reference point as losses, learnt ones first, mapped as these are."""
+        fixed = _fixed(self.problem, self.roles)
+        if fixed is None:
+            return None
+        maps = [*self.magnitudes, *self.stairs.magnitudes]
+        values = np.split(fixed, len(fixed))
+        return np.concatenate([one(value) for one, value in zip(maps, values, strict=True)])
+
+
+def _fixed(problem: Problem, roles: Roles) -> Floats | None:
+    if problem.fixed_reference is None:
+        return None
+    signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
+    order = [*roles.learnt, *roles.known]
+    return np.asarray((signs * np.array(problem.fixed_reference))[order])
+
+
+def _told(
+    problem: Problem, roles: Roles, done: Sequence[Trial]
+) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
+    """Learnt losses, (n, a), and slacks of learnt limits, (n, l), of trials that are done.
+
+    Both are mapped to sizes that can be learnt; how, is told for each loss.
+    """
     columns, size = problem.columns(done), len(done)
     losses = problem.losses(columns, size)[:, list(roles.learnt)]
+    fixed = _fixed(problem, roles)
+    also = np.zeros(losses.shape[1]) if fixed is None else fixed
+    maps = tuple(
+        Magnitude.of(column, also=float(point))
+        for column, point in zip(losses.T, also, strict=False)
+    )
+    found = [one(column) for one, column in zip(maps, losses.T, strict=True)]
     slacks = [limit.slacks(columns, size) for limit in roles.learnt_limits]
-    return losses, np.column_stack(slacks) if slacks else np.zeros((size, 0))
+    slacks = [Magnitude.of(column)(column) for column in slacks]
+    return (
+        np.column_stack(found) if found else np.zeros((size, 0)),
+        np.column_stack(slacks) if slacks else np.zeros((size, 0)),
+        maps,
+    )
 
 
-def _archive(
-    problem: Problem,
-    roles: Roles,
-    stairs: Staircases,
-    done: Sequence[Trial],
-    losses: Floats,
-    fine: Mask,
-) -> Archive:
+def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -> Archive:
     """Every feasible measured part with its whole staircase."""
-    batch = problem.space.batch([trial.design for trial in done])
+    roles, stairs = given.roles, given.stairs
+    batch = given.problem.space.batch([trial.design for trial in done])
     rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
     rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
     found = [own.losses for own in stairs.wholes(batch.take(rows))]
     counts = [len(part) for part in found]
     learnt = losses[np.repeat(rows, counts)]
     known = np.vstack([np.zeros((0, len(roles.known))), *found])
-    reference = _reference(problem, np.hstack([learnt, known]), roles)
+    reference = _reference(given, np.hstack([learnt, known]))
     if reference is None:
         reference = np.append(losses.max(axis=0), np.zeros(known.shape[1]))
     return Archive(
@@ -162,16 +212,14 @@ def _archive(
     )
 
 
-def _reference(problem: Problem, every: Floats, roles: Roles) -> Floats | None:
+def _reference(given: _Given, every: Floats) -> Floats | None:
     """The user's reference point; else a tenth of its range beyond the front's worst values.
 
     The point from which the study tells its hypervolume comes from its first trials and can be
     far off; the search asks where the present front can be improved.
     """
-    if problem.fixed_reference is not None:
-        signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
-        order = [*roles.learnt, *roles.known]
-        return np.asarray((signs * np.array(problem.fixed_reference))[order])
+    if given.problem.fixed_reference is not None:
+        return given.reference
     if not len(every):
         return None
     return beyond(every[nondominated(every)], every)

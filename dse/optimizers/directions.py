@@ -14,6 +14,7 @@ from dse.core.problem import Problem
 from dse.core.values import Floats
 from dse.errors import PluginError, StudyError, nearest
 from dse.optimizers.evolution import population
+from dse.optimizers.magnitude import shares
 
 KINDS = ("das-dennis", "energy")
 
@@ -78,8 +79,7 @@ def scaled(
     losses: Floats,  # (n, m)
 ) -> Floats:
     """The losses from 0, the best of each, to about 1, the worst on the front."""
-    ideal, span = extent(losses)
-    return (losses - ideal) / span
+    return shares(losses, *extent(losses))
 
 
 def extent(
@@ -88,7 +88,8 @@ def extent(
     """The best of each loss, (m,), and how far the front reaches from it, (m,); never 0."""
     front = losses[is_nondominated(losses, keep_weakly=True)]
     ideal = losses.min(axis=0)
-    span = front.max(axis=0) - ideal
+    with np.errstate(over="ignore"):
+        span = np.minimum(front.max(axis=0) - ideal, np.finfo(np.float64).max)
     return ideal, np.where(span > 0, span, 1.0)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dse.core.values import Array, Floats, Ints
+from dse.optimizers.magnitude import shares
 
 _LEAST_POWER = 0.1
 _MOST_POWER = 20.0
@@ -42,9 +43,10 @@ class Shape:
     ) -> Shape:
         """The shape of a front of at least one member."""
         ideal = front.min(axis=0)
-        worst = (front - ideal).max(axis=0)
+        with np.errstate(over="ignore"):
+            worst = np.minimum(front.max(axis=0) - ideal, np.finfo(np.float64).max)
         worst = np.where(worst > 0, worst, 1.0)
-        points = (front - ideal) / worst
+        points = shares(front, ideal, worst)
         ends = _ends(points)
         cuts = _cuts(points, ends)
         power = _power(points / cuts, ends)
@@ -55,7 +57,7 @@ class Shape:
         losses: Floats,  # (n, m)
     ) -> Floats:
         """How near to the ideal each is, (n,): one over its distance."""
-        return 1 / self._norms((losses - self.ideal) / self.spans)
+        return 1 / self._norms(shares(losses, self.ideal, self.spans))
 
     def spread(
         self,

@@ -15,6 +15,7 @@ from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
 from dse.optimizers.beliefs import Beliefs, beliefs
 from dse.optimizers.gains import expected_gains
+from dse.optimizers.magnitude import LARGE
 from dse.optimizers.parts import Parts
 from dse.optimizers.pool import drawn
 from dse.optimizers.roles import Roles
@@ -61,13 +62,14 @@ class GreyBox:
         self._initial = initial
         self._roles = Roles(problem=problem)
         self._parts = Parts(problem, self._roles)
-        self._stairs = Staircases(problem, self._roles)
+        self._stairs = Staircases(problem, self._roles, bounded=True)
         self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
         self._told: list[Trial] = []
         self._teacher: Teacher | None = None
         self._fitted_at = -1
         self._learnt: tuple[int, Beliefs | None] = (-1, None)
         self._events: list[Event] = []
+        self._reported: set[int] = set()
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         if self._problem.space.count() == 0:
@@ -148,7 +150,19 @@ class GreyBox:
         if refit:
             self._fitted_at = count
         first = self._told[:count]
-        return beliefs(self._problem, self._roles, self._stairs, first, self._teacher, refit=refit)
+        found = beliefs(self._problem, self._roles, self._stairs, first, self._teacher, refit=refit)
+        if found is not None:
+            self._report_magnitudes(found)
+        return found
+
+    def _report_magnitudes(self, known: Beliefs) -> None:
+        """Say which objectives are not learnt as they were measured."""
+        for place, magnitude in zip(self._roles.learnt, known.magnitudes, strict=True):
+            if not magnitude.is_identity and place not in self._reported:
+                self._reported.add(place)
+                text = f"{self._problem.objectives[place].expression.text}: values beyond "
+                text += f"{LARGE:g} {magnitude.words}"
+                self._events.append(Event(kind="clipped", text=text, told=len(self._told)))
 
     def _awaiting(self, known: Beliefs, pending: Sequence[Design]) -> Beliefs:
         if not pending:

@@ -11,6 +11,7 @@ from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.optimizers.directions import directed_population, directions_of, extent
 from dse.optimizers.evolution import Evolution, Pool
+from dse.optimizers.magnitude import shares
 
 _LEAST_WEIGHT = 1e-6
 """Of a loss in a direction: with none at all, it could be as bad as it likes."""
@@ -83,7 +84,7 @@ class Neighbours:
     def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
         inside = pool.violations == 0
         ideal, span = extent(pool.losses[inside] if inside.any() else pool.losses)
-        losses = (pool.losses - ideal) / span
+        losses = shares(pool.losses, ideal, span)
         holders, first = self._holders.copy(), pool.parents
         if not len(holders):
             holders = rng.permutation(len(losses))[np.arange(len(self._weights)) % len(losses)]

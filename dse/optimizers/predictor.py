@@ -203,8 +203,9 @@ def _features(
             continue
         log = bool(values.min() > 0 and values.max() > 10 * values.min())
         mapped = np.log(values) if log else values
-        width = float(np.ptp(mapped))
-        if width > 1e-9 * max(abs(float(mapped.max())), 1e-300):
+        with np.errstate(over="ignore"):
+            width = float(np.ptp(mapped))
+        if np.isfinite(width) and width > 1e-9 * max(abs(float(mapped.max())), 1e-300):
             found[name] = (log, float(mapped.min()), width)
     return found
 

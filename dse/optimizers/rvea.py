@@ -10,6 +10,7 @@ from dse.core.values import Floats, Ints
 from dse.errors import PluginError
 from dse.optimizers.directions import directed_population, directions_of, extent
 from dse.optimizers.evolution import Evolution
+from dse.optimizers.magnitude import shares
 from dse.optimizers.ranked import Ranked
 from dse.optimizers.selection import selected
 
@@ -93,7 +94,5 @@ class Angles:
             self._extent, self._renewed = extent(losses), told
         survival = APDSurvival(self._directions)
         progress = {"n_gen": min(told, self._trials), "n_max_gen": self._trials}
-        rows, _ = selected(
-            survival, (losses - self._extent[0]) / self._extent[1], size, rng, **progress
-        )
+        rows, _ = selected(survival, shares(losses, *self._extent), size, rng, **progress)
         return rows, np.zeros((len(rows), 0))

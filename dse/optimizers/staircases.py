@@ -19,6 +19,7 @@ from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.values import Floats, Ints, Mask
 from dse.errors import DesignError
+from dse.optimizers.magnitude import LARGE, Magnitude
 from dse.optimizers.merging import firsts, keys, merged, paired
 from dse.optimizers.roles import Roles
 
@@ -32,6 +33,8 @@ _SEARCH = 100_000
 _MODELS, _LOOKS = (24, 512), 4_000_000
 """So many measured parts tell what the staircases of others may look like: at least the first,
 at most the second, and as many as so many designs looked at allow."""
+_PROBED = 256
+"""A sample of so many designs tells how large a known loss is."""
 _SHELF = 1_536
 """Free parts that every other measured part is tried with."""
 _PROBES = 32
@@ -55,9 +58,16 @@ class Staircases:
     What a design is told to have in a front is always its own evaluation. What is kept depends on
     the measured part alone, and neither on the design that brought it nor on what was asked before:
     a study that was killed and resumed asks what an undisturbed one asks.
+
+    Args:
+        problem: the question.
+        roles: what of it is known.
+        bounded: map known losses so that products of them are numbers, see :mod:`.magnitude`.
     """
 
-    def __init__(self, problem: Problem, roles: Roles) -> None:
+    def __init__(self, problem: Problem, roles: Roles, *, bounded: bool = False) -> None:
+        self._bounded = bounded
+        self._magnitudes: list[Magnitude] | None = None
         self._problem = problem
         self._roles = roles
         self._names = sorted(roles.part)
@@ -67,6 +77,17 @@ class Staircases:
         self._probes: Batch | None = None
         self.looks = 0
         """Designs that a part's staircase takes to be found, in the mean of those on the shelf."""
+
+    @property
+    def magnitudes(self) -> list[Magnitude]:
+        """How each known loss is mapped, found once from a sample of the space."""
+        if self._magnitudes is None:
+            self._magnitudes = []  # what the sample itself is told without
+            if self._bounded and self._roles.known:
+                probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
+                losses, _, fine = self._computed(probe, _all(probe))
+                self._magnitudes = [_for_all(column) for column in losses[fine].T]
+        return self._magnitudes
 
     def wholes(self, batch: Batch) -> list[Staircase]:
         """The staircase of each design's measured part, by listing or by searching."""
@@ -248,6 +269,8 @@ class Staircases:
         fine = legal & np.isfinite(table).all(axis=1)
         fine[rows[list(known.faults)]] = False
         cut = len(roles.known)
+        for place, magnitude in enumerate(self.magnitudes):
+            table[:, place] = magnitude(table[:, place])
         return table[:, :cut], table[:, cut:], fine
 
 
@@ -255,6 +278,12 @@ def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -
     objective = problem.objectives[place]
     sign = 1.0 if objective.goal == "minimize" else -1.0
     return sign * objective.values(columns, size)
+
+
+def _for_all(losses: Floats) -> Magnitude:
+    """The map for a loss of which only a sample is known: others may be larger."""
+    found = Magnitude.of(losses)
+    return Magnitude(scale=found.scale, most=LARGE)
 
 
 def _all(batch: Batch) -> Mask:

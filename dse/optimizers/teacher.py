@@ -12,6 +12,7 @@ from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Ints
+from dse.optimizers.magnitude import LARGE
 from dse.optimizers.merging import firsts, keys
 from dse.optimizers.predictor import Guess, Inputs, Predictor, kinds_of
 from dse.optimizers.prior import PriorMean, weight
@@ -39,11 +40,17 @@ class Teacher:
         self._priors = [PriorMean.of(problem, prior) for prior in problem.priors]
 
     def objective(
-        self, objective: Objective, done: Sequence[Trial], losses: Floats, *, refit: bool
+        self,
+        objective: Objective,
+        done: Sequence[Trial],
+        losses: Floats,
+        *,
+        scale: float = 1.0,
+        refit: bool,
     ) -> Learnt:
-        """The objective as a loss."""
+        """The objective as a loss, which was divided by ``scale``."""
         expression = objective.expression
-        spread = _spread(self._problem, expression, objective.scale, done)
+        spread = _spread(self._problem, expression, objective.scale * scale, done)
         kinds = kinds_of(losses[np.isfinite(losses)], objective.unit)
         sign = 1.0 if objective.goal == "minimize" else -1.0
         return self._taught(
@@ -151,4 +158,6 @@ def _spread(
     factor = expression.values({name: problem.columns(done)[name]}, len(done)).values
     with np.errstate(all="ignore"):
         ratio = np.nan_to_num(np.abs(factor / values), nan=1.0)
-    return np.array([trial.spread[name] for trial in done]) * ratio / scale
+    with np.errstate(over="ignore"):
+        spread = np.array([trial.spread[name] for trial in done]) * ratio / scale
+    return np.minimum(spread, LARGE)

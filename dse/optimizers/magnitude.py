@@ -1,0 +1,74 @@
+"""Losses of any size in a range where their squares and products are still numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+
+LARGE = 1e60
+"""What is larger is changed before it is learnt: four of these multiplied are still a number."""
+
+_AS_LARGEST = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Magnitude:
+    """A map that never falls: values divided by ``scale``, then clipped to plus or minus ``most``.
+
+    It keeps signs, so that a limit stays kept or broken.
+    """
+
+    scale: float = 1.0
+    most: float = np.inf
+
+    @staticmethod
+    def of(values: Floats, *, also: float = 0.0) -> Magnitude:
+        """Choose the map for these values; the identity where none is beyond :data:`LARGE`.
+
+        Penalties among ordinary values are clipped to twice the largest ordinary one. Where fewer
+        than two values are ordinary, all are divided by the largest.
+
+        Args:
+            values: finite ones count.
+            also: a value that is not to be clipped, such as a reference point.
+        """
+        values = values[np.isfinite(values)]
+        sizes = np.abs(values)
+        if not len(sizes) or sizes.max() <= LARGE:
+            return Magnitude()
+        ordinary = values[sizes <= LARGE]
+        if len(np.unique(ordinary)) < 2:
+            return Magnitude(scale=float(sizes.max()), most=LARGE)
+        room = max(float(np.abs(ordinary).max()), abs(also) if abs(also) <= LARGE else 0.0)
+        return Magnitude(most=_AS_LARGEST * room)
+
+    def __call__(self, values: Floats) -> Floats:
+        """Map the values; NaN stays NaN."""
+        if self.is_identity:
+            return values
+        return np.asarray(np.clip(values / self.scale, -self.most, self.most))
+
+    @property
+    def is_identity(self) -> bool:
+        """True if no value is changed."""
+        return self.scale == 1.0 and self.most == np.inf
+
+    @property
+    def words(self) -> str:
+        """What is done to the values, for an event."""
+        if self.scale != 1.0:
+            return "are learnt as shares of the largest"
+        return "are learnt as twice the largest of the others"
+
+
+def shares(
+    losses: Floats,  # (n, m)
+    ideal: Floats,  # (m,)
+    span: Floats,  # (m,), above 0
+) -> Floats:
+    """How far each loss is from the ideal one, (n, m), in spans; at most :data:`LARGE`."""
+    with np.errstate(over="ignore"):  # of halves, since a difference of large numbers is none
+        return np.asarray(np.minimum((0.5 * losses - 0.5 * ideal) / (0.5 * span), LARGE))
