@@ -33,6 +33,7 @@ class Asked(TypedDict, total=False):
     minimize: Goals
     maximize: Goals
     constraints: str | Sequence[str]
+    unread: str | Sequence[str]
     reference: Mapping[str, Any]
     baselines: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
     scenarios: Mapping[str, Mapping[str, Any]]
@@ -167,8 +168,9 @@ def document_of(name: str, cast: Cast, asked: Asked) -> dict[str, Any]:
     if odd is not None:
         raise SpecError(f"a study has no {odd!r}", hint=nearest(odd, Asked.__annotations__))
     told = {key: one for key, one in asked.items() if key not in get_args(Goal)}
-    if isinstance(told.get("constraints"), str):
-        told["constraints"] = [told["constraints"]]
+    for key in ("constraints", "unread"):
+        if isinstance(told.get(key), str):
+            told[key] = [told[key]]
     if any(one.kind == "measured" for one in cast.objects.values()):
         told.setdefault("executor", "serial")
     objectives = cast.objectives(asked.get("minimize", ()), asked.get("maximize", ()))

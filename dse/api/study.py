@@ -64,9 +64,10 @@ class Study:
             a metric without a unit.
         storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
         asked: the question: ``minimize`` and ``maximize``, each expressions over metrics, and the
-            keys of a study file: ``question``, ``constraints``, ``reference``, ``baselines``,
-            ``scenarios``, ``fidelities``, ``prior``, ``budget``, ``retries``, ``early``,
-            ``optimizer``, ``executor``, ``seed``. Without goals each metric that has one counts.
+            keys of a study file: ``question``, ``constraints``, ``unread``, ``reference``,
+            ``baselines``, ``scenarios``, ``fidelities``, ``prior``, ``budget``, ``retries``,
+            ``early``, ``optimizer``, ``executor``, ``seed``. Without goals each metric that has
+            one counts.
 
     Raises:
         SpecErrors: with every mistake in the question.

@@ -125,6 +125,8 @@ def _state_lines(state: Status) -> Iterator[str]:
     if there:
         words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)
         yield f"  at work, as far as is known: {words}"
+    for warning in state["warnings"]:
+        yield f"  warning: {warning}"
     for kind, count in state["failures"].items():
         yield f"  failures: {count} {kind}"
     for event in state["events"]:

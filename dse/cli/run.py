@@ -100,6 +100,8 @@ def resume(
     from dse.study import Study
 
     opened = Study.load(name, storage)
+    for warning in opened.plan.warnings:
+        say(f"warning: {warning}")
     spent: Stops = {"time": time, "cost": cost, "gain": gain}
     budget = stated_budget(opened.plan, {"measurements": measurements, "trials": trials, **spent})
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)

@@ -28,6 +28,7 @@ def status_json(study: Study) -> Status:
         "hypervolume": finite(front.hypervolume),
         "exact": study.exact,
         "failures": _failures(trials),
+        "warnings": list(study.plan.warnings),
         "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
         "drivers": [_driver(one) for one in study.storage.drivers(study.name)],
     }

@@ -106,6 +106,18 @@ class Cast:
             )
         return found
 
+    def made_with(self, name: str, option: str, value: object) -> Evaluator:
+        """The evaluator with another value of an option, or without it (``None``).
+
+        Raises:
+            DseError: it does not take the value, or cannot do without.
+        """
+        spec = self._spec.evaluators[name]
+        rest = {key: one for key, one in spec.options.items() if key != option}
+        changed = {**rest, **({} if value is None else {option: value})}
+        whole = EvaluatorSpec.model_validate({"use": spec.use, **changed})
+        return evaluator_of(whole, self._options(whole))
+
     def _made(self, name: str, changes: Mapping[str, Any]) -> Evaluator:
         spec = self._spec.evaluators[name]
         whole = {"use": spec.use, "bind": spec.bind, **spec.options, **changes}

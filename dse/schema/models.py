@@ -223,7 +223,7 @@ class AssumptionSpec(Model):
 
 
 class StudySpec(Model):
-    """A study file."""
+    """A study file; ``unread`` lists parameters that nothing is meant to read."""
 
     study: str = Field(min_length=1, max_length=200, pattern=f"^{NAME}$")
     question: str = ""
@@ -232,6 +232,7 @@ class StudySpec(Model):
     scenarios: dict[str, ScenarioSpec] = {}
     objectives: list[ObjectiveSpec] = Field(min_length=1)
     constraints: Rules = []
+    unread: Rules = []
     reference: dict[str, Quantity] | None = None
     baselines: list[dict[str, Scalar]] | dict[str, dict[str, Scalar]] = []
     fidelities: dict[str, list[str]] = {}

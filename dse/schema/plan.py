@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ from dse.schema.scenarios import weights_of
 from dse.schema.source import Source
 from dse.schema.space import space_of
 from dse.schema.spaces.rules import units_of
+from dse.schema.unread import Readers
 
 AUTO = "auto"
 
@@ -67,8 +68,8 @@ class Plan:
     shares of its scenarios, and ``alone`` the problem as each of them would ask it. ``awaited`` are
     baselines that must be measured before any objective has a number. ``claims`` are those of
     papers that the study is held against, and findings of its own; they change nothing of how it
-    runs. ``assumptions`` are what print does not give. ``objects`` are what a Python program gave
-    in place of texts.
+    runs. ``assumptions`` are what print does not give. ``warnings`` are what a new study is refused
+    for, and a stored one may have. ``objects`` are what a Python program gave in place of texts.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Plan:
     early: Rule | None = None
     claims: tuple[Claim, ...] = field(default=(), repr=False)
     assumptions: tuple[Assumption, ...] = field(default=(), repr=False)
+    warnings: tuple[str, ...] = ()
     objects: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -150,8 +152,6 @@ class _Builder:
         self.mistakes.check()
         assert space is not None
         pipeline = self._pipeline(bound)
-        self.mistakes.check()
-        assert pipeline is not None
         known = {**units_of(space.parameters), **_metric_units(bound)}
         lists = {name: one.listing for name, one in space.lists.items()}
         designs = self._baselines(space)
@@ -168,6 +168,7 @@ class _Builder:
         claims, assumptions = self._claims(known, lists, designs)
         self._check_plugins(space)
         ladders = self._ladders(pipeline)
+        warnings = self._unread(space, bound, objectives, limits)
         self.mistakes.check()
         pipeline = Pipeline(bound, _deciding(objectives, limits, ladders))
         problem = Problem(
@@ -205,6 +206,7 @@ class _Builder:
             early=self._early(problem),
             claims=claims,
             assumptions=assumptions,
+            warnings=warnings,
             objects=self.objects,
         )
 
@@ -252,8 +254,11 @@ class _Builder:
             options.setdefault("cwd", str(self.source.path.parent))
         return options
 
-    def _pipeline(self, bound: list[Bound]) -> Pipeline | None:
-        return self._guarded(["evaluators"], lambda: Pipeline(bound))
+    def _pipeline(self, bound: list[Bound]) -> Pipeline:
+        made: Pipeline | None = self._guarded(["evaluators"], lambda: Pipeline(bound))
+        self.mistakes.check()
+        assert made is not None
+        return made
 
     def _objectives(
         self,
@@ -296,6 +301,31 @@ class _Builder:
         if not self.files.kept:  # what was begun once stays legible
             check_shares(rule, known)
         return limits_of(rule, known, lists)
+
+    def _unread(
+        self,
+        space: Space,
+        bound: Sequence[Bound],
+        objectives: Sequence[Objective],
+        limits: Sequence[Limit],
+    ) -> tuple[str, ...]:
+        """Keep a mistake for what nothing reads; a study that was begun before is warned of it."""
+        formulas = [o.expression for o in objectives] + [limit.slack for limit in limits]
+        readers = Readers(
+            spec=self.spec,
+            source=self.source,
+            space=space,
+            space_file=self.files.source(resolved(self.spec.space, self.source.path)),
+            bound=bound,
+            formulas=frozenset().union(*(one.names for one in formulas)),
+            made=self.cast.made_with,
+        )
+        found = list(readers.mistakes())
+        if self.files.kept:
+            return tuple(str(one) for one in found)
+        for one in found:
+            self.mistakes.add(one)
+        return ()
 
     def _ladders(self, pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
         found = {}

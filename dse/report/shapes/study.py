@@ -54,6 +54,8 @@ class Status(Shape):
     """Whether every legal design was taken into account."""
     failures: dict[FaultKind, int]
     """How many trials have no metrics, by why."""
+    warnings: list[str]
+    """What a new study would be refused for, such as a parameter that nothing reads."""
     events: list[EventFacts]
     """What happened, in its order."""
     drivers: list[DriverFacts]
