@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+_PARTS = 8
+"""So many parts that were not checked are named in a message."""
+
 
 class DseError(Exception):
     """A mistake that the reader of the message can mend.
@@ -44,14 +47,42 @@ class SpecError(DseError):
 
 
 class SpecErrors(DseError):  # noqa: N818 - it is several errors
-    """All mistakes of one file at once; each is a :class:`SpecError`."""
+    """All mistakes of one file at once; each is a :class:`SpecError`.
 
-    def __init__(self, errors: Sequence[DseError]) -> None:
-        super().__init__("\n".join(str(error) for error in errors))
+    ``unchecked`` are the parts that could not be checked because of these mistakes, each by its
+    place or in words.
+    """
+
+    def __init__(self, errors: Sequence[DseError], unchecked: Sequence[str] = ()) -> None:
         self.errors = tuple(errors)
+        self.unchecked = tuple(unchecked)
+        last = [unchecked_words(unchecked, len(errors))] if unchecked else []
+        super().__init__("\n".join([*map(str, errors), *last]))
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return SpecErrors, (self.errors,)
+        return SpecErrors, (self.errors, self.unchecked)
+
+
+def unchecked_words(parts: Sequence[str], mistakes: int) -> str:
+    """Return the sentence that says what so many mistakes kept from being checked."""
+    count = len(parts)
+    what = "1 part was" if count == 1 else f"{count} parts were"
+    cause = "these" if mistakes > 1 else "this"
+    shown = ", ".join(parts[:_PARTS]) + (", ..." if count > _PARTS else "")
+    return f"{what} not checked because of {cause}: {shown}"
+
+
+def raise_all(errors: Sequence[DseError]) -> None:
+    """Raise the errors: one as it is, several together, none not at all."""
+    flat = [
+        one
+        for error in errors
+        for one in (error.errors if isinstance(error, SpecErrors) else (error,))
+    ]
+    if len(flat) > 1:
+        raise SpecErrors(flat)
+    for error in flat:
+        raise error
 
 
 class DesignError(DseError):

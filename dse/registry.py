@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from dse.errors import PluginError, nearest
+from dse.errors import PluginError, nearest, raise_all
 
 Group = Literal[
     "evaluators", "optimizers", "executors", "storages", "functions", "assets", "environments"
@@ -56,19 +56,31 @@ def check_options(group: Group, name: str, plugin: Any, options: Mapping[str, An
     """Nothing, if the plug-in knows every option and gets all that it needs.
 
     Raises:
-        PluginError: for the first option that is unknown or missing.
+        PluginError: an option is unknown or missing.
+        SpecErrors: several are.
     """
     known = options_of(plugin)
-    for option in options:
-        if option not in known:
-            raise PluginError(
-                f"the {group[:-1]} {name!r} has no option {option!r}",
-                hint=nearest(option, known),
-                part=[option],
-            )
-    for option, parameter in known.items():
-        if parameter.default is inspect.Parameter.empty and option not in options:
-            raise PluginError(f"the {group[:-1]} {name!r} needs the option {option!r}")
+    errors = [
+        PluginError(
+            f"the {group[:-1]} {name!r} has no option {option!r}",
+            hint=nearest(option, known),
+            part=[option],
+        )
+        for option in options
+        if option not in known
+    ]
+    errors += [
+        PluginError(f"the {group[:-1]} {name!r} needs the option {option!r}")
+        for option in required(plugin)
+        if option not in options
+    ]
+    raise_all(errors)
+
+
+def required(plugin: Any) -> list[str]:
+    """The options that a plug-in cannot do without."""
+    empty = inspect.Parameter.empty
+    return [name for name, one in options_of(plugin).items() if one.default is empty]
 
 
 def make(group: Group, name: str, *arguments: Any, **options: Any) -> Any:

@@ -34,6 +34,7 @@ def judged_file(file: str) -> JudgedFile:
         "modelled": [],
         "measured": [],
         "errors": [],
+        "unchecked": [],
     }
     try:
         path = resolved(file, Path.cwd() / "study.yaml")
@@ -44,6 +45,7 @@ def judged_file(file: str) -> JudgedFile:
     except DseError as error:
         errors = error.errors if isinstance(error, SpecErrors) else (error,)
         told["ok"] = False
+        told["unchecked"] = list(error.unchecked) if isinstance(error, SpecErrors) else []
         told["errors"] = [
             {"problem": e.problem, "where": e.where, "hint": e.hint, "message": str(e)}
             for e in errors

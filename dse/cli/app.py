@@ -147,11 +147,23 @@ def _text(word: str) -> str:
     return word if text == word or os.path.exists(word) else text  # noqa: PTH110 - no path, mostly
 
 
+def _show_error(error: Exception) -> None:
+    from dse.errors import SpecErrors, unchecked_words
+
+    if not isinstance(error, SpecErrors):
+        typer.echo(f"error: {error}", err=True)
+        return
+    for one in error.errors:
+        typer.echo(f"error: {one}", err=True)
+    if error.unchecked:
+        typer.echo(unchecked_words(error.unchecked, len(error.errors)), err=True)
+
+
 def main() -> None:
     """Run the command; end with a line and a code, never with a traceback for a user's mistake."""
     for variable in _THREADS:  # before any library counts the cores: a study fills them itself
         os.environ.setdefault(variable, "1")
-    from dse.errors import DseError, SpecErrors
+    from dse.errors import DseError
 
     try:
         sys.argv[1:] = [_text(word) for word in sys.argv[1:]]
@@ -159,8 +171,7 @@ def main() -> None:
             completing.complete(app)
         app()
     except DseError as error:
-        for one in error.errors if isinstance(error, SpecErrors) else (error,):
-            typer.echo(f"error: {one}", err=True)
+        _show_error(error)
         sys.exit(USER_ERROR)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()

@@ -73,6 +73,8 @@ def check(
 
 
 def _print(told: list[JudgedFile]) -> None:
+    from dse.errors import unchecked_words
+
     for one in told:
         if one["ok"]:
             typer.echo(f"{one['file']}: ok. {one['summary']}")
@@ -81,3 +83,6 @@ def _print(told: list[JudgedFile]) -> None:
         typer.echo(f"error: {error['message']}", err=True)
     if broken:
         typer.echo(f"{len(broken)} mistake{'s' if len(broken) > 1 else ''}", err=True)
+    for one in told:
+        if one["unchecked"]:
+            typer.echo(unchecked_words(one["unchecked"], len(one["errors"])), err=True)

@@ -8,21 +8,22 @@ first: until then the number is unknown, and so is every objective that reads it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dse import units
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.expression import Binary, Call, Expression, Name, Node, Number, mapped
-from dse.core.lists import Listing, expanded
+from dse.core.lists import Listing
 from dse.core.metric import Fault
 from dse.core.problem import Source
 from dse.core.values import Value
 from dse.dimensions import TEXT, unit_of
 from dse.errors import SpecError, nearest
 from dse.pipeline import Pipeline
+from dse.schema.mistakes import HiddenError
 from dse.schema.models import Scalar
-from dse.schema.question import check_names, in_coherent_units
+from dse.schema.question import in_coherent_units, single
 
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = {"baseline": (2, 2), "ratio": (2, 2)}
 """The functions of baselines: the fewest and the most arguments of each."""
@@ -37,6 +38,7 @@ class Baselines:
         sources: every metric of the study.
         known: the unit of every metric and parameter.
         lists: the space's lists of parameters.
+        lost: the names of those that a mistake makes unknown.
     """
 
     def __init__(
@@ -47,7 +49,9 @@ class Baselines:
         sources: Mapping[str, Source],
         known: Mapping[str, str],
         lists: Mapping[str, Listing],
+        lost: Collection[str] = (),
     ) -> None:
+        self._lost = lost
         self.awaited: dict[str, Design] = {}
         self._designs = designs
         self._metrics = metrics
@@ -71,7 +75,9 @@ class Baselines:
         return Binary("/", asked, number) if node.function == "ratio" else number
 
     def _name(self, node: Node) -> str:
-        if not self._designs:
+        if isinstance(node, Name) and node.name in self._lost:
+            raise HiddenError(node.name)
+        if not self._designs and not self._lost:
             raise SpecError(
                 "no baseline has a name", hint="baselines: {int8: {format: int8, rows: 16}}"
             )
@@ -82,8 +88,7 @@ class Baselines:
 
     def _number(self, asked: Node, name: str) -> Node:
         """What is asked of the baseline, as a number in its unit; no number while it is unknown."""
-        formula = expanded(Expression(name, asked), self._lists, {})
-        check_names(formula, self._known)
+        formula = single(Expression(name, asked), self._known, self._lists)
         unit = unit_of(formula, self._known)
         if unit == TEXT:
             raise SpecError("a word of a baseline is no quantity", hint="ask for a number of it")

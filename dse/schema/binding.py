@@ -11,12 +11,14 @@ from dse.core.design import base
 from dse.core.expression import Expression
 from dse.core.parameter import Integer, Parameter, Real, size
 from dse.core.values import Value
-from dse.errors import DseError, PluginError, SpecError, nearest
+from dse.errors import DseError, PluginError, SpecError, SpecErrors, nearest, raise_all
 from dse.protocols import COHERENT, EVERYTHING, Evaluator
-from dse.registry import check_options, load
+from dse.registry import check_options, load, options_of, required
 from dse.schema.given import Given
+from dse.schema.mistakes import HiddenError
 from dse.schema.mistyped import mistyped
 from dse.schema.models import EvaluatorSpec
+from dse.schema.question import Known
 
 _MOST_VALUES = 256
 """An evaluator is asked about so many whole numbers one by one, about more by their ends."""
@@ -31,9 +33,85 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
     Raises:
         PluginError: there is none, or it does not take these options.
         SpecError: an option's value is off.
+        SpecErrors: several are.
     """
-    plugin = load("evaluators", spec.use)
-    check_options("evaluators", spec.use, plugin, options)
+    made, errors = repaired_evaluator(spec, options)
+    raise_all(errors)
+    assert made is not None
+    return made
+
+
+def repaired_evaluator(
+    spec: EvaluatorSpec, options: Mapping[str, Any]
+) -> tuple[Evaluator | None, list[DseError]]:
+    """The evaluator made without the options that are off, if it can be, and what is off.
+
+    An option that is off is left out, so that it hides no mistake in another one; what mentions
+    an option that was left out may be wrong for that reason alone, and ends the search.
+    """
+    errors: list[DseError] = []
+    try:
+        plugin = load("evaluators", spec.use)
+    except DseError as error:
+        return None, [error]
+    known, needed, rest = options_of(plugin), required(plugin), dict(options)
+    try:
+        check_options("evaluators", spec.use, plugin, options)
+    except DseError as error:
+        errors += error.errors if isinstance(error, SpecErrors) else [error]
+        rest = {name: value for name, value in options.items() if name in known}
+        if not rest.keys() >= set(needed):
+            return None, errors
+    left: set[str] = options.keys() - rest.keys()
+    for _ in range(len(options) + 1):
+        try:
+            return _made_with(plugin, spec.use, rest), errors
+        except DseError as error:
+            told = error.errors if isinstance(error, SpecErrors) else (error,)
+            inner = [_with_part(one, plugin, spec.use, rest) for one in told]
+            if any(option in f"{one.problem} {one.hint}" for one in inner for option in left):
+                break
+            errors += inner
+            off = [one.part[:2] for one in inner if one.part and one.part[0] in rest]
+            rest = _without_parts(rest, off)
+            if not off or not rest.keys() >= set(needed):
+                break
+            left |= {str(words[-1]) for words in off}
+    return None, errors
+
+
+def _with_part(error: DseError, plugin: Any, use: str, options: Mapping[str, Any]) -> DseError:
+    """The error with the option that it is about: the one without which it is not raised."""
+    if error.part and error.part[0] in options:
+        return error
+    for option in options.keys() - set(required(plugin)):
+        try:
+            _made_with(plugin, use, {k: one for k, one in options.items() if k != option})
+        except DseError as other:
+            if other.problem == error.problem:
+                continue
+        problem = error.problem if option in error.problem else f"{option}: {error.problem}"
+        return type(error)(problem, where=error.where, hint=error.hint, part=[option])
+    return error
+
+
+def _without_parts(
+    options: Mapping[str, Any], off: Collection[Sequence[str | int]]
+) -> dict[str, Any]:
+    """The options without these; of an option with several entries, without the entry."""
+    rest = dict(options)
+    for part in off:
+        option, entry = str(part[0]), part[1:]
+        value = rest.get(option)
+        inner = isinstance(value, Mapping) and bool(entry) and entry[0] in value and len(value) > 1
+        if inner:
+            rest[option] = {key: one for key, one in rest[option].items() if key != entry[0]}
+        else:
+            rest.pop(option, None)
+    return rest
+
+
+def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
     try:
         made: Evaluator = plugin(**options)
     except DseError:
@@ -41,10 +119,10 @@ def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
     except (TypeError, ValueError, AttributeError) as error:
         wrong = mistyped(plugin, options)
         if wrong is None:
-            raise PluginError(f"the evaluator {spec.use!r} refuses its options: {error}") from error
+            raise PluginError(f"the evaluator {use!r} refuses its options: {error}") from error
         option, kind = wrong
         raise PluginError(
-            f"the option {option!r} of {spec.use!r} cannot be {options[option]!r}",
+            f"the option {option!r} of {use!r} cannot be {options[option]!r}",
             hint=f"its type is {kind}",
             part=[option],
         ) from error
@@ -76,34 +154,48 @@ def bound_of(
         SpecError: a reading is unknown, ambiguous, missing, or in a unit that does not fit.
     """
     readings = evaluator.reads | evaluator.optional
-    for reading in bind:
-        if reading not in readings and EVERYTHING not in readings:
-            raise SpecError(
-                f"{name} reads no {reading!r}", hint=nearest(reading, readings - {EVERYTHING})
-            )
-    names: dict[str, str] = {}
-    if EVERYTHING in readings:
-        names |= {full: full for full in parameters}
+    errors: list[DseError] = [
+        SpecError(
+            f"{name} reads no {reading!r}",
+            hint=nearest(reading, readings - {EVERYTHING}),
+            part=("bind", reading),
+        )
+        for reading in bind
+        if reading not in readings and EVERYTHING not in readings
+    ]
+    names = {full: full for full in parameters} if EVERYTHING in readings else {}
     lists = _lists(parameters)
     for reading in sorted(readings - {EVERYTHING}):
-        full = _found(name, reading, bind, {**known, **dict.fromkeys(lists, "")})
-        if full in lists:
-            names |= {f"{reading}{key}": f"{full}{key}" for key in lists[full]}
-        elif full is not None:
-            names[reading] = full
-        elif reading in evaluator.reads:
-            raise SpecError(
-                f"{name} needs {reading!r}, which the space does not have",
-                hint=f"declare it, give '{reading}: ...' as an option, or 'bind: "
-                f"{{{reading}: ...}}' ({nearest(reading, known)})",
-                part=_told_in(evaluator, reading),
-            )
-    factors = {
-        own: _factor(name, own, evaluator.units[base(own)], full, known[full])
-        for own, full in names.items()
-        if base(own) in evaluator.units
-    }
+        try:
+            full = _found(name, reading, bind, known, lists)
+            if full is None and reading in evaluator.reads:
+                raise _needed(name, reading, evaluator, known)
+        except SpecError as error:
+            errors.append(error)
+            continue
+        keys = lists.get(full or "", [""])
+        names |= {f"{reading}{key}": f"{full}{key}" for key in keys if full is not None}
+    factors: dict[str, float] = {}
+    for own in [own for own in names if base(own) in evaluator.units]:
+        full = names[own]
+        try:
+            factors[own] = _factor(name, own, evaluator.units[base(own)], full, known[full])
+        except SpecError as error:
+            errors.append(error)
+    raise_all(errors)
     return Bound(name=name, evaluator=evaluator, names=names, factors=factors)
+
+
+def _needed(name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]) -> SpecError:
+    """What to say of a reading that the space does not have."""
+    if isinstance(known, Known) and known.hides(reading):
+        return HiddenError(reading)
+    return SpecError(
+        f"{name} needs {reading!r}, which the space does not have",
+        hint=f"declare it, give '{reading}: ...' as an option, or 'bind: "
+        f"{{{reading}: ...}}' ({nearest(reading, known)})",
+        part=_told_in(evaluator, reading),
+    )
 
 
 def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
@@ -128,18 +220,25 @@ def check_formulas(name: str, evaluator: Evaluator, known: Mapping[str, str]) ->
         SpecError: one does not, or its own units do not fit together.
     """
     formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+    errors: list[DseError] = []
     for own, formula in formulas.items():
         if not formula.names <= known.keys():
             continue  # told when the reading is bound
-        found = dimensions.unit_of(formula, known)
+        part = ["metrics", own]
+        try:
+            found = dimensions.unit_of(formula, known)
+        except SpecError as error:
+            errors.append(SpecError(f"{name}.{own}: {error.problem}", hint=error.hint, part=part))
+            continue
         declared = evaluator.provides[own].unit
         if not units.same_dimension(found, declared):
-            raise SpecError(
+            problem = (
                 f"{name}.{own} is declared in {declared or 'no unit'}, "
-                f"but {formula.text!r} is in {found or 'no unit'}",
-                hint=f"declare 'unit: {found}'" if found else "leave its unit out",
-                part=["metrics", own],
+                f"but {formula.text!r} is in {found or 'no unit'}"
             )
+            hint = f"declare 'unit: {found}'" if found else "leave its unit out"
+            errors.append(SpecError(problem, hint=hint, part=part))
+    raise_all(errors)
 
 
 def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
@@ -169,22 +268,31 @@ def _some(parameter: Parameter) -> Sequence[Value]:
 
 
 def _found(
-    name: str, reading: str, bind: Mapping[str, str], known: Mapping[str, str]
+    name: str,
+    reading: str,
+    bind: Mapping[str, str],
+    known: Mapping[str, str],
+    lists: Collection[str],
 ) -> str | None:
+    names = {*known, *lists}
     wanted = bind.get(reading)
     if wanted is not None:
-        if wanted not in known:
-            raise SpecError(
-                f"{name} is to read {wanted!r}, which there is not", hint=nearest(wanted, known)
-            )
-        return wanted
-    if reading in known:
+        if wanted in names:
+            return wanted
+        if isinstance(known, Known) and known.hides(wanted):
+            raise HiddenError(wanted)
+        raise SpecError(
+            f"{name} is to read {wanted!r}, which there is not",
+            hint=nearest(wanted, names),
+            part=("bind", reading),
+        )
+    if reading in names:
         return reading
-    ending = [full for full in known if full.endswith(f".{reading}")]
+    ending = sorted(full for full in names if full.endswith(f".{reading}"))
     if len(ending) > 1:
         raise SpecError(
-            f"{name} reads {reading!r}, and {' and '.join(sorted(ending))} end so",
-            hint=f"say which: 'bind: {{{reading}: {min(ending)}}}'",
+            f"{name} reads {reading!r}, and {' and '.join(ending)} end so",
+            hint=f"say which: 'bind: {{{reading}: {ending[0]}}}'",
         )
     return ending[0] if ending else None
 

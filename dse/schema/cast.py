@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dse.bound import Bound
 from dse.core.space import Space
-from dse.errors import DseError, SpecError, nearest
+from dse.errors import DseError, SpecError, SpecErrors, nearest, raise_all
 from dse.protocols import EVERYTHING, Evaluator, Needs
-from dse.schema.binding import bound_of, check_formulas, check_values, evaluator_of
+from dse.schema.binding import (
+    bound_of,
+    check_formulas,
+    check_values,
+    evaluator_of,
+    repaired_evaluator,
+)
 from dse.schema.given import Given
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, ResourcesSpec, ScenarioSpec, StudySpec
+from dse.schema.question import Known
 from dse.schema.replicated import Replicated
 from dse.schema.resources import check_exclusive, gpus_of, memory_of
 from dse.schema.scenarios import (
@@ -27,45 +34,98 @@ from dse.schema.scenarios import (
     weights_of,
 )
 from dse.schema.source import Source
+from dse.schema.space import LegibleSpace
 from dse.schema.spaces.rules import units_of
 
 Options = Callable[[EvaluatorSpec], dict[str, Any]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bindings:
+    """The evaluators that could be bound, under every scenario, and all names that are known.
+
+    Without mistakes these are ``all`` evaluators of the study.
+    """
+
+    bound: list[Bound]
+    scenarios: Scenarios
+    known: Known
+    all: bool
+
+
 class Cast:
-    """Makes each evaluator once for all scenarios that give it the same options and values."""
+    """Makes each evaluator once for all scenarios that give it the same options and values.
+
+    Args:
+        spec: the study file, as far as it can be read.
+        source: where it says what.
+        mistakes: where mistakes are kept.
+        options: the options of an evaluator, ready to make it with.
+        doubtful: evaluators of which a part could not be read.
+    """
 
     def __init__(
-        self, spec: StudySpec, source: Source, mistakes: Mistakes, options: Options
+        self,
+        spec: StudySpec,
+        source: Source,
+        mistakes: Mistakes,
+        options: Options,
+        doubtful: Collection[str] = (),
     ) -> None:
         self._spec = spec
         self._source = source
         self._mistakes = mistakes
         self._options = options
+        self._doubtful = set(doubtful)
+        self._lost = set[str]()  # metrics whose unit is a mistake
         self._scenarios = spec.scenarios or {ANYWHERE: ScenarioSpec()}
 
-    def bound(self, space: Space | None) -> tuple[list[Bound], Scenarios]:
+    def bound(self, legible: LegibleSpace) -> Bindings:
         """All evaluators with what each of their readings is; mistakes are collected."""
+        space = legible.space
         made = {name: self._versions(name) for name in self._spec.evaluators}
         weights = weights_of(self._spec.scenarios)
-        if space is None:
-            return [], Scenarios(weights=weights)
-        parameters = space.by_name.keys()
-        for name, one in self._spec.scenarios.items():
-            place = ["scenarios", name]
-            self._guarded(
-                place, lambda n=name, o=one: check_scenario(n, o, made.keys(), parameters)
-            )
-        self._check_read(made)
-        known = units_of(space.parameters)
-        for name, versions in made.items():
-            for evaluator in list(versions.values())[:1]:
-                known |= {f"{name}.{own}": m.unit for own, m in evaluator.provides.items()}
-        bound = {name: self._bound(name, made[name], known, space) for name in made}
+        self._check_scenarios(made, space)
+        plain = dict(pair for own in made.items() for pair in _metric_units(*own).items())
+        known = self._known(legible, plain)
+        sound = {n: {} if n in self._doubtful else versions for n, versions in made.items()}
+        bound = {name: self._bound(name, sound[name], known, space) for name in made}
+        for name in self._doubtful & made.keys():
+            self._check_formulas(name, made[name], known)
         self._place(bound)
         whole = {n: own for n, own in bound.items() if len(own) == len(self._scenarios)}
-        found = self._guarded(["evaluators"], lambda: staged(whole, weights))
-        return found if found is not None else ([], Scenarios(weights=weights))
+        for name in sorted(made.keys() - whole.keys()):
+            self._mistakes.skip(self._source.place(["evaluators", name]))
+        staging = self._guarded(["evaluators"], lambda: staged(whole, weights))
+        found, scenarios = staging or ([], Scenarios(weights=weights))
+        complete = staging is not None and len(whole) == len(made)
+        metrics = {name: metric.unit for one in found for name, metric in one.provides.items()}
+        plain = {name: unit for name, unit in plain.items() if name not in self._lost}
+        if not complete and not self._spec.scenarios:
+            metrics = plain
+        elif not complete:
+            self._doubtful |= made.keys()
+        known = self._known(legible, metrics)
+        return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
+
+    def _known(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> Known:
+        """The units of all names, and which others a mistake may hide.
+
+        Of an evaluator with a mistake, what is close to a metric of it is a misspelt one.
+        """
+        known = Known({**units_of(legible.space.parameters), **metrics})
+
+        def hides(name: str) -> bool:
+            evaluator = name.partition(".")[0]
+            if name in self._lost:
+                return True
+            if evaluator in self._doubtful:
+                own = [one for one in known if one.startswith(f"{evaluator}.")]
+                return not nearest(name, own).startswith("did you mean")
+            return evaluator not in self._spec.evaluators and legible.hides(name)
+
+        known.hides = hides
+        return known
 
     def options(self, bound: Bound) -> Mapping[str, Any]:
         """What the file says of an evaluator under its scenario, with the values fixed for it."""
@@ -87,8 +147,9 @@ class Cast:
             path = ["scenarios", scenario, name] if own else ["evaluators", name]
             text = json.dumps(own, sort_keys=True, default=str)
             if text not in kept:
-                made = self._guarded(path, lambda own=own: self._made(name, own))
+                made = self._made(name, own, path)
                 if made is None:
+                    self._doubtful.add(name)
                     continue
                 kept[text] = made
             version = self._guarded(
@@ -118,16 +179,33 @@ class Cast:
         whole = EvaluatorSpec.model_validate({"use": spec.use, **changed})
         return evaluator_of(whole, self._options(whole))
 
-    def _made(self, name: str, changes: Mapping[str, Any]) -> Evaluator:
+    def _made(
+        self, name: str, changes: Mapping[str, Any], path: Sequence[str | int]
+    ) -> Evaluator | None:
+        """The evaluator; without the options that are off, which are kept as mistakes."""
         spec = self._spec.evaluators[name]
         whole = {"use": spec.use, "bind": spec.bind, **spec.options, **changes}
         changed = EvaluatorSpec.model_validate(whole)
-        made = evaluator_of(changed, self._options(changed))
-        return Replicated(made, spec.replicates) if spec.replicates else made
+        options: dict[str, Any] | None = self._guarded(path, lambda: self._options(changed))
+        if options is None:
+            return None
+        made, errors = repaired_evaluator(changed, options)
+        for error in errors:
+            self._doubtful.add(name)
+            self._mistakes.add_in(error, self._source, path)
+        if made is None or not spec.replicates:
+            return made
+        replicates = spec.replicates
+        return self._guarded(path, lambda: Replicated(made, replicates))
 
-    def _check_read(self, made: Mapping[str, Mapping[str, Evaluator]]) -> None:
-        """A value that no evaluator reads is a misspelt one."""
-        for scenario, one in self._spec.scenarios.items():
+    def _check_scenarios(self, made: Mapping[str, Mapping[str, Evaluator]], space: Space) -> None:
+        """Keep what is wrong with scenarios; a value that no evaluator reads is a misspelt one."""
+        for name, one in self._spec.scenarios.items():
+            place = ["scenarios", name]
+            self._guarded(
+                place, lambda n=name, o=one: check_scenario(n, o, made.keys(), space.by_name.keys())
+            )
+        for scenario, one in self._spec.scenarios.items() if not self._doubtful else ():
             for reading in one.values:
                 evaluators = [v[scenario] for v in made.values() if scenario in v]
                 fixed = [e for e in evaluators if isinstance(e, Given) and reading in e.values]
@@ -161,6 +239,20 @@ class Cast:
             found[scenario] = kept[id(evaluator)]
         return found
 
+    def _check_formulas(self, name: str, versions: Mapping[str, Evaluator], known: Known) -> None:
+        """Keep what is wrong with the formulas of an evaluator that is not bound."""
+        for evaluator in list(versions.values())[:1]:
+            try:
+                check_formulas(name, evaluator, known)
+            except DseError as error:
+                self._lose(name, error)
+                self._mistakes.add_in(error, self._source, ["evaluators", name])
+
+    def _lose(self, name: str, error: DseError) -> None:
+        """Note the metrics whose formulas have mistakes: their units say nothing."""
+        for one in error.errors if isinstance(error, SpecErrors) else (error,):
+            self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
+
     def _place(self, bound: Mapping[str, dict[str, Bound]]) -> None:
         """Tell each evaluator what it needs of its machine."""
         for name, versions in bound.items():
@@ -187,9 +279,20 @@ class Cast:
     def _one_bound(
         self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: Space
     ) -> Bound:
-        check_formulas(name, evaluator, known)
+        errors: list[DseError] = []
+        try:
+            check_formulas(name, evaluator, known)
+        except DseError as error:
+            self._lose(name, error)
+            errors.append(error)
         bind = self._spec.evaluators[name].bind
-        bound = bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
+        bound: Bound | None = None
+        try:
+            bound = bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
+        except DseError as error:
+            errors.append(error)
+        raise_all(errors)
+        assert bound is not None
         check_values(bound, space.by_name)
         return bound
 
@@ -198,5 +301,12 @@ class Cast:
         try:
             return make()
         except DseError as error:
-            self._mistakes.add(error, self._source.place([*path, *error.part]))
+            self._mistakes.add_in(error, self._source, path)
             return None
+
+
+def _metric_units(name: str, versions: Mapping[str, Evaluator]) -> dict[str, str]:
+    """The units of an evaluator's metrics, by the study's names where no scenario changes them."""
+    evaluator = next(iter(versions.values()), None)
+    provides = {} if evaluator is None else evaluator.provides
+    return {f"{name}.{own}": metric.unit for own, metric in provides.items()}

@@ -15,6 +15,12 @@ from dse.schema.source import Path_, Source
 
 _M = TypeVar("_M", bound=BaseModel)
 
+_ROUNDS = 6
+"""What is left when misfits are out may lack what it needs, and goes as a whole then."""
+
+_DEEP = 3
+"""A misfit deeper than this takes the part around it along: ``evaluators.chip.replicates``."""
+
 _TYPES: Mapping[str, str] = {
     "bool_type": "true or false",
     "int_type": "a whole number",
@@ -44,6 +50,35 @@ def model_of(kind: type[_M], source: Source) -> _M:
         return kind.model_validate(source.value)
     except ValidationError as error:
         raise SpecErrors(_told(error, kind, source)) from error
+
+
+def legible(
+    kind: type[_M], lenient: type[_M], source: Source, mistakes: Mistakes
+) -> tuple[_M | None, Source, frozenset[Path_]]:
+    """The model of what fits, the source without the rest, and the paths that were left out.
+
+    Args:
+        kind: what the whole source should be; each misfit is kept as a mistake.
+        lenient: the same model, of which nothing is required.
+        source: the file.
+        mistakes: where misfits are kept.
+    """
+    try:
+        return kind.model_validate(source.value), source, frozenset()
+    except ValidationError as error:
+        for one in _told(error, kind, source):
+            mistakes.add(one)
+    rest, lost = source, set[Path_]()
+    for _ in range(_ROUNDS):
+        try:
+            return lenient.model_validate(rest.value), rest, frozenset(lost)
+        except ValidationError as error:
+            paths = {tuple(_path(one["loc"], rest))[:_DEEP] for one in error.errors()}
+            if () in paths:
+                break
+            lost |= paths
+            rest = rest.without(paths)
+    return None, rest, frozenset(lost)
 
 
 def mended(

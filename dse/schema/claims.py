@@ -22,7 +22,7 @@ from dse.core.expression import (
     names_in,
     rebuilt,
 )
-from dse.core.lists import Listing, expanded
+from dse.core.lists import Listing
 from dse.core.parser import ARGUMENTS, parse
 from dse.core.printed import printed
 from dse.core.problem import Problem
@@ -35,7 +35,7 @@ from dse.schema.gathered import FUNCTIONS, PICKING, Gathered
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import ClaimSpec, FindingSpec
 from dse.schema.print_figure import PrintFigure, figure_of
-from dse.schema.question import check_names, in_coherent_units
+from dse.schema.question import in_coherent_units, single
 from dse.schema.source import Source
 
 OURS = "ours"
@@ -270,9 +270,7 @@ class Reader:
         return in_coherent_units(formula, self.known)
 
     def _inner(self, node: Node) -> Expression:
-        formula = expanded(Expression(printed(node), node), self.lists, {})
-        check_names(formula, self.known)
-        return formula
+        return single(Expression(printed(node), node), self.known, self.lists)
 
     def _baseline(self, node: Node) -> tuple[str, Design]:
         name = node.name if isinstance(node, Name) else ""

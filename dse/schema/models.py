@@ -247,3 +247,12 @@ class StudySpec(Model):
     finds: list[FindingSpec] = []
     assumes: list[AssumptionSpec] = []
     seed: int = Field(default=0, ge=0, lt=2**63)
+
+
+class PartialStudySpec(StudySpec):
+    """What is left of a study file without its mistakes."""
+
+    study: str = "study"
+    space: str = ""
+    evaluators: dict[str, EvaluatorSpec] = {}
+    objectives: list[ObjectiveSpec] = []

@@ -3,57 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dse.bound import Bound
 from dse.core.design import Design
-from dse.core.expression import Expression
 from dse.core.insight.fingerprint import outline
-from dse.core.lists import Listing
-from dse.core.metric import FaultKind, Goal
-from dse.core.objective import Limit, Objective
+from dse.core.metric import FaultKind
 from dse.core.problem import Problem
 from dse.core.space import Space
-from dse.dimensions import check_shares
 from dse.early_rules import Rule
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.pipeline import Pipeline
-from dse.registry import check_options, load, make, names, options_of
+from dse.registry import load, options_of
 from dse.schema.alone import problems_alone
 from dse.schema.assumptions import Assumption, assumptions_of
-from dse.schema.baselines import check_name, named, told_baselines
-from dse.schema.budgets import Budget, budget_of
-from dse.schema.cast import Cast
-from dse.schema.checked import model_of
-from dse.schema.claim_rules import judging_metrics
-from dse.schema.claims import Claim, Reader, claims_of
-from dse.schema.designs import legal_design
-from dse.schema.early import early_of
-from dse.schema.fidelities import ladder_of, stages_of
+from dse.schema.budgets import Budget
+from dse.schema.cast import Bindings, Cast
+from dse.schema.checked import legible
+from dse.schema.claims import Claim
+from dse.schema.fidelities import stages_of
 from dse.schema.files import Files, resolved
-from dse.schema.formulas import Formulas
 from dse.schema.kinds import is_space
 from dse.schema.mistakes import Mistakes
-from dse.schema.models import (
-    ClaimSpec,
-    EvaluatorSpec,
-    FindingSpec,
-    PluginSpec,
-    PriorSpec,
-    StudySpec,
-)
-from dse.schema.question import check_label, limits_of, objective_of, reference_of
+from dse.schema.models import EvaluatorSpec, PartialStudySpec, PluginSpec, PriorSpec, StudySpec
 from dse.schema.retries import retries_of
 from dse.schema.scenarios import weights_of
-from dse.schema.source import Source
-from dse.schema.space import space_of
-from dse.schema.spaces.rules import units_of
+from dse.schema.sections import AUTO, Question, Sections
+from dse.schema.source import Path_, Source
+from dse.schema.space import LegibleSpace, legible_space
 from dse.schema.unread import Readers
 
-AUTO = "auto"
+__all__ = ["AUTO", "Plan", "plan_of"]
 
 _PATHS = ("file", "cwd")
 """Options of evaluators that are paths, told relative to the study's file."""
@@ -126,10 +109,15 @@ def plan_of(
         hint = f"a study names it: 'space: {path.name}'; dse init writes a first one"
         told = SpecError("this is no study", where=source.place(["space"]), hint=hint)
         raise SpecErrors([told])
-    spec = model_of(StudySpec, source)
+    mistakes = Mistakes()
+    spec, rest, lost = legible(StudySpec, PartialStudySpec, source, mistakes)
+    if spec is None:
+        mistakes.skip("all but the keys")
+        mistakes.check()
+    assert spec is not None
     if optimizer is not None:
         spec = spec.model_copy(update={"optimizer": optimizer})
-    builder = _Builder(spec, source, files, objects or {})
+    builder = _Builder(spec, rest, files, objects or {}, mistakes, lost)
     return builder.plan(spec.seed if seed is None else seed, measured or {})
 
 
@@ -137,53 +125,50 @@ class _Builder:
     """Builds a plan section by section; a mistake in one does not hide those in the next."""
 
     def __init__(
-        self, spec: StudySpec, source: Source, files: Files, objects: Mapping[str, Any]
+        self,
+        spec: StudySpec,
+        source: Source,
+        files: Files,
+        objects: Mapping[str, Any],
+        mistakes: Mistakes,
+        lost: Collection[Path_],
     ) -> None:
         self.spec = spec
         self.objects = objects
         self.source = source
         self.files = files
-        self.mistakes = Mistakes()
-        self.cast = Cast(spec, source, self.mistakes, self._options)
+        self.mistakes = mistakes
+        self.lost = lost
+        doubtful = {str(path[1]) for path in lost if path[0] == "evaluators" and len(path) > 1}
+        self.cast = Cast(spec, source, mistakes, self._options, doubtful)
 
     def plan(self, seed: int, measured: Mapping[str, Mapping[str, float]]) -> Plan:
-        space = self._space()
-        bound, scenarios = self.cast.bound(space)
+        legible = self._space()
+        cast = self.cast.bound(legible)
+        if ("evaluators",) in self.lost or ("space",) in self.lost:
+            cast.known.hides = lambda _: True
+        sections = Sections(
+            spec=self.spec,
+            source=self.source,
+            mistakes=self.mistakes,
+            legible=legible,
+            cast=cast,
+            measured=measured,
+            lost={str(path[0]) for path in self.lost},
+            stored=bool(self.files.kept),
+        )
+        sections.check_options()
+        question = sections.question()
+        warnings = self._unread(legible, cast, question)
+        assumptions = self._assumptions(legible)
+        pipeline = sections.asked(question)
+        problem = sections.problem(question, pipeline, seed)
+        early = sections.early(problem)
+        sections.check_factorial(problem)
         self.mistakes.check()
-        assert space is not None
-        pipeline = self._pipeline(bound)
-        known = {**units_of(space.parameters), **_metric_units(bound)}
-        lists = {name: one.listing for name, one in space.lists.items()}
-        designs = self._baselines(space)
-        baselines = told_baselines(
-            designs, Pipeline(bound, frozenset()), measured, known=known, lists=lists
-        )
-        formulas = Formulas(scenarios=scenarios, baselines=baselines)
-        objectives = self._objectives(formulas.objective, known, lists)
-        limits = self._limits(formulas.rules, known, lists)
-        reference = self._guarded(
-            ["reference"], lambda: reference_of(self.spec.reference, objectives)
-        )
-        budget = self._guarded(["budget"], lambda: budget_of(self.spec.budget))
-        claims, assumptions = self._claims(known, lists, designs)
-        self._check_plugins(space)
-        ladders = self._ladders(pipeline)
-        warnings = self._unread(space, bound, objectives, limits)
-        self.mistakes.check()
-        pipeline = Pipeline(bound, _deciding(objectives, limits, ladders))
-        problem = Problem(
-            space=space,
-            sources=pipeline.sources,
-            objectives=tuple(objectives),
-            limits=tuple(limits),
-            seed=seed,
-            baselines=tuple(designs.values()),
-            fixed_reference=reference,
-            model=pipeline.known,
-            ladders=ladders,
-        )
-        self._check_factorial(problem)
-        identity = self._identity(problem, bound)
+        assert pipeline is not None
+        assert problem is not None
+        identity = self._identity(problem, cast.bound)
         problem = replace(problem, identity=json.dumps(identity, sort_keys=True, default=str))
         return Plan(
             name=self.spec.study,
@@ -194,53 +179,31 @@ class _Builder:
             optimizer=self.spec.optimizer,
             executor=self.spec.executor,
             storage=self.spec.storage,
-            budget=budget,
+            budget=question.budget,
             retries=retries_of(self.spec.retries),
             prior=tuple(self.spec.prior),
-            stages=stages_of(pipeline.bound, pipeline.sources, ladders),
+            stages=stages_of(pipeline.bound, pipeline.sources, question.ladders),
             identity=identity,
             texts=dict(self.files.texts),
-            weights=scenarios.weights,
-            alone=problems_alone(problem, self.spec, formulas, known, lists),
-            awaited=baselines.awaited,
-            early=self._early(problem),
-            claims=claims,
+            weights=cast.scenarios.weights,
+            alone=problems_alone(problem, self.spec, sections.formulas, cast.known, sections.lists),
+            awaited=sections.baselines.awaited,
+            early=early,
+            claims=question.claims,
             assumptions=assumptions,
             warnings=warnings,
             objects=self.objects,
         )
 
-    def _claims(
-        self,
-        known: Mapping[str, str],
-        lists: Mapping[str, Listing],
-        designs: Mapping[str | int, Design],
-    ) -> tuple[tuple[Claim, ...], tuple[Assumption, ...]]:
-        fresh = not self.files.kept  # what was begun once stays legible
-        reader = Reader(
-            known=known,
-            lists=lists,
-            designs=designs,
-            judging=judging_metrics(known, self.spec.evaluators) if fresh else frozenset(),
-            strict=fresh,
-        )
-        specs: list[ClaimSpec | FindingSpec] = [*self.spec.reproduces, *self.spec.finds]
-        claims = claims_of(specs, reader, self.source, self.mistakes)
-        return claims, assumptions_of(self.spec, self.source, self.files, self.mistakes)
-
-    def _early(self, problem: Problem) -> Rule | None:
-        rule: Rule | None = self._guarded(["early"], lambda: early_of(self.spec.early, problem))
-        self.mistakes.check()
-        return rule
-
-    def _space(self) -> Space | None:
+    def _space(self) -> LegibleSpace:
         where = self.source.place(["space"])
         try:
             path = resolved(self.spec.space, self.source.path)
-            return space_of(path, self.files, named_at=where)
+            return legible_space(path, self.files, self.mistakes, named_at=where)
         except DseError as error:
-            self.mistakes.add(error, where)
-            return None
+            if ("space",) not in self.lost:
+                self.mistakes.add(error, where)
+            return LegibleSpace(space=Space(parameters=()), hides=lambda _: True, partial=True)
 
     def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
         options = spec.options
@@ -254,69 +217,26 @@ class _Builder:
             options.setdefault("cwd", str(self.source.path.parent))
         return options
 
-    def _pipeline(self, bound: list[Bound]) -> Pipeline:
-        made: Pipeline | None = self._guarded(["evaluators"], lambda: Pipeline(bound))
-        self.mistakes.check()
-        assert made is not None
-        return made
+    def _assumptions(self, legible: LegibleSpace) -> tuple[Assumption, ...]:
+        if legible.partial:
+            if self.spec.assumes:
+                self.mistakes.skip(self.source.place(["assumes"]))
+            return ()
+        return assumptions_of(self.spec, self.source, self.files, self.mistakes)
 
-    def _objectives(
-        self,
-        read: Callable[[str, Goal], Expression],
-        known: Mapping[str, str],
-        lists: Mapping[str, Listing],
-    ) -> list[Objective]:
-        found: list[Objective] = []
-        for place, one in enumerate(self.spec.objectives):
-            goal: Goal = "minimize" if one.minimize is not None else "maximize"
-            text = one.minimize if one.minimize is not None else one.maximize
-            objective = self._guarded(
-                ["objectives", place],
-                lambda text=text, goal=goal: objective_of(read(text, goal), goal, known, lists),
-            )
-            if objective is not None:
-                label = one.label or ""
-                self._guarded(["objectives", place], lambda n=label: check_label(n, found, known))
-                found.append(replace(objective, label=label))
-        return found
-
-    def _limits(
-        self,
-        read: Callable[[str], Iterable[Expression]],
-        known: Mapping[str, str],
-        lists: Mapping[str, Listing],
-    ) -> list[Limit]:
-        found: list[Limit] = []
-        for place, text in enumerate(self.spec.constraints):
-            limits = self._guarded(
-                ["constraints", place],
-                lambda text=text: [x for one in read(text) for x in self._limit(one, known, lists)],
-            )
-            found += limits or []
-        return found
-
-    def _limit(
-        self, rule: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
-    ) -> Iterable[Limit]:
-        if not self.files.kept:  # what was begun once stays legible
-            check_shares(rule, known)
-        return limits_of(rule, known, lists)
-
-    def _unread(
-        self,
-        space: Space,
-        bound: Sequence[Bound],
-        objectives: Sequence[Objective],
-        limits: Sequence[Limit],
-    ) -> tuple[str, ...]:
+    def _unread(self, legible: LegibleSpace, cast: Bindings, question: Question) -> tuple[str, ...]:
         """Keep a mistake for what nothing reads; a study that was begun before is warned of it."""
-        formulas = [o.expression for o in objectives] + [limit.slack for limit in limits]
+        if legible.partial or not cast.all or not question.whole:
+            self.mistakes.skip("whether every parameter is read")
+            return ()
+        formulas = [o.expression for o in question.objectives]
+        formulas += [limit.slack for limit in question.limits]
         readers = Readers(
             spec=self.spec,
             source=self.source,
-            space=space,
+            space=legible.space,
             space_file=self.files.source(resolved(self.spec.space, self.source.path)),
-            bound=bound,
+            bound=cast.bound,
             formulas=frozenset().union(*(one.names for one in formulas)),
             made=self.cast.made_with,
         )
@@ -326,76 +246,6 @@ class _Builder:
         for one in found:
             self.mistakes.add(one)
         return ()
-
-    def _ladders(self, pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
-        found = {}
-        for metric, rungs in self.spec.fidelities.items():
-            found[metric] = self._guarded(
-                ["fidelities", metric],
-                lambda metric=metric, rungs=rungs: ladder_of(metric, rungs, pipeline.sources),
-            )
-        return found
-
-    def _baselines(self, space: Space) -> dict[str | int, Design]:
-        found: dict[str | int, Design] = {}
-        for name, values in named(self.spec.baselines).items():
-            self._guarded(["baselines", name], lambda name=name: check_name(name))
-            design = self._guarded(
-                ["baselines", name],
-                lambda values=values: legal_design(values, space),
-            )
-            found |= {name: design} if design is not None else {}
-        return found
-
-    def _check_plugins(self, space: Space) -> None:
-        self._check_plugin("optimizers", "optimizer", self.spec.optimizer)
-        self._check_plugin("executors", "executor", self.spec.executor)
-        self._guarded(["budget", "gain"], self._check_gain)
-        if self.spec.optimizer.use == "exhaustive" and space.count() is None:
-            self.mistakes.add(
-                SpecError(
-                    "the legal designs cannot be listed: there is a real parameter, or too many",
-                    where=self.source.place(["optimizer"]),
-                    hint="give real parameters steps, or use another optimizer",
-                )
-            )
-
-    def _check_plugin(self, group: Any, key: str, spec: PluginSpec) -> None:
-        if spec.use == AUTO:
-            if spec.options and key == "optimizer":
-                first = next(iter(spec.options))
-                error = SpecError(f"'auto' has no option {first!r}", hint="name an optimizer")
-                self.mistakes.add(error, self.source.place([key, first]))
-            return
-        self._guarded(
-            [key],
-            lambda: check_options(group, spec.use, load(group, spec.use), spec.options),
-        )
-
-    def _check_factorial(self, problem: Problem) -> None:
-        """Levels that cannot be had are a mistake of the file, and told before it runs."""
-        use, options = self.spec.optimizer.use, self.spec.optimizer.options
-        if use == "factorial":
-            self._guarded(["optimizer"], lambda: make("optimizers", use, problem, **options))
-        self.mistakes.check()
-
-    def _check_gain(self) -> None:
-        use = self.spec.optimizer.use
-        if self.spec.budget.gain is None or use not in names("optimizers"):
-            return
-        if not hasattr(load("optimizers", use), "expected_gain"):
-            raise SpecError(
-                f"the optimizer {use!r} does not tell what it expects to gain",
-                hint="leave 'gain' out, or name another optimizer",
-            )
-
-    def _guarded(self, path: list[str | int], make: Any) -> Any:
-        """What ``make`` gives, or ``None`` with its mistake kept."""
-        try:
-            return make()
-        except DseError as error:
-            self.mistakes.add(error, self.source.place([*path, *error.part]))
-            return None
 
     def _identity(self, problem: Problem, bound: list[Bound]) -> dict[str, Any]:
         return {
@@ -421,16 +271,3 @@ class _Builder:
             **({"prior": [one.study for one in self.spec.prior]} if self.spec.prior else {}),
             **({"early": self.spec.early.model_dump()} if self.spec.early else {}),
         }
-
-
-def _deciding(
-    objectives: Iterable[Objective], limits: Iterable[Limit], ladders: Mapping[str, Iterable[str]]
-) -> frozenset[str]:
-    """The names without a value for which a design has no answer."""
-    expressions = [*(one.expression for one in objectives), *(one.slack for one in limits)]
-    named = frozenset[str]().union(*(one.names for one in expressions))
-    return named.union(*ladders.values())
-
-
-def _metric_units(bound: list[Bound]) -> dict[str, str]:
-    return {name: metric.unit for one in bound for name, metric in one.provides.items()}

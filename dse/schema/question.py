@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dse import units
 from dse.core.expression import Binary, Compare, Expression, Name, Node, is_truth, names_in
@@ -11,8 +11,21 @@ from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
 from dse.dimensions import TEXT, in_coherent, unit_of
 from dse.errors import SpecError, nearest
+from dse.schema.mistakes import HiddenError
 from dse.schema.models import Quantity
 from dse.schema.spaces.domains import amount
+
+
+class Known(dict[str, str]):
+    """The unit of every metric and parameter; ``hides`` is true for what a mistake may hide."""
+
+    hides: Callable[[str], bool] = staticmethod(lambda _: False)
+
+    def check_seen(self, formula: Expression) -> None:
+        """Nothing, if no mistake elsewhere hides a name. Raises HiddenError if one does."""
+        hidden = next((n for n in sorted(formula.names) if n not in self and self.hides(n)), None)
+        if hidden is not None:
+            raise HiddenError(hidden)
 
 
 def objective_of(
@@ -30,8 +43,7 @@ def objective_of(
         SpecError: a name is unknown, or the units do not fit together.
     """
     text = formula.text
-    expression = expanded(formula, lists, {})
-    check_names(expression, known)
+    expression = single(formula, known, lists)
     node = expression.node
     unit = known[node.name] if isinstance(node, Name) else unit_of(expression, known)
     if unit == TEXT:
@@ -65,8 +77,7 @@ def limits_of(
         SpecError: it is no comparison by <=, <, >= or >; a name is unknown; units do not fit.
     """
     text = formula.text
-    expression = expanded(formula, lists, {})
-    check_names(expression, known)
+    expression = single(formula, known, lists)
     node = expression.node
     if not isinstance(node, Compare) or not set(node.operators) <= {"<", "<=", ">", ">="}:
         raise SpecError(
@@ -108,6 +119,17 @@ def reference_of(
             raise SpecError(f"the reference point lacks {objective.name!r}")
         point.append(amount(given[text], objective.unit).value / objective.scale)
     return tuple(point)
+
+
+def single(
+    formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
+) -> Expression:
+    """The formula over single names, each of them known."""
+    if isinstance(known, Known):
+        known.check_seen(formula)
+    expression = expanded(formula, lists, {})
+    check_names(expression, known)
+    return expression
 
 
 def check_names(expression: Expression, known: Mapping[str, str]) -> None:

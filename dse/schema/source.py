@@ -8,7 +8,7 @@ before anything is built from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,46 @@ class Source:
         size = len(path)
         lines = {own[size:]: line for own, line in self.lines.items() if own[:size] == path}
         return Source(self.path, value, lines)
+
+    def without(self, paths: Iterable[Path_]) -> Source:
+        """The source without some of its parts; what is left keeps its lines."""
+        value, lines = self.value, self.lines
+        for path in sorted(
+            set(paths), key=_places_last, reverse=True
+        ):  # later items of lists first
+            value = _removed(value, path)
+            lines = None if lines is None else _moved(lines, path)
+        return Source(self.path, value, lines)
+
+
+def _places_last(path: Path_) -> tuple[tuple[str, int], ...]:
+    return tuple(("", part) if isinstance(part, int) else (part, 0) for part in path)
+
+
+def _removed(value: Any, path: Path_) -> Any:
+    """A copy of the value without the part at the path, where it has one."""
+    first, rest = path[0], path[1:]
+    if isinstance(value, dict) and first in value:
+        pairs = value.items()
+        return {k: _removed(v, rest) if k == first else v for k, v in pairs if rest or k != first}
+    if isinstance(value, list) and isinstance(first, int) and first < len(value):
+        items = enumerate(value)
+        return [_removed(v, rest) if k == first else v for k, v in items if rest or k != first]
+    return value
+
+
+def _moved(lines: Mapping[Path_, int], gone: Path_) -> dict[Path_, int]:
+    """The lines of what is left when a part is gone: later items of its list move up."""
+    size, last = len(gone) - 1, gone[-1]
+    found: dict[Path_, int] = {}
+    for path, line in lines.items():
+        if path[: size + 1] == gone:
+            continue
+        own = path[size] if len(path) > size and path[:size] == gone[:size] else None
+        if isinstance(last, int) and isinstance(own, int) and own > last:
+            path = (*path[:size], own - 1, *path[size + 1 :])  # noqa: PLW2901
+        found[path] = line
+    return found
 
 
 def read(path: Path, text: str) -> Source:

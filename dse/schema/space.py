@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from dse.core.space import Space
 from dse.core.structured import Structured
 from dse.errors import DseError, SpecError
 from dse.schema.files import Files
-from dse.schema.mistakes import HiddenError
+from dse.schema.mistakes import HiddenError, Mistakes
 from dse.schema.plain import source_of
 from dse.schema.source import shown
 from dse.schema.spaces.fragment import Fragment, Fragments
@@ -39,6 +39,53 @@ def space_of(path: Path, files: Files, *, named_at: str = "", may_be_empty: bool
     if not may_be_empty:
         check_satisfiable(space, where)
     return space
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegibleSpace:
+    """What can be read of a space.
+
+    One that is ``partial`` has only the parameters that have no mistake, and no rules; ``hides``
+    is true for a name that it might have otherwise. One that is ``empty`` has no legal design.
+    """
+
+    space: Space
+    hides: Callable[[str], bool]
+    partial: bool = False
+    empty: bool = False
+
+
+def legible_space(
+    path: Path, files: Files, mistakes: Mistakes, *, named_at: str = ""
+) -> LegibleSpace:
+    """The space of a file as far as its mistakes, which are kept, leave it."""
+    where = f"{shown(path)}:1"
+    whole, space = _read(files, where, lambda fragments: fragments.at(path, named_at))
+    try:
+        whole.mistakes.check()
+    except DseError as error:
+        mistakes.add(error)
+        mistakes.skip("whether a design is legal")
+        return LegibleSpace(space=space, hides=_hiding(whole), partial=True)
+    try:
+        check_satisfiable(space, where)
+    except DseError as error:
+        mistakes.add(error, where)
+        return LegibleSpace(space=space, hides=lambda _: False, empty=True)
+    return LegibleSpace(space=space, hides=lambda _: False)
+
+
+def _hiding(whole: Whole) -> Callable[[str], bool]:
+    """Whether a name, or one that ends in it, may be one that could not be read."""
+    unread = not whole.parameters
+    endings = {name.rpartition(".")[2] for name in whole.lost}
+
+    def hides(name: str) -> bool:
+        word = name.partition("[")[0]
+        fragment = "." not in word and bool(whole.clouded)
+        return unread or fragment or word in endings or whole.hidden(name)
+
+    return hides
 
 
 def space_document(path: Path, files: Files) -> Mapping[str, Any]:
@@ -79,6 +126,15 @@ def space_from(
 
 
 def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None]) -> Space:
+    whole, space = _read(files, where, read)
+    whole.mistakes.check()
+    return space
+
+
+def _read(
+    files: Files, where: str, read: Callable[[Fragments], Fragment | None]
+) -> tuple[Whole, Space]:
+    """What the files say, and the space; without its rules where there is a mistake."""
     whole = Whole()
     fragments = Fragments(files, whole.mistakes)
     fragment = read(fragments)
@@ -92,12 +148,12 @@ def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None
     rules = Rules(whole)
     rules.check()
     lists = {name: _told(one, rules) for name, one in whole.lists.items()}
-    whole.mistakes.check()
+    sound = not whole.mistakes.errors
     members = {p.name: whole.declared[one] for one in lists for p in lists[one].members}
-    return Space(
+    return whole, Space(
         parameters=tuple(whole.parameters.values()),
-        conditions=whole.conditions,
-        constraints=tuple(rule for rule, _ in whole.constraints),
+        conditions=whole.conditions if sound else {},
+        constraints=tuple(rule for rule, _ in whole.constraints) if sound else (),
         places={**whole.places, **members, **whole.declared},
         lists=lists,
         data=whole.data,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from dse.bound import Bound
 from dse.core.design import base
 from dse.core.space import Space
 from dse.errors import DseError, SpecError, nearest
-from dse.pipeline import Bound
 from dse.protocols import EVERYTHING
 from dse.registry import load, options_of
 from dse.schema.given import reads_any

@@ -30,6 +30,8 @@ def told(read: Callable[..., Space]) -> Callable[..., str]:
     def mistakes(text: str, **others: str) -> str:
         with pytest.raises((SpecError, SpecErrors)) as caught:
             read(text, **others)
-        return str(caught.value)
+        error = caught.value
+        errors = error.errors if isinstance(error, SpecErrors) else (error,)
+        return "\n".join(map(str, errors))
 
     return mistakes

@@ -31,6 +31,7 @@ baselines:
   large: {rows: 8, format: int4, group: 64}
 objectives:
   - minimize: OBJECTIVE
+unread: [format, group]
 """
 
 MEASURED = """
@@ -46,6 +47,7 @@ constraints:
   - board.time <= 2 * baseline(board.time, reference)
 optimizer: {use: exhaustive}
 executor: serial
+unread: [format, group]
 """
 
 BOARD = """

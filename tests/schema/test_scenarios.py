@@ -33,6 +33,7 @@ scenarios:
   batch: {weight: 1, values: {work: 64 s}}
 objectives:
   - minimize: OBJECTIVE
+unread: [format]
 """
 
 
@@ -167,6 +168,7 @@ scenarios:
   high: {{values: {{load: 5}}}}
 objectives:
   - minimize: worst(board.time)
+unread: [format]
 """
     (tmp_path / "board.py").write_text(
         "import json, sys\ndesign = json.load(sys.stdin)\n"
@@ -276,7 +278,7 @@ BAD = {
     ),
     "a rule with a scenario that there is not": (
         study_asking("worst(chip.time)") + "constraints: [chip.time@chta <= 3 s]\n",
-        ["study.yaml:12", "did you mean 'chat'"],
+        ["study.yaml:13", "did you mean 'chat'"],
     ),
 }  # fmt: skip
 

@@ -135,7 +135,7 @@ def test_an_option_that_takes_braces_says_so(tmp_path):
     given = {"recipe": "{choice: [format int8, format int4]}"}
     study = """
   size: {use: compression.size, model: digits-cnn, recipe: "format int8"}
-objectives: [{minimize: size.bytes}]
+objectives: [{minimize: size.size}]
 """
     told = refused(written(tmp_path, given, study))
     assert "nothing reads the parameter 'recipe'" in told

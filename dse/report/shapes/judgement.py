@@ -37,6 +37,8 @@ class JudgedFile(Shape):
     """The evaluators of a study that measure."""
     errors: list[Mistake]
     """Its mistakes."""
+    unchecked: list[str]
+    """What could not be checked because of them: places, or words."""
 
 
 CountsAs = Literal[

@@ -13,7 +13,7 @@ from dse.core.lists import expanded, listings
 from dse.core.metric import Kind, Metrics
 from dse.core.parser import parse
 from dse.core.values import Floats
-from dse.errors import PluginError, SpecError, nearest
+from dse.errors import DseError, PluginError, SpecError, nearest, raise_all
 from dse.protocols import COHERENT
 from dse.units import factor
 from dse_evaluators.generic.options import metrics_of
@@ -40,7 +40,7 @@ class Formulas:
     def __init__(self, *, metrics: Mapping[str, Mapping[str, str]]) -> None:
         told = _checked(metrics)
         self.provides = metrics_of({name: one.get("unit", "") for name, one in told.items()})
-        self.formulas = {name: _parsed(name, one["formula"]) for name, one in told.items()}
+        self.formulas = _all_parsed({name: one["formula"] for name, one in told.items()})
         self.reads = frozenset[str]().union(*(f.names for f in self.formulas.values()))
         self.reads_by_metric = {name: f.names for name, f in self.formulas.items()}
         words = frozenset[str]().union(*(_words(f.node) for f in self.formulas.values()))
@@ -93,6 +93,19 @@ def _words(node: Node) -> frozenset[str]:
 
 def _nowhere(size: int) -> Column:
     return Column(np.zeros(size), np.ones(size, dtype=bool))
+
+
+def _all_parsed(texts: Mapping[str, str]) -> dict[str, Expression]:
+    """The formulas by name. Raises SpecErrors with the mistakes of all of them."""
+    formulas: dict[str, Expression] = {}
+    errors: list[DseError] = []
+    for name, text in texts.items():
+        try:
+            formulas[name] = _parsed(name, text)
+        except SpecError as error:
+            errors.append(error)
+    raise_all(errors)
+    return formulas
 
 
 def _parsed(name: str, text: str) -> Expression:
