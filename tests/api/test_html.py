@@ -88,8 +88,10 @@ ODD = {
     "some failed": lambda: study_of(mixed, TIME, MEMORY, question=HOSTILE + "x" * 10_000),
     "within a limit": lambda: study_of(cost, TIME, MEMORY, constraints="f.time <= 50 us"),
     "beyond every limit": lambda: study_of(cost, TIME, MEMORY, constraints="f.time <= 1 us"),
-    "all alike": lambda: study_of(lambda tile: {"time": 5, "memory": 0}, TIME, MEMORY),
-    "all alike, one": lambda: study_of(lambda tile: {"time": 5}, TIME),
+    "all alike": lambda: study_of(
+        lambda tile: {"time": 5, "memory": 0}, TIME, MEMORY, unread="stages"
+    ),
+    "all alike, one": lambda: study_of(lambda tile: {"time": 5}, TIME, unread="stages"),
     "huge": lambda: study_of(
         huge, Metric("time", goal="minimize"), Metric("memory", goal="maximize")
     ),
@@ -120,7 +122,8 @@ def test_of_many_trials_the_latest_are_shown_and_how_many_there_are():
 
 def test_of_many_columns_some_are_shown_and_faults_with_their_reason():
     space = {f"p{place:02}": (1, 2) for place in range(MOST_COLUMNS + 3)}
-    study = Study("wide", space, {"f": evaluator(TIME)(lambda p00: 1 / 0)}, storage="memory://")
+    failing = {"f": evaluator(TIME)(lambda p00: 1 / 0)}
+    study = Study("wide", space, failing, storage="memory://", unread=list(space)[1:])
     study.run(trials=2)
     text = trials_html(study.trials, study.problem)
     assert "raised: ZeroDivisionError: division by zero" in text

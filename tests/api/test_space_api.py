@@ -85,7 +85,7 @@ def test_a_part_is_a_space_that_a_study_takes(space):
     def cost(tile: int, stages: int):
         return {"loss": tile / stages}
 
-    study = Study("part", space.fixed(tile=64), [cost], storage="memory://")
+    study = Study("part", space.fixed(tile=64), [cost], storage="memory://", unread="buffer")
     study.run()
     assert [one.design["tile"] for one in study.front] == [64]
     assert study.front[0].design["stages"] == 6
