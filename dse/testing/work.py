@@ -42,6 +42,19 @@ class Loaded:
         self.loads = int(os.environ["DSE_TEST_LOADS"])
 
 
+class Slow:
+    """:func:`perform`, which takes three seconds to be received."""
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
+        return perform(tasks)
+
+    def __setstate__(self, _: object) -> None:
+        time.sleep(3.0)
+
+    def __getstate__(self) -> dict[str, bool]:
+        return {"slow": True}
+
+
 class Needy:
     """:func:`perform`, where a machine offers what it needs."""
 

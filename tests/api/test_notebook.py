@@ -4,8 +4,9 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 
 import nbformat
 import pytest
@@ -31,6 +32,8 @@ from dse import Metric, Study, evaluator
 
 @evaluator(Metric("time", goal="minimize"))
 def slow(tile: int):
+    with open("begun", "a") as file:
+        file.write(".")
     time.sleep(0.1)
     return {"time": tile}
 
@@ -48,7 +51,7 @@ class Notebook:
             nbformat.v4.new_notebook(),
             kernel_name="python3",  # this very Python
             allow_errors=True,
-            timeout=120,
+            timeout=600,
         )
 
     def run(self, code: str):
@@ -58,10 +61,16 @@ class Notebook:
         self.client.execute_cell(cell, len(self.client.nb.cells) - 1)
         return cell.outputs
 
-    def interrupt(self) -> None:
-        """What the square button does."""
-        provisioner = self.client.km.provisioner
-        Timer(4.0, os.killpg, [provisioner.pgid, signal.SIGINT]).start()
+    def interrupt_after(self, begun: Path) -> None:
+        """What the square button does, as soon as the fourth measurement has begun."""
+
+        def interrupt() -> None:
+            until = time.monotonic() + 300
+            while not (begun.exists() and begun.stat().st_size >= 4) and time.monotonic() < until:
+                time.sleep(0.05)
+            os.killpg(self.client.km.provisioner.pgid, signal.SIGINT)
+
+        Thread(target=interrupt).start()
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +186,9 @@ def test_a_silent_run_shows_nothing_but_its_result(notebook):
 
 
 @pytest.mark.parametrize("executor", ["serial", "processes"])
-def test_an_interrupt_keeps_what_was_finished_and_says_how_to_go_on(notebook, executor):
+def test_an_interrupt_keeps_what_was_finished_and_says_how_to_go_on(notebook, executor, tmp_path):
     notebook.run(SLOW)
-    notebook.interrupt()
+    notebook.interrupt_after(tmp_path / "begun")
     stopped = notebook.run(f"study.run(measurements=400, executor={executor!r})")
     (live,) = htmls(stopped)
     assert "interrupted; run() goes on" in live
@@ -187,7 +196,7 @@ def test_an_interrupt_keeps_what_was_finished_and_says_how_to_go_on(notebook, ex
         ["interrupted; run() goes on"]
     ]
     kept = int(told(notebook.run("len(study.trials.finished)")))
-    assert 0 < kept < 100
+    assert 0 < kept < 400
     ended = notebook.run(f"study.run(measurements={kept + 3})")
     assert f"{kept + 3} measurements are done" in told(ended)
 

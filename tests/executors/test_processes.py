@@ -18,7 +18,7 @@ from dse.executors.processes import Processes
 from dse.protocols import Task, Work
 from dse.testing.executor_contract import LONG_S, collected
 from dse.testing.isolation_contract import lives_on, written
-from dse.testing.work import Loaded, Unloadable, perform, task
+from dse.testing.work import Loaded, Slow, Unloadable, perform, task
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def test_the_reason_tells_the_limit_that_a_task_ran_into(start: Start) -> None:
 
 
 def test_starting_a_worker_takes_nothing_from_its_tasks_time(start: Start) -> None:
-    assert outcome(start(timeout_s=0.1), task(0, "square", 3)).state is State.DONE
+    assert outcome(start(Slow(), timeout_s=2.0), task(0, "square", 3)).state is State.DONE
 
 
 def test_work_is_unpickled_once_per_worker(start: Start) -> None:
@@ -156,7 +156,7 @@ def test_a_worker_that_dies_with_half_an_answer_out_stops_nobody(start: Start) -
 def test_a_task_that_is_given_up_is_ended_with_its_children(
     start: Start, tmp_path: Path, child: str
 ) -> None:
-    executor = start(timeout_s=1.0)
+    executor = start(timeout_s=5.0)
     executor.submit(task(0, child, str(tmp_path / "pids")))
     pids = written(tmp_path / "pids")
     assert collected(executor, 1)[0].state is State.FAILED
