@@ -36,7 +36,7 @@ ELSEWHERE = {
     r"pip install|createdb|scp |ray |mkdir|export ": "needs other machines or an index",
     r"dse run study\.yaml|RAY_ADDRESS=": "test_two_nodes and test_ray_command run it",
     r"dse environments (install|where|remove) ": "needs an index; tests/cli has it",
-    r"dse check --reproduce (STUDY|studies/reproductions/\*)": "test_reproductions runs each",
+    r"dse check --reproduce (STUDY|studies/reproductions/)": "test_reproductions runs each",
 }
 """What is not typed here, and who does."""
 

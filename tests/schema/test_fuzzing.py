@@ -377,7 +377,7 @@ def test_an_unchanged_file_is_legal(judge, name):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mutation=mutations(FILES))
 def test_a_mutated_file_is_legal_or_clearly_answered(judge, mutation):
     check_verdict(judge.judge(*mutation))

@@ -31,7 +31,7 @@ def until(asked, wanted, seconds: float = 300.0):
     end = time.monotonic() + seconds
     while not wanted(told := asked()):
         assert time.monotonic() < end, told
-        time.sleep(0.05)
+        time.sleep(0.2)
     return told
 
 

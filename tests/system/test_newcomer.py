@@ -21,7 +21,7 @@ def newcomer(monkeypatch):
     return importlib.import_module("newcomer")
 
 
-@pytest.mark.slow
+@pytest.mark.proof  # test_readme types the section's commands in every run
 def test_the_section_on_ones_own_evaluator_leads_to_its_front_in_an_empty_folder(
     newcomer, tmp_path, monkeypatch
 ):
