@@ -1,5 +1,6 @@
 """What all tests share: Hypothesis profiles, by which CI sees the same examples; one Ray; a browser."""
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,8 +11,11 @@ from hypothesis import settings
 
 from dse.executors.ray_joined import STORE_BYTES, Joined, imported
 
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60)
-settings.register_profile("dev", deadline=None)
+EXAMPLES = 30
+"""Of each law, unless its test says otherwise: hundreds of laws share the minutes of `make test`."""
+
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=EXAMPLES)
+settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 SOON_MISSED = {
@@ -30,6 +34,12 @@ LONGEST = "tests/system/test_readme.py"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest goes first, so that no worker waits for it at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collecting has made to itself: else it is searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 CHROMIUM_FLAGS = (
