@@ -18,8 +18,10 @@ demo: setup
 	$(BIN)/dse report quickstart -o report.html
 
 # Tests wait now and then (for time-outs, browsers, other processes): types are checked meanwhile.
-test: lint
-	@$(MAKE) --no-print-directory -j2 types unit
+# At the end stands the processor's time, user and system: of the shell and, below, of all that it ran.
+test: setup
+	@$(MAKE) --no-print-directory lint && $(MAKE) --no-print-directory -j2 types unit; \
+	  code=$$?; times; exit $$code
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -30,7 +32,7 @@ types: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/pytest -n 2 --dist worksteal -m "not proof"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not proof" --durations=20
 
 # Minutes to hours: many seeds, long kills. Run before a release.
 proof: setup
