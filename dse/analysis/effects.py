@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,9 @@ from dse.errors import StudyError, nearest
 
 MOST_PAIRED = 24
 """Interactions are told between so many parameters at most: those of the largest effects."""
+
+_GIST = 240
+"""So many of the last characters of a reason are told."""
 
 _LEAST = 1e-9
 """What is left of a column after others were taken out, as a share of it, that is nothing."""
@@ -94,7 +98,8 @@ def effects(problem: Problem, trials: Sequence[Trial], name: str) -> Effects:
     known = np.isfinite(values)
     if known.sum() < 2:
         raise StudyError(
-            f"{known.sum()} trials tell {name}: no effect can be told", hint="dse status, dse run"
+            f"{known.sum()} trials tell {name}: no effect can be told: {_lack(trials)}",
+            hint="dse status, dse run",
         )
     kept = [trial for trial, ok in zip(done, known, strict=True) if ok]
     fit = _Fit(values[known], [one for one in factors_of(problem, kept) if len(one.levels) > 1])
@@ -115,12 +120,28 @@ def asked_effects(problem: Problem, trials: Sequence[Trial]) -> list[Effects]:
     """The effects on each objective, and on each metric that limits and compound ones read.
 
     What fewer than two trials tell is left out.
+
+    Raises:
+        StudyError: there is nothing else.
     """
     texts = [objective.text for objective in problem.objectives]
     done = [trial for trial in trials if trial.state is State.DONE]
     names = [*texts, *sorted(problem.asked - set(texts))]
     known = [name for name in names if np.isfinite(_told(problem, done, name)[0]).sum() > 1]
+    if not known:
+        raise StudyError(f"no effect can be told: {_lack(trials)}", hint="dse status, dse run")
     return [effects(problem, done, name) for name in known]
+
+
+def _lack(trials: Sequence[Trial]) -> str:
+    """Why trials are too few, with the commonest reason."""
+    faults = [trial.fault.reason for trial in trials if trial.fault is not None]
+    count = f"{sum(trial.state is State.DONE for trial in trials)} of {len(trials)} finished trials"
+    if not faults:
+        return f"{count} have metrics, and two are needed"
+    reason, same = Counter(faults).most_common(1)[0]
+    gist = reason.strip()[-_GIST:]
+    return f"{count} have metrics; {len(faults)} have none, {same} of them for: {gist}"
 
 
 def _told(problem: Problem, trials: Sequence[Trial], name: str) -> tuple[Floats, str]:

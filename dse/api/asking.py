@@ -37,7 +37,7 @@ class Asking:
         study.check_unchanged()
         self.reason = ""
         self._study = study
-        self._desk = Desk()
+        self._desk = Desk(self._answer)
         self._asked_at: dict[int, float] = {}
         self._asked_by: dict[int, int] = {}
         self._stored: dict[int, Trial] = {}
@@ -77,7 +77,14 @@ class Asking:
             self._desk.want(0)
             self._turn.release()
         return [
-            Trial(number=task.number, design=task.design, state=State.RUNNING) for task in tasks
+            Trial(
+                number=task.number,
+                design=task.design,
+                state=State.RUNNING,
+                metrics=task.given,
+                spread=task.spread,
+            )
+            for task in tasks
         ]
 
     def _await_tasks(self, count: int, *, wait: bool) -> list[Task]:
@@ -217,6 +224,18 @@ class Asking:
         (outcome,) = self._study.plan.pipeline([known])
         own = bool(values.keys() - task.given.keys())
         return replace(outcome, cost_s=spent_s, measured=outcome.measured + (1 if own else 0))
+
+    def _answer(self, task: Task) -> Outcome | None:
+        """Return the outcome of a task whose told metrics other trials have told already."""
+        known = all(
+            bound.provides.keys() <= task.given.keys()
+            for bound in self._study.plan.pipeline.bound
+            if getattr(bound.evaluator, "missing", "")
+        )
+        if not known:
+            return None
+        (outcome,) = self._study.plan.pipeline([task])
+        return outcome
 
     def _check_told(self, given: Mapping[str, Any]) -> None:
         """Nothing, if all that no evaluator can say here is told."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Condition
 
 from dse.core.trial import Outcome
@@ -22,7 +22,13 @@ class Desk:
 
     barrier = False
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Callable[[Task], Outcome | None] = lambda _: None) -> None:
+        """Make an empty desk.
+
+        Args:
+            answer: gives the outcome of a task of which nothing is left to be reported.
+        """
+        self._answer = answer
         self.changed = Condition()
         self.ended = ""
         self.capacity = 0
@@ -34,10 +40,15 @@ class Desk:
         self._exhausted = False
 
     def submit(self, task: Task) -> None:
+        outcome = self._answer(task)
         with self.changed:
             self.tasks[task.number] = task
-            self._fresh.append(task)
-            self._want(max(0, self._wanted - 1))
+            if outcome is None:
+                self._fresh.append(task)
+                self._want(max(0, self._wanted - 1))
+            else:
+                self._outcomes[task.number] = outcome
+                self._want(self._wanted)
             self._exhausted = False
             self.changed.notify_all()
 

@@ -16,7 +16,7 @@ from dse.api.fingerprint import fingerprint
 from dse.api.html.evaluator import evaluator_html
 from dse.api.html.parts import or_message
 from dse.core.metric import Kind, Metric
-from dse.errors import PluginError
+from dse.errors import DseError, PluginError
 from dse.registry import make
 
 P = ParamSpec("P")
@@ -32,6 +32,7 @@ class FunctionEvaluator(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], metrics: Sequence[Metric], **options: Any) -> None:
         self.function = function
+        self.error: Exception | None = None  # the last that it raised
         self.metrics = tuple(metrics)
         self.version: str = options.pop("version") or fingerprint(function)
         self._options = {key: value for key, value in options.items() if value is not None}
@@ -40,7 +41,12 @@ class FunctionEvaluator(Generic[P, R]):
         functools.update_wrapper(self, function, updated=held)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.function(*args, **kwargs)
+        try:
+            return self.function(*args, **kwargs)
+        except Exception as error:
+            if not isinstance(error, DseError):  # which an evaluator raises on purpose
+                self.error = error
+            raise
 
     @property
     def name(self) -> str:
@@ -111,7 +117,8 @@ def evaluator(
 
     It returns a mapping from metrics to numbers; a tuple ``(value, standard error)`` is a number
     too. :class:`~dse.errors.InfeasibleError` says that the design cannot exist; any other exception
-    is a failed trial, with its message kept. A partial, a method or an object that can be called
+    is a failed trial, with its message kept, and ends a run of which no trial has come out yet. A
+    partial, a method or an object that can be called
     will do, too: ``evaluator("time")(partial(kernel, chip="a"))``.
 
     Example:
@@ -173,10 +180,15 @@ def _name(function: Callable[..., Any]) -> str:
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 
-def told_spec(name: str, metrics: Sequence[Metric]) -> dict[str, Any]:
+def told_spec(name: str, metrics: Sequence[Metric], reads: Sequence[str]) -> dict[str, Any]:
     """What a study file would say of metrics that a program tells itself."""
     function = TOLD + name
-    return {"use": "python", "function": function, "metrics": units_of(metrics), "reads": ["*"]}
+    return {
+        "use": "python",
+        "function": function,
+        "metrics": units_of(metrics),
+        "reads": sorted(reads),
+    }
 
 
 def units_of(metrics: Sequence[Metric]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, get_args
 from dse.api.evaluators import FunctionEvaluator, told_spec
 from dse.core.metric import Goal, Metric
 from dse.errors import SpecError, nearest
+from dse.protocols import EVERYTHING
 
 AnyEvaluator = FunctionEvaluator[Any, Any] | Mapping[str, Any]
 """A function made by ``@evaluator``, or what a study file says: ``{"use": "...", ...}``."""
@@ -47,6 +48,9 @@ class Asked(TypedDict, total=False):
     seed: int
 
 
+ToldMetrics = Metric | str | Sequence[Metric | str] | Mapping[Any, Sequence[str] | str | None]
+"""Metrics that the program tells; in a mapping each with the parameters that it depends on."""
+
 TOLD = "told"
 """The evaluator whose metrics the program tells."""
 
@@ -60,11 +64,14 @@ class Cast:
     metrics: Mapping[str, Metric]
 
     @staticmethod
-    def of(evaluators: Evaluators, told: Metric | str | Sequence[Metric | str]) -> Cast:
+    def of(evaluators: Evaluators, told: ToldMetrics) -> Cast:
         """The evaluators by their names; a text that is told is a metric without a unit.
 
+        Metrics that are told are of one evaluator, ``told``, where all read the same parameters;
+        else of ``told``, ``told2`` and so on.
+
         Raises:
-            SpecError: two have one name, or there is none at all.
+            SpecError: two have one name, there is none at all, or what is told is no metric.
         """
         named = _named(evaluators)
         specs: dict[str, Mapping[str, Any]] = {}
@@ -77,11 +84,10 @@ class Cast:
                 metrics |= {f"{name}.{metric.name}": metric for metric in one.metrics}
             else:
                 specs[name] = one
-        if told:
-            listed = [told] if isinstance(told, Metric | str) else told
-            own = [Metric(one) if isinstance(one, str) else one for one in listed]
-            specs[TOLD] = told_spec(TOLD, own)
-            metrics |= {f"{TOLD}.{metric.name}": metric for metric in own}
+        for place, (reads, own) in enumerate(_told_by_reads(told).items(), start=1):
+            name = TOLD if place == 1 else f"{TOLD}{place}"
+            specs[name] = told_spec(name, own, reads)
+            metrics |= {f"{name}.{metric.name}": metric for metric in own}
         if not specs:
             raise SpecError(
                 "a study needs an evaluator, or metrics that are told",
@@ -116,6 +122,36 @@ class Cast:
         """A metric's own name as the study's, if one evaluator alone tells it."""
         found = [full for full, one in self.metrics.items() if one.name == text]
         return found[0] if len(found) == 1 else text
+
+
+def _told_by_reads(told: ToldMetrics) -> dict[tuple[str, ...], list[Metric]]:
+    """The metrics that are told, by what they read.
+
+    Raises:
+        SpecError: what is told is no metric, or what it reads are no names.
+    """
+    if isinstance(told, Metric | str):
+        told = [told]
+    pairs = told.items() if isinstance(told, Mapping) else ((one, None) for one in told)
+    found: dict[tuple[str, ...], list[Metric]] = {}
+    for one, reads in pairs:
+        if not isinstance(one, Metric | str):
+            raise SpecError(f"{one!r} is no metric", hint=_TOLD_HINT)
+        names = [EVERYTHING] if reads is None else [reads] if isinstance(reads, str) else reads
+        try:
+            key = tuple(sorted(dict.fromkeys(names)))
+        except TypeError:
+            key = ()
+        metric = Metric(one) if isinstance(one, str) else one
+        if not key or not all(isinstance(name, str) for name in key):
+            raise SpecError(
+                f"{metric.name} reads {reads!r}, which are no parameters", hint=_TOLD_HINT
+            )
+        found.setdefault(key, []).append(metric)
+    return found
+
+
+_TOLD_HINT = 'told=[Metric("time", "us")], or with what each reads: told={"accuracy": ["bits"]}'
 
 
 def _named(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -12,18 +12,18 @@ from typing import Any, NoReturn, Unpack
 from dse import study as engine
 from dse.analysis.effects import Effects
 from dse.api.asking import Asking
+from dse.api.first_failure import FirstFailure, OnError
 from dse.api.front import Front
 from dse.api.html.parts import or_message
 from dse.api.html.study import study_html
 from dse.api.notebook import show_trials_of
 from dse.api.opening import Planned, asked_here, loaded
 from dse.api.progress import both, shown
-from dse.api.question import Asked, Cast, Evaluators, document_of
+from dse.api.question import Asked, Cast, Evaluators, ToldMetrics, document_of
 from dse.api.record import StudyRecord
 from dse.api.space import Space
 from dse.api.telling import Reason, Said, Told, number_of
 from dse.api.wording import in_python
-from dse.core.metric import Metric
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
@@ -61,7 +61,8 @@ class Study:
         evaluators: functions made by ``@evaluator``; in a mapping by name also plug-ins, as a
             study file says them: ``{"chip": {"use": "accelerators.systolic", "rows": 16}}``.
         told: metrics that the program tells itself, with :meth:`ask` and :meth:`tell`; a text is
-            a metric without a unit.
+            a metric without a unit. In a mapping with the parameters that each depends on:
+            ``{"accuracy": ["bits"]}``; ``None`` is all.
         storage: a storage or its URL; ``sqlite:///dse.db`` where nothing is said.
         asked: the question: ``minimize`` and ``maximize``, each expressions over metrics, and the
             keys of a study file: ``question``, ``constraints``, ``unread``, ``reference``,
@@ -80,7 +81,7 @@ class Study:
         space: Space | Mapping[str, Any] | str | Path,
         evaluators: Evaluators = (),
         *,
-        told: Metric | str | Sequence[Metric | str] = (),
+        told: ToldMetrics = (),
         storage: str | Storage | None = None,
         **asked: Unpack[Asked],
     ) -> None:
@@ -187,6 +188,7 @@ class Study:
         workers: int | None = None,
         on_finished: Callable[[Trial], None] | None = None,
         progress: bool | None = None,
+        on_error: OnError = "raise",
     ) -> str:
         """Go on until the budget is used up; why it stopped is returned.
 
@@ -207,20 +209,24 @@ class Study:
             on_finished: told each trial when it is stored.
             progress: show how far it is: in the notebook's cell, or in the terminal; ``None``
                 where there is one, ``False`` nowhere.
+            on_error: ``raise`` what a function of yours raises before any trial came out; ``keep``
+                ends nothing. Later failures are kept with their trials either way.
 
         Raises:
             SpecError: there is no such budget.
+            Exception: that of your function, see ``on_error``.
             StudyError: an evaluator cannot be run here, or is another than it was.
         """
         plan = self.engine.plan
         stops: Stops = {"measurements": measurements, "trials": trials}
         budget = stated_budget(plan, {**stops, "time": time, "cost": cost, "gain": gain})
         self.engine.check_runnable()
+        failure, self.ended = FirstFailure(self.engine, on_error), ""
         with shown(self.engine, budget, progress=progress) as told_to:
             reason = self.engine.run(
                 budget=budget,
                 executor=stated_executor(plan, executor, workers),
-                on_finished=both(told_to.finished, on_finished),
+                on_finished=both(both(told_to.finished, failure.finished), on_finished),
                 on_choice=told_to.chose,
                 on_progress=told_to.searched,
             )

@@ -21,6 +21,12 @@ def gist(reason: str) -> str:
     return told if short else f"{told[:_HEAD].rstrip()} … {told[-_TAIL:].lstrip()}"
 
 
+def are_in_vain(trials: Sequence[Trial]) -> bool:
+    """Return True if a trial failed, and none that could exist did anything else."""
+    states = {trial.state for trial in trials} - {State.INFEASIBLE}
+    return states == {State.FAILED}
+
+
 def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> Iterator[str]:
     """How many trials failed and how many ended infeasible, each with the commonest reason.
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import typer
+
 from dse.cli import faults
 from dse.cli.options import Told, say, show_json
 from dse.records.standing import ended_json
 from dse.report.table import front_table
 from dse.study import Study
+
+FELL_SHORT = 1
+"""The exit status where a command did what it was told, and the result is not what was hoped."""
 
 
 def show_outcome(
@@ -18,14 +23,23 @@ def show_outcome(
         study: the study as it stands.
         reason: why the run ended.
         output: a table for people, or JSON.
-        quiet: no words and no table; JSON is printed all the same, since it was asked for.
+        quiet: no words and no table, unless everything failed; JSON is printed all the same, since
+            it was asked for.
         storage: the URL of where the study is kept; the default one without.
+
+    Raises:
+        typer.Exit: with 1, where every trial that could exist failed.
     """
+    finished = study.finished
+    in_vain = faults.are_in_vain(finished)
     if not quiet:
         say(f"{study.name}: {reason}")
-        for line in faults.lines(study.name, study.finished, storage=storage):
+    if not quiet or in_vain:
+        for line in faults.lines(study.name, finished, storage=storage):
             say(line)
     if output is Told.JSON:
         show_json(ended_json(study, reason))
     elif not quiet:
-        front_table(study.front, study.finished, exact=study.exact)
+        front_table(study.front, finished, exact=study.exact)
+    if in_vain:
+        raise typer.Exit(FELL_SHORT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dse.core.insight.difference import difference as space_difference
@@ -23,12 +23,50 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""
         told.append("space: " + "; ".join(changes[:_TOLD_CHANGES]) + more)
         stored, now = _beside_space(stored), _beside_space(now)
+    edited = _edited_functions(stored, now)
+    told += [
+        f"the function of the evaluator {name!r} was edited; where its numbers are as before, say "
+        f"so: @evaluator(..., version={version!r})"
+        for name, version in edited.items()
+    ]
+    if edited:
+        stored, now = (_without_versions(one, edited) for one in (stored, now))
     told += [
         _between(part, stored.get(part), now.get(part))
         for part in sorted((stored.keys() | now.keys()) - {"space"})
         if stored.get(part) != now.get(part)
     ]
     return "; ".join(told)
+
+
+def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    """The evaluators whose function is given by a Python program and was edited, and its version.
+
+    Where a function of another name took its place, that is another evaluator.
+    """
+    before, after = (one.get("evaluators", {}) for one in (stored, now))
+    found: dict[str, str] = {}
+    for name in sorted(before.keys() & after.keys()):
+        options, newer = (one[name].get("options", {}) for one in (before, after))
+        function = str(options.get("function", ""))
+        given = function.startswith("given:") and function == newer.get("function")
+        if given and options.get("version") != newer.get("version"):
+            found[name] = str(options.get("version"))
+    return found
+
+
+def _without_versions(identity: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """An identity without the versions of these evaluators' functions."""
+    evaluators = {
+        name: {
+            **{key: value for key, value in one.items() if key not in ("options", "version")},
+            "options": {k: v for k, v in one.get("options", {}).items() if k != "version"},
+        }
+        if name in names
+        else one
+        for name, one in identity.get("evaluators", {}).items()
+    }
+    return {**identity, "evaluators": evaluators}
 
 
 def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
