@@ -78,13 +78,13 @@ def _modelled(problem: Problem) -> Choice:
         return Choice(
             "exhaustive",
             f"all metrics are modelled and the {count:,} legal designs can be enumerated: "
-            "the front will be exact",
+            "every one is looked at",
         )
     if count is not None and not cannot(problem):
         return Choice(
             "decompose",
             f"all metrics are modelled, and the {count:,} legal designs fall into groups that "
-            "can be searched one by one: the front will be exact",
+            "can be searched one by one: every one is accounted for",
         )
     use = "nsga2" if len(problem.objectives) <= FEW_OBJECTIVES else "age-moea2"
     return Choice(use, "all metrics are modelled, but the space is too large to enumerate")

@@ -210,7 +210,7 @@ class Loop:
         """Why nothing is asked although the budget allows it; empty where it is."""
         if not designs:
             self._until = len(self.ledger.trials)
-            return DRY
+            return getattr(self.optimizer, "ended", "") or DRY
         reason = self._patience.look(self.optimizer) if self._patience else ""
         if reason:
             self._until = 0

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 from dse.choice import executor_for, needs_cost, optimizer_for
+from dse.core.proof import SEARCHED
 from dse.core.trial import Event, Trial
 from dse.drivers.bounds import Bounds
 from dse.drivers.lease import LEASE_S, Lease
@@ -130,7 +131,7 @@ class Run:
         """Add the designs that share what was measured, and what single scenarios would choose."""
         if self.plan.optimizer.use in COMPLETED and worthwhile(self.plan.problem):
             self._loop_here(COMPLETION)
-        exact = any(event.kind == "exact" for event in self._events())
+        exact = any(event.kind in SEARCHED for event in self._events())
         for name, problem in self.plan.alone.items():
             if for_free(problem, exact=exact) is not None:
                 self._loop_here(scenario(name))

@@ -14,6 +14,7 @@ from dse.choice import whole as searched_whole
 from dse.core.metric import Kind
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
+from dse.core.proof import Proof
 from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
 from dse.drivers.bounds import Bounds
@@ -194,8 +195,13 @@ class Study:
 
     @property
     def exact(self) -> bool:
-        """True if every legal design was taken into account."""
-        return any(event.kind == "exact" for event in self.events)
+        """True if every legal design was taken into account, and none of them failed."""
+        return self.proof.exact
+
+    @property
+    def proof(self) -> Proof:
+        """How far the front is proved, and how many designs have no value."""
+        return Proof.of_study(self.problem, self.finished, self.events)
 
     @property
     def provenance(self) -> Mapping[str, str]:

@@ -39,7 +39,13 @@ def sums(unit, kind="modelled"):
 @pytest.mark.parametrize(("limit", "unit", "kept"), KEPT)
 def test_a_limit_keeps_what_agrees_to_twelve_digits(limit, unit, kept, optimizer):
     groups = {"x": [1, 2]} if optimizer == "decompose" else {}
-    asked = {"constraints": limit, "optimizer": optimizer, "seed": 1, "budget": {"trials": 40}}
+    asked = {
+        "unread": [*groups],
+        "constraints": limit,
+        "optimizer": optimizer,
+        "seed": 1,
+        "budget": {"trials": 40},
+    }
     study = Study(
         "s", {**DESIGNS, **groups}, sums(unit), storage=MemoryStorage("memory://"), **asked
     )

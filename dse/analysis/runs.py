@@ -25,7 +25,7 @@ class Run:
     name: str
     problem: Problem
     losses: Floats  # (n, m), minimised; NaN where a trial is no answer
-    measured: Ints  # (n,), how many measurements each cost
+    measured: Ints  # (n,), 1 for each trial that is a measurement
     cost_s: Floats  # (n,)
     price_per_s: float | None = None
 
@@ -51,7 +51,7 @@ class Run:
             name=name,
             problem=problem,
             losses=np.where(answers[:, None], losses, np.nan),
-            measured=finished.measured,
+            measured=problem.measurements(finished).astype(np.int64),
             cost_s=finished.cost_s,
             price_per_s=price_per_s,
         )

@@ -9,6 +9,7 @@ from dse.api.html.front import front_html
 from dse.api.html.parts import or_message
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
+from dse.core.proof import Proof
 from dse.core.trial import Trial
 from dse.interchange.frames import to_pandas, to_polars
 from dse.report.space_words import counted
@@ -21,22 +22,37 @@ class Front(Sequence[Trial]):
     Args:
         name: the study's.
         found: the trials with their losses.
-        exact: every legal design was taken into account.
+        proof: how far it is proved, and how many designs have no value.
         among: all finished trials of the study, which notebooks draw beside the front.
     """
 
     def __init__(
-        self, name: str, found: ParetoSet, *, exact: bool = False, among: Sequence[Trial] = ()
+        self,
+        name: str,
+        found: ParetoSet,
+        *,
+        proof: Proof | None = None,
+        among: Sequence[Trial] = (),
     ) -> None:
         self.name = name
         self.found = found
-        self.exact = exact
+        self.proof = proof or Proof()
         self._among = among
 
     @property
     def problem(self) -> Problem:
         """What was asked."""
         return self.found.problem
+
+    @property
+    def exact(self) -> bool:
+        """True if every legal design was taken into account, and none of them failed."""
+        return self.proof.exact
+
+    @property
+    def failed(self) -> int:
+        """How many designs have no value; ``proof.failed_words`` names one, with the reason."""
+        return self.proof.valueless
 
     @property
     def trials(self) -> Sequence[Trial]:
@@ -92,11 +108,13 @@ class Front(Sequence[Trial]):
     def _repr_html_(self) -> str:
         return or_message(
             f"Front of {self.name}",
-            lambda: front_html(self.name, self.found, self._among, exact=self.exact),
+            lambda: front_html(self.name, self.found, self._among, proof=self.proof),
         )
 
     def __repr__(self) -> str:
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)
         known = "" if self.hypervolume is None else f", hypervolume {volume_text(self.found, 6)}"
         exact = "exact front" if self.exact else "front"
-        return f"<{exact} of {self.name!r}: {counted(len(self), 'design')}{known}; {objectives}>"
+        failed = f"; {self.proof.search_words}: {self.proof.failed_words}" if self.failed else ""
+        size = counted(len(self), "design")
+        return f"<{exact} of {self.name!r}: {size}{known}; {objectives}{failed}>"

@@ -174,7 +174,7 @@ class Study:
         """The designs that no other beats."""
         among = self.engine.finished
         found = ParetoSet.of(self.problem, among)
-        return Front(self.name, found, exact=self.engine.exact, among=among)
+        return Front(self.name, found, proof=self.engine.proof, among=among)
 
     def run(  # noqa: PLR0913 - its options are its arguments
         self,

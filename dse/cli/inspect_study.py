@@ -80,7 +80,7 @@ def front(
         return
     contrast = study.contrast
     chances = membership(study.problem, finished)
-    table.front_table(front, finished, exact=study.exact)
+    table.front_table(front, finished, proof=study.proof)
     if contrast is not None:
         scenarios.contrast_table(contrast)
     typer.echo(doubt.doubt_words(chances), nl=bool(chances))
@@ -115,12 +115,17 @@ def _state_lines(state: Status) -> Iterator[str]:
 
     counts = ", ".join(f"{count} {kind}" for kind, count in state["trials"].items())
     volume = state["hypervolume"]
-    shown = "-" if volume is None else f"{volume:.6g}"
+    about = "≈" if state["hypervolume_estimated"] else ""
+    shown = "-" if volume is None else f"{about}{volume:.6g}"
     seconds = state["seconds"] or 0.0
     yield f"{state['study']}: {state['question']}"
     yield f"  trials: {counts or 'none'}; {state['measurements']} measured, {seconds:.1f} s"
     kind = "exact front" if state["exact"] else "front"
-    yield f"  {kind}: {counted(state['front'], 'design')}, hypervolume {shown}"
+    over = state["exact_over"]
+    part = "" if state["exact"] or over is None else f", exact over the {over:,} that have values"
+    yield f"  {kind}: {counted(state['front'], 'design')}{part}, hypervolume {shown}"
+    if state["failure"]:
+        yield f"  failed: {state['failure']}"
     there = [one for one in state["drivers"] if not one["left"]]
     if there:
         words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)

@@ -40,6 +40,6 @@ def show_outcome(
     if output is Told.JSON:
         show_json(ended_json(study, reason))
     elif not quiet:
-        front_table(study.front, finished, exact=study.exact)
+        front_table(study.front, finished, proof=study.proof)
     if in_vain:
         raise typer.Exit(FELL_SHORT)

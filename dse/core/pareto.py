@@ -51,10 +51,7 @@ class ParetoSet:
     @property
     def hypervolume_is_exact(self) -> bool:
         """False where so many designs of so many objectives dominate that it is estimated."""
-        if self.reference is None:
-            return True
-        inside = int((self.losses < self.reference).all(axis=1).sum())
-        return inside <= most_exact(self.losses.shape[1])
+        return self.reference is None or is_exact(self.losses, self.reference)
 
     @property
     def knee(self) -> Trial | None:
@@ -122,6 +119,15 @@ def hypervolume(
 
 MOST_EXACT = {5: 5_000, 6: 400, 7: 150, 8: 70, 9: 45, 10: 35, 11: 28, 12: 25}
 """So many rows' volume is computed within some 0.2 s, by the number of objectives."""
+
+
+def is_exact(
+    losses: Floats,  # (n, m), minimised
+    reference: Floats,  # (m,)
+) -> bool:
+    """Return whether :func:`hypervolume` computes the volume of these rows, or estimates it."""
+    inside = int((losses < reference).all(axis=1).sum())
+    return inside <= most_exact(losses.shape[1])
 
 
 def most_exact(objectives: int) -> float:

@@ -13,7 +13,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.space import Space
 from dse.core.trial import State, Trial
-from dse.core.trials import are, column_of
+from dse.core.trials import Trials, are, column_of
 from dse.core.values import Floats, Mask
 
 
@@ -136,6 +136,41 @@ class Problem:
         done = are(trials, State.DONE)
         kept = (self.slacks(columns, len(trials)) >= 0).all(axis=1)
         return losses, done & kept & np.isfinite(losses).all(axis=1)
+
+    def measurements(self, trials: Sequence[Trial]) -> Mask:
+        """Which finished trials count as measurements, (n,).
+
+        A measurement is a trial for which at least one measured evaluator was run, however many
+        were, or that failed in a study that has something to measure.
+        """
+        kept = Trials.of(trials)
+        failed = kept.are(State.FAILED) if self.measured else np.zeros(len(kept), dtype=bool)
+        return np.asarray(kept.over & ((kept.measured > 0) | failed))
+
+    def failed(self, trials: Sequence[Trial]) -> Mask:
+        """Which trials have no value, (n,): they failed, or an objective or limit is undefined."""
+        columns = self.columns(trials)
+        losses, slacks = self.losses(columns, len(trials)), self.slacks(columns, len(trials))
+        undefined = ~np.isfinite(losses).all(axis=1) | np.isnan(slacks).any(axis=1)
+        return np.asarray(are(trials, State.FAILED) | (are(trials, State.DONE) & undefined))
+
+    def undefined_words(self, trials: Sequence[Trial]) -> str:
+        """Which objectives and limits of the first trial are undefined."""
+        columns = self.columns(trials[:1])
+        values = [(o.name, o.values(columns, 1)[0]) for o in self.objectives]
+        words = [f"{name} is {value:g}" for name, value in values if not np.isfinite(value)]
+        unknown = [x.text for x in self.limits if np.isnan(x.slacks(columns, 1)[0])]
+        return "; ".join([*words, *(f"the limit {text!r} has no value" for text in unknown)])
+
+    def modelled_trial(self, design: Design) -> Trial:
+        """A design with its modelled metrics, as the trial that it would be."""
+        known = self.known(self.space.batch([design]))
+        metrics = {name: float(values[0]) for name, values in known.columns.items()}
+        defined = {name: value for name, value in metrics.items() if np.isfinite(value)}
+        fault, state = known.faults.get(0), State.DONE
+        if fault is not None:
+            state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
+        return Trial(number=-1, design=design, state=state, metrics=defined, fault=fault)
 
     def feasible(self, trials: Sequence[Trial]) -> Mask:
         """Which trials are done, within every limit, and have a number for each objective, (n,)."""

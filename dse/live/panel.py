@@ -135,7 +135,8 @@ class StudyPanel:
             (objective,) = watch.problem.objectives
             best = number_text(signed(objective, watch.steps[-1, 1]), objective.unit)
             return f"best {best}" + (f", found{rose}" if rose else "")
-        return f"hypervolume {watch.hypervolume:.5g}" + (f", rose{rose}" if rose else "")
+        about = "≈" if watch.hypervolume_is_estimated else ""
+        return f"hypervolume {about}{watch.hypervolume:.5g}" + (f", rose{rose}" if rose else "")
 
 
 def _counted(bounds: Bounds) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:

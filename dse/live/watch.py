@@ -8,7 +8,7 @@ from threading import Lock
 
 import numpy as np
 
-from dse.core.pareto import REFERENCE_TRIALS, hypervolume, nondominated, reference
+from dse.core.pareto import REFERENCE_TRIALS, hypervolume, is_exact, nondominated, reference
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials, are
@@ -48,6 +48,7 @@ class Watch:
         self.cloud: Floats = np.zeros((0, 2))  # (c, 2): two losses, or when and the only one
         self.steps: Floats = np.zeros((0, 2))  # (s, 2): when the only loss fell, and how low
         self.hypervolume: float | None = None
+        self.hypervolume_is_estimated = False
         self.rose_s: float | None = None
         self._clock = clock
         self._lock = Lock()
@@ -152,3 +153,4 @@ class Watch:
         if self.hypervolume is None or volume > self.hypervolume:
             self.rose_s = ended
         self.hypervolume = volume
+        self.hypervolume_is_estimated = not is_exact(self.front, self._point)

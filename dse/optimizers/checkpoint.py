@@ -20,7 +20,7 @@ from dse.errors import StudyError
 from dse.optimizers.running_front import Found
 from dse.optimizers.stretches import judged
 
-_MARK = "dse exhaustive 1"
+_MARK = "dse exhaustive 2"
 """How the first line begins; the digest of the second line follows."""
 
 _PROBES = 256
@@ -137,6 +137,9 @@ def _plain(progress: Progress) -> dict[str, Any]:
         "feasible": found.feasible,
         "least": found.least,
         "violation": found.violation if math.isfinite(found.violation) else None,
+        "impossible": found.impossible,
+        "failed": found.failed,
+        "lost": found.lost,
     }
 
 
@@ -151,5 +154,8 @@ def _progress(told: dict[str, Any], objectives: int) -> Progress:
             feasible=told["feasible"],
             least=told["least"],
             violation=math.inf if told["violation"] is None else told["violation"],
+            impossible=told["impossible"],
+            failed=told["failed"],
+            lost=told["lost"],
         ),
     )

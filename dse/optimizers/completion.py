@@ -18,11 +18,13 @@ from dse.core.batch import Batch, Column, joined
 from dse.core.design import Design, key_of
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
+from dse.core.proof import COMPLETED, design_failure_text
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats, Mask
 from dse.optimizers.merging import firsts, keys
 from dse.optimizers.roles import Roles
-from dse.optimizers.staircases import Staircases
+from dse.optimizers.staircases import Lost, Staircases
+from dse.optimizers.stretches import impossible_rows
 
 MOST = 500
 """At most so many designs are added; of more, the evenly spaced ones along the first objective."""
@@ -65,12 +67,22 @@ class Completion:
     def _begin(self) -> None:
         measured = _firsts(self._problem, self._told)
         self._readings = len(measured)
-        self._front = completed(self._problem, measured)
+        self._front, lost = completion_of(self._problem, measured)
+        measurements = int(self._problem.measurements(self._told).sum())
         text = (
-            f"{len(self._front)} designs share what {len(measured)} measurements told and complete "
-            "the front; they cost none"
+            f"{len(self._front)} designs share what {measurements} measurements told and complete "
+            f"the front; they cost none{lost_words(self._problem, lost)}"
         )
-        self._events.append(Event(kind="completed", text=text, told=len(self._told)))
+        self._events.append(Event(kind=COMPLETED, text=text, told=len(self._told)))
+
+
+def lost_words(problem: Problem, lost: Lost) -> str:
+    """How many designs that share a measurement have no value, and one of them; or nothing."""
+    if not lost.failed or lost.example is None:
+        return ""
+    least = "at least " if lost.at_least else ""
+    one = design_failure_text(problem, lost.example)
+    return f"; {least}{lost.failed:,} designs that share them failed, such as {one}"
 
 
 def _firsts(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
@@ -94,7 +106,12 @@ def worthwhile(problem: Problem) -> bool:
 
 
 def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
-    """The front over all designs that share what these trials measured.
+    """The front over all designs that share what these trials measured."""
+    return completion_of(problem, trials)[0]
+
+
+def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Design], Lost]:
+    """The front over all designs that share what these trials measured, and which have no value.
 
     Each measured part's own best designs come from its staircase: all of them looked at where they
     can be listed, else searched. Where an objective or a limit joins a measurement with what
@@ -102,15 +119,15 @@ def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
     """
     done = [trial for trial in trials if trial.state is State.DONE]
     if not done:
-        return []
+        return [], Lost()
     if Roles(problem=problem).part == _reads(problem):
         stairs = Staircases(problem, Roles(problem=problem))
-        return _thinned(*completed_front(problem, done, stairs))
+        return _thinned(*completed_front(problem, done, stairs)), stairs.lost()
     search = _Search(problem, done)
     for _ in range(_ROUNDS):
         if not search.step():
             break
-    return search.designs()
+    return search.designs(), search.lost
 
 
 def completed_front(
@@ -163,6 +180,8 @@ class _Search:
         self._batch = start.take(np.arange(0))
         self._losses: Floats = np.zeros((0, len(problem.objectives)))
         self._open: Mask = np.zeros(0, dtype=bool)
+        self.lost = Lost()
+        """What has no value among the designs that were looked at."""
         self._enter(start)
 
     def step(self) -> bool:
@@ -218,10 +237,24 @@ class _Search:
             **{name: _told(told, name) for name in problem.measured},
         }
         losses = problem.losses(columns, size)
-        kept = (problem.slacks(columns, size) >= 0).all(axis=1)
+        slacks = problem.slacks(columns, size)
+        kept = (slacks >= 0).all(axis=1)
         fine: Mask = np.asarray(kept & np.isfinite(losses).all(axis=1))
         fine[list(known.faults)] = False
+        undefined: Mask = np.asarray(
+            ~np.isfinite(losses).all(axis=1) | np.isnan(slacks).any(axis=1)
+        )
+        undefined[list(known.faults)] = True
+        self._lose(batch, undefined & ~impossible_rows(known, size))
         return losses, fine
+
+    def _lose(self, batch: Batch, lost: Mask) -> None:
+        """Count designs without a value; each is looked at once."""
+        rows = np.flatnonzero(lost)
+        if len(rows):
+            example = self.lost.example or batch.design(int(rows[0]))
+            failed = self.lost.failed + len(rows)
+            self.lost = Lost(failed=failed, example=example, at_least=True)
 
 
 def _reads(problem: Problem) -> frozenset[str]:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dse.core.design import Design
 from dse.core.problem import Problem
+from dse.core.proof import Coverage
 from dse.core.trial import Event, Trial
 from dse.errors import StudyError
 from dse.optimizers.combination import front_of
+from dse.optimizers.counting import covered
+from dse.optimizers.exact import exact_front, feasible_words
 from dse.optimizers.groups import cannot, groups_of
-from dse.optimizers.pieces import pieces_of
+from dse.optimizers.pieces import NothingPossibleError, pieces_of
 
 __all__ = ["Decompose", "Decomposed", "cannot", "decomposed"]
+
+SEARCHED = 1_000_000
+"""Of so many designs all are looked at where none was found beside which a group could be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +32,15 @@ class Decomposed:
 
     designs: list[Design]
     feasible: bool
-    total: int
+    coverage: Coverage
     groups: int
-    rows: int
-    compared: int
+    rows: int = 0
+    compared: int = 0
 
     @property
-    def text(self) -> str:
-        """What was proved."""
-        every = f"all {self.total:,} legal designs"
-        how = (
-            f"{self.rows:,} rows of {self.groups} independent groups of parameters speak for them, "
-            f"{self.compared:,} combinations of what no other row makes needless were compared"
-        )
-        if self.feasible:
-            return f"exact front of {every}: {how}"
-        asked = "; the one that breaks the limits least is asked" if self.designs else ""
-        return f"no design is feasible among {every}{asked}: {how}"
+    def total(self) -> int:
+        """How many legal designs there are."""
+        return self.coverage.legal
 
 
 class Decompose:
@@ -50,7 +48,8 @@ class Decompose:
 
     Parameters fall into groups where no rule and no metric reads two of them. Of each group only
     rows go on that no other row beats whatever is chosen beside it; what goes on is combined. Once
-    all of the front is told, an event of kind ``exact`` says how many designs it speaks for.
+    all of the front is told, an event of kind ``exact`` says how many designs it speaks for; where
+    designs failed it is ``exact over``, with their count and one of them.
 
     Raises:
         StudyError: the problem cannot be taken apart; the reason names what ties it together. That
@@ -84,7 +83,14 @@ class Decompose:
         if self._proved or self._front is None or not self._told.issuperset(self._front.designs):
             return []
         self._proved = True
-        return [Event(kind="exact", text=self._front.text, told=len(self._told))]
+        return [self._front.coverage.event(len(self._told))]
+
+    @property
+    def ended(self) -> str:
+        """What the search came to; empty while something is left to ask or to be told."""
+        front = self._front
+        told = front is not None and self._told.issuperset(front.designs)
+        return front.coverage.text if front is not None and told else ""
 
 
 def decomposed(problem: Problem) -> Decomposed:
@@ -94,18 +100,38 @@ def decomposed(problem: Problem) -> Decomposed:
         StudyError: too many combinations are left to compare, or nothing can exist.
     """
     groups = groups_of(problem)
-    total = problem.space.count() or 0
-    if not total:
+    legal = problem.space.count() or 0
+    if not legal:
         return Decomposed(
-            designs=[], feasible=False, total=0, groups=len(groups), rows=0, compared=0
+            designs=[], feasible=False, coverage=Coverage(legal=0), groups=len(groups)
         )
-    pieces = pieces_of(problem, groups)
+    try:
+        pieces = pieces_of(problem, groups)
+    except NothingPossibleError:
+        if legal > SEARCHED:
+            raise
+        whole = exact_front(problem)
+        return Decomposed(
+            designs=whole.designs,
+            feasible=whole.feasible > 0,
+            coverage=whole.coverage,
+            groups=len(groups),
+        )
     front, found = front_of(problem, pieces)
+    designs = front.designs(problem)
+    coverage = covered(problem, pieces)
+    rows = sum(len(piece) for piece in pieces)
+    how = (
+        f"{rows:,} rows of {len(groups)} independent groups of parameters speak for all, "
+        f"{found.total:,} combinations of what no other row makes needless were compared"
+    )
+    none = "" if found.feasible else feasible_words(problem, 0, designs)
+    note = "; ".join(filter(None, [none, how]))
     return Decomposed(
-        designs=front.designs(problem),
+        designs=designs,
         feasible=found.feasible > 0,
-        total=total,
+        coverage=replace(coverage, note=note),
         groups=len(groups),
-        rows=sum(len(piece) for piece in pieces),
+        rows=rows,
         compared=found.total,
     )

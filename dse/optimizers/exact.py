@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from dse.core.design import Design
 from dse.core.problem import Problem
+from dse.core.proof import Coverage, design_failure_text
 from dse.core.values import Floats
 from dse.optimizers.checkpoint import Checkpoint, Progress, checkpoint_of
 from dse.optimizers.running_front import Found, spread
@@ -43,18 +44,12 @@ class ExactFront:
 
     designs: list[Design]
     feasible: int
-    total: int
+    coverage: Coverage
 
     @property
-    def text(self) -> str:
-        """What was proved."""
-        if self.feasible:
-            return (
-                f"exact front of {self.feasible} feasible among {self.total} of "
-                f"{self.total} legal designs"
-            )
-        asked = "; the one that breaks the limits least is asked" if self.designs else ""
-        return f"no design is feasible among {self.total} of {self.total} legal designs{asked}"
+    def total(self) -> int:
+        """How many legal designs there are."""
+        return self.coverage.legal
 
 
 def exact_front(
@@ -80,11 +75,39 @@ def exact_front(
     places = found.places
     if not found.feasible and found.least >= 0:
         places = np.array([found.least])
+    designs = problem.space.legal.at_indices(places).designs() if len(places) else []
     return ExactFront(
-        designs=problem.space.legal.at_indices(places).designs() if len(places) else [],
-        feasible=found.feasible,
-        total=found.total,
+        designs=designs, feasible=found.feasible, coverage=_coverage(problem, found, designs)
     )
+
+
+def _coverage(problem: Problem, found: Found, designs: list[Design]) -> Coverage:
+    example = ""
+    if found.lost >= 0:
+        (lost,) = problem.space.legal.at_indices(np.array([found.lost])).designs()
+        example = design_failure_text(problem, lost)
+    return Coverage(
+        legal=found.total,
+        impossible=found.impossible,
+        failed=found.failed,
+        example=example,
+        note=feasible_words(problem, found.feasible, designs),
+    )
+
+
+def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -> str:
+    """Return how many designs keep every limit; nothing where no limit is set or none has a value.
+
+    Args:
+        problem: the question.
+        feasible: how many there are.
+        designs: those that are asked.
+    """
+    if not problem.limits or not designs:
+        return ""
+    if feasible:
+        return f"{feasible:,} keep every limit"
+    return "no design is feasible, and the one that breaks the limits least is asked"
 
 
 class _Search:

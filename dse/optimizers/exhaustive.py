@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dse.core.design import Design
 from dse.core.problem import Problem
+from dse.core.proof import Coverage
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError, StudyError
 from dse.optimizers.exact import Told, exact_front
@@ -16,7 +17,8 @@ _AHEAD = 1_024
 class Exhaustive:
     """Asks the exact front if nothing has to be measured, else all legal designs in their order.
 
-    Once all of that is told, an event of kind ``exact`` says so, with the count of designs.
+    Once all of that is told, an event of kind ``exact`` says so, with the count of designs; where
+    designs failed it is ``exact over``, with their count and one of them.
     The function ``on_progress`` is told how many designs of how many are searched.
 
     Args:
@@ -48,7 +50,9 @@ class Exhaustive:
         self.on_progress = lambda *_: None
         self._told: set[Design] = set()
         self._ahead: list[Design] = []
-        self._proof = ""
+        self._coverage: Coverage | None = None
+        self._said = False
+        self._outcomes: list[Trial] = []
         self._wanted: set[Design] | None = None
         self._source = self._designs()
 
@@ -66,23 +70,34 @@ class Exhaustive:
 
     def tell(self, finished: Sequence[Trial]) -> None:
         self._told.update(trial.design for trial in finished)
+        if self._problem.measured:
+            self._outcomes += finished
 
     def events(self) -> list[Event]:
-        if not self._proof or not self._complete():
+        if self._said or not self._complete():
             return []
-        event = Event(kind="exact", text=self._proof, told=len(self._told))
-        self._proof = ""
-        return [event]
+        self._said = True
+        return [self._covered().event(len(self._told))]
+
+    @property
+    def ended(self) -> str:
+        """What the search came to; empty while something is left to ask or to be told."""
+        return self._covered().text if self._complete() else ""
+
+    def _covered(self) -> Coverage:
+        if self._coverage is None:
+            legal = self._problem.space.count() or 0
+            return Coverage.of(self._problem, self._outcomes, legal)
+        return self._coverage
 
     def _complete(self) -> bool:
         if self._wanted is None:
-            return len(self._told) >= (self._problem.space.count() or 0)
+            measured = bool(self._problem.measured)
+            return measured and len(self._told) >= (self._problem.space.count() or 0)
         return self._wanted <= self._told
 
     def _designs(self) -> Iterator[Design]:
         if self._problem.measured:
-            count = self._problem.space.count()
-            self._proof = f"all of {count:,} legal designs were evaluated"
             for batch in self._problem.space.enumerate(_AHEAD):
                 yield from batch
             return
@@ -92,6 +107,6 @@ class Exhaustive:
             checkpoint=self._checkpoint,
             on_progress=self.on_progress,
         )
-        self._proof = front.text
+        self._coverage = front.coverage
         self._wanted = set(front.designs)
         yield from front.designs

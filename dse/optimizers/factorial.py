@@ -10,6 +10,7 @@ import numpy as np
 from dse.core.design import Design
 from dse.core.parameter import Choice, Ordinal, Parameter, Real
 from dse.core.problem import Problem
+from dse.core.proof import Coverage
 from dse.core.space import Space
 from dse.core.trial import Event, Trial
 from dse.core.values import Value
@@ -64,6 +65,7 @@ class Factorial:
         order = problem.rng(0).permutation(len(self._designs))
         self._designs = [self._designs[place] for place in order]
         self._told: set[Design] = set()
+        self._outcomes: list[Trial] = []
         self._said = False
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
@@ -72,6 +74,7 @@ class Factorial:
 
     def tell(self, finished: Sequence[Trial]) -> None:
         self._told.update(trial.design for trial in finished)
+        self._outcomes += finished
 
     def events(self) -> list[Event]:
         if self._said or not self._told.issuperset(self._designs):
@@ -80,9 +83,18 @@ class Factorial:
         told = len(self._told)
         found = [Event(kind="characterised", text=self._text, told=told)]
         if self._exact:
-            text = f"all of {len(self._designs):,} legal designs were evaluated"
-            found.append(Event(kind="exact", text=text, told=told))
+            found.append(self._coverage.event(told))
         return found
+
+    @property
+    def ended(self) -> str:
+        """What all legal designs came to; empty where these are not all, or some are not told."""
+        whole = self._exact and self._told.issuperset(self._designs)
+        return self._coverage.text if whole else ""
+
+    @property
+    def _coverage(self) -> Coverage:
+        return Coverage.of(self._problem, self._outcomes, len(self._designs))
 
 
 def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], str]:

@@ -47,6 +47,15 @@ def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
     return {part: _range(_values(part, pieces[_home(part, groups)].asked)) for part in parts}
 
 
+def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
+    """Return whether a part that reads one piece only has a finite value in each of its rows."""
+    column = _values(part, pieces[_home(part, groups)].asked)
+    if column.values.dtype == object:
+        return column.absent is None or not column.absent.any()
+    values, known = _numbers(column)
+    return bool((known & np.isfinite(values)).all())
+
+
 def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
     """How the formulas together go with each part that reads one group only.
 

@@ -15,7 +15,7 @@ from dse.core.solving.growth import Codes
 from dse.core.values import Ints
 from dse.errors import StudyError
 from dse.optimizers.groups import Group, asked_names
-from dse.optimizers.stretches import BATCH
+from dse.optimizers.stretches import BATCH, impossible_rows
 
 _WORD = 2**62
 """Of a group that nothing reads only the first combination is looked at, however many it has."""
@@ -25,12 +25,28 @@ _DRAWS = (1_024, 65_536)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A group's combinations: how many have metrics, how many failed, and one that did.
+
+    The rest cannot exist. Of a group that nothing reads all are as the one that is looked at.
+    """
+
+    fine: int = 0
+    failed: int = 0
+    example: Design | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Rows over some groups: their places among each group's combinations, and what is read."""
+    """Rows over some groups: their places among each group's combinations, and what is read.
+
+    ``rows`` counts, for a piece of one group, those that there are and those that are left out.
+    """
 
     groups: tuple[Group, ...]
     places: Ints  # (n, groups)
     asked: Batch  # n rows
+    rows: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -83,6 +99,10 @@ class Pairs:
             yield self.take(np.arange(start, min(start + BATCH, len(self))))
 
 
+class NothingPossibleError(StudyError):
+    """No design was found that has metrics, beside which a group's rows could be looked at."""
+
+
 def pieces_of(problem: Problem, groups: Sequence[Group]) -> list[Piece]:
     """All rows of each group that can exist.
 
@@ -90,7 +110,7 @@ def pieces_of(problem: Problem, groups: Sequence[Group]) -> list[Piece]:
     one says of a row it says of all designs with that row.
 
     Raises:
-        StudyError: no design was found that can exist.
+        NothingPossibleError: no design was found that has metrics.
     """
     whole = _possible(problem)
     return [_piece(problem, group, whole) for group in groups]
@@ -107,7 +127,7 @@ def _possible(problem: Problem) -> list[Codes]:
         if len(fine):
             row = batch.take(fine[:1])
             return [legal.codes(component, row) for component in legal.components]
-    raise StudyError(
+    raise NothingPossibleError(
         f"of {_DRAWS[-1]:,} designs that were drawn none can exist: {faults[0].reason}",
         hint="state the rule that they break in the space",
     )
@@ -117,7 +137,9 @@ def _piece(problem: Problem, group: Group, whole: Sequence[Codes]) -> Piece:
     legal = problem.space.legal
     asked = sorted(group.names & asked_names(problem))
     count = group.count if group.read else 1
+    alike = group.count // count
     kept, batches = list[Ints](), list[Batch]()
+    failed, example = 0, None
     for start in range(0, count, BATCH):
         places = np.arange(start, min(start + BATCH, count))
         codes = {at: np.repeat(one, len(places), axis=0) for at, one in enumerate(whole)}
@@ -126,13 +148,19 @@ def _piece(problem: Problem, group: Group, whole: Sequence[Codes]) -> Piece:
         known = problem.known(batch)
         columns = {name: Column(values) for name, values in known.columns.items()}
         fine = _without(known.faults, len(places))
+        lost = known.faults.keys() - np.flatnonzero(impossible_rows(known, len(places))).tolist()
+        failed += len(lost)
+        if lost and example is None:
+            example = batch.design(min(lost))
         kept.append(places[fine])
         batch = batch.with_columns(columns).renamed({name: name for name in asked})
         batches.append(batch.take(fine))
+    found = np.concatenate(kept)
     return Piece(
         groups=(group,),
-        places=np.concatenate(kept)[:, np.newaxis],
+        places=found[:, np.newaxis],
         asked=joined(batches) if any(map(len, batches)) else batches[0],
+        rows=Rows(fine=alike * len(found), failed=alike * failed, example=example),
     )
 
 

@@ -24,6 +24,8 @@ class Found:
 
     Of designs with equal losses the first of the enumeration is kept, so that parts may be joined
     in any order. ``least`` is the design that breaks the limits least, where none keeps them.
+    ``impossible`` counts designs that cannot exist, ``failed`` those that have no value otherwise;
+    ``lost`` is the first of these, -1 where there is none.
     """
 
     losses: Floats  # (k, m)
@@ -32,6 +34,9 @@ class Found:
     feasible: int = 0
     least: int = -1
     violation: float = np.inf
+    impossible: int = 0
+    failed: int = 0
+    lost: int = -1
 
     @staticmethod
     def nothing(objectives: int) -> Found:
@@ -52,6 +57,9 @@ class Found:
             feasible=self.feasible + other.feasible,
             least=near.least,
             violation=near.violation,
+            impossible=self.impossible + other.impossible,
+            failed=self.failed + other.failed,
+            lost=min({self.lost, other.lost} - {-1}, default=-1),
         )
 
 
@@ -62,6 +70,7 @@ def found_in(
     *,
     first: int,
     beaters: Floats,  # (k, m)
+    impossible: Mask | None = None,  # (n,)
 ) -> Found:
     """What n designs hold that stand one after the other in the enumeration.
 
@@ -72,6 +81,7 @@ def found_in(
         first: the place of the first.
         beaters: losses of designs before them, which they are compared with before they are
             sorted in earnest.
+        impossible: which of those that are not possible cannot exist; the others failed.
     """
     kept = np.flatnonzero(possible & (violations == 0))
     least, violation = -1, np.inf
@@ -80,6 +90,8 @@ def found_in(
         least, violation = first + near, float(violations[near])
     left = kept[_unbeaten(losses[kept], beaters)]
     left = left[nondominated(losses[left])]
+    none = np.zeros(len(losses), dtype=bool) if impossible is None else impossible
+    lost = np.flatnonzero(~possible & ~none)
     return Found(
         losses=losses[left],
         places=first + left,
@@ -87,6 +99,9 @@ def found_in(
         feasible=len(kept),
         least=least,
         violation=violation,
+        impossible=int(none.sum()),
+        failed=len(lost),
+        lost=first + int(lost[0]) if len(lost) else -1,
     )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dse.core.batch import Batch, Column, joined
+from dse.core.design import Design
 from dse.core.moves import crossed, mutated
 from dse.core.pareto import nondominated
 from dse.core.problem import Problem
@@ -22,6 +23,7 @@ from dse.errors import DesignError
 from dse.optimizers.magnitude import LARGE, Magnitude
 from dse.optimizers.merging import firsts, keys, merged, paired
 from dse.optimizers.roles import Roles
+from dse.optimizers.stretches import impossible_rows
 
 LISTED = 65_536
 """Up to so many designs that share a measured part are all looked at."""
@@ -45,10 +47,24 @@ _ABREAST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staircase:
-    """Designs of one measured part, and their known losses."""
+    """Designs of one measured part, and their known losses.
+
+    ``failed`` of the designs that were looked at for it have no value, among them ``example``.
+    """
 
     designs: Batch
     losses: Floats  # (r, known objectives)
+    failed: int = 0
+    example: Design | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """How many designs have no value, and one of them; with ``at_least`` there may be more."""
+
+    failed: int = 0
+    example: Design | None = None
+    at_least: bool = False
 
 
 class Staircases:
@@ -85,7 +101,7 @@ class Staircases:
             self._magnitudes = []  # what the sample itself is told without
             if self._bounded and self._roles.known:
                 probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
-                losses, _, fine = self._computed(probe, _all(probe))
+                losses, _, fine, _ = self._computed(probe, _all(probe))
                 self._magnitudes = [_for_all(column) for column in losses[fine].T]
         return self._magnitudes
 
@@ -112,6 +128,15 @@ class Staircases:
                 self._whole[tag] = staircase, _SEARCH
         return [self._whole[tag] for tag in tags]
 
+    def lost(self) -> Lost:
+        """Return what has no value among the designs looked at for whole staircases."""
+        found = [one for one in self._whole.values() if one[0].failed]
+        return Lost(
+            failed=sum(own.failed for own, _ in found),
+            example=next((own.example for own, _ in found), None),
+            at_least=any(looks == _SEARCH for _, looks in found),
+        )
+
     def guessed(self, batch: Batch) -> tuple[list[Staircase], Ints]:
         """Staircases over the shelf, and which of them each row has, (n,); -1 for an empty one."""
         if not self._roles.free:
@@ -137,7 +162,7 @@ class Staircases:
 
     def _single(self, batch: Batch) -> tuple[list[Staircase], Ints]:
         """Where nothing is free each design is its own staircase, and all are alike but for it."""
-        losses, fine = self._judged(batch, _all(batch))
+        losses, fine, _ = self._judged(batch, _all(batch))
         if not losses.shape[1]:
             one = Staircase(designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1])
             return [one], np.where(fine, 0, -1)
@@ -184,7 +209,7 @@ class Staircases:
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
             pairs = paired(self._problem.space, rows, self._probes, self._roles.part)
-            losses, slacks, _ = self._computed(*pairs)
+            losses, slacks, _, _ = self._computed(*pairs)
             table = np.hstack([losses, slacks]).reshape(len(rows), -1)
             tags += [row.tobytes() for row in table]
         return tags
@@ -236,21 +261,32 @@ class Staircases:
 
     def _staircases(self, batch: Batch, legal: Mask, sizes: Sequence[int]) -> list[Staircase]:
         """One over each run of rows, of these sizes."""
-        losses, fine = self._judged(batch, legal)
+        losses, fine, lost = self._judged(batch, legal)
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
             rows = run[fine[run]]
             rows = rows[nondominated(losses[rows])] if len(rows) else rows
-            found.append(Staircase(designs=batch.take(rows), losses=losses[rows]))
+            gone = run[lost[run]]
+            found.append(
+                Staircase(
+                    designs=batch.take(rows),
+                    losses=losses[rows],
+                    failed=len(gone),
+                    example=batch.design(int(gone[0])) if len(gone) else None,
+                )
+            )
         return found
 
-    def _judged(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask]:
-        """The known losses of the designs, (n, k), and which are legal and keep known limits."""
-        losses, slacks, fine = self._computed(batch, legal)
-        return losses, fine & (slacks >= 0).all(axis=1)
+    def _judged(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
+        """Known losses, (n, k), which designs keep known limits, and which have no value."""
+        losses, slacks, fine, lost = self._computed(batch, legal)
+        return losses, fine & (slacks >= 0).all(axis=1), lost
 
-    def _computed(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask]:
-        """Known losses, (n, k), slacks of known limits, (n, l), and where there are any, (n,)."""
+    def _computed(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
+        """Known losses, (n, k), slacks of known limits, (n, l), and where there are any, (n,).
+
+        Last which legal designs have none although nobody says that they cannot exist, (n,).
+        """
         problem, roles = self._problem, self._roles
         rows = np.flatnonzero(legal)
         inside = batch.take(rows)
@@ -266,12 +302,15 @@ class Staircases:
         own[list(known.faults)] = np.nan
         table = np.full((len(batch), own.shape[1]), np.nan)
         table[rows] = own
-        fine = legal & np.isfinite(table).all(axis=1)
-        fine[rows[list(known.faults)]] = False
         cut = len(roles.known)
+        losses, slacks = table[:, :cut], table[:, cut:]
+        fine = legal & np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1)
+        fine[rows[list(known.faults)]] = False
+        lost = legal & ~fine
+        lost[rows[impossible_rows(known, size)]] = False
         for place, magnitude in enumerate(self.magnitudes):
-            table[:, place] = magnitude(table[:, place])
-        return table[:, :cut], table[:, cut:], fine
+            losses[:, place] = magnitude(losses[:, place])
+        return losses, slacks, fine, lost
 
 
 def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -> Floats:
@@ -309,10 +348,11 @@ def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
 
 def _best(parts: Sequence[Staircase]) -> Staircase:
     full = [part for part in parts if len(part.losses)]
-    if len(full) < 2:
-        return (full or parts)[0]
-    losses = np.vstack([part.losses for part in full])
-    rows = np.flatnonzero(nondominated(losses))
-    return Staircase(
-        designs=joined([part.designs for part in full]).take(rows), losses=losses[rows]
-    )
+    found = (full or parts)[0]
+    if len(full) > 1:
+        losses = np.vstack([part.losses for part in full])
+        rows = np.flatnonzero(nondominated(losses))
+        designs = joined([part.designs for part in full]).take(rows)
+        found = Staircase(designs=designs, losses=losses[rows])
+    example = next((part.example for part in parts if part.example is not None), None)
+    return replace(found, failed=sum(part.failed for part in parts), example=example)

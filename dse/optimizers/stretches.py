@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.batch import Batch, Column
+from dse.core.metric import Metrics
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
 from dse.optimizers.running_front import Found, found_in
@@ -30,15 +31,32 @@ def searched(
     found = Found.nothing(len(problem.objectives))
     for first in range(start, stop, BATCH):
         batch = problem.space.legal.at_indices(np.arange(first, min(first + BATCH, stop)))
-        losses, violations, possible = judged(problem, batch)
-        known = np.concatenate([found.losses, beaters])
-        found = found.joined(found_in(losses, violations, possible, first=first, beaters=known))
+        known = problem.known(batch)
+        before = np.concatenate([found.losses, beaters])
+        new = found_in(
+            *_with_metrics(problem, batch, known),
+            first=first,
+            beaters=before,
+            impossible=impossible_rows(known, len(batch)),
+        )
+        found = found.joined(new)
     return found
 
 
+def impossible_rows(known: Metrics, size: int) -> Mask:
+    """Which designs cannot exist, as an evaluator says, (n,)."""
+    rows = [row for row, fault in known.faults.items() if fault.kind == "infeasible"]
+    mask: Mask = np.zeros(size, dtype=bool)
+    mask[rows] = True
+    return mask
+
+
 def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Losses (n, m), by how much all limits are broken (n,), and which can exist (n,)."""
-    known = problem.known(batch)
+    """Losses (n, m), by how much all limits are broken (n,), and which have values (n,)."""
+    return _with_metrics(problem, batch, problem.known(batch))
+
+
+def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Floats, Floats, Mask]:
     columns = {name: Column(values) for name, values in known.columns.items()}
     losses, violations, possible = weighed(problem, batch.with_columns(columns))
     possible[list(known.faults)] = False

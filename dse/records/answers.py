@@ -19,7 +19,7 @@ def answer_json(study: Study) -> Front:
     """The front, what scenarios would choose, what chance makes of it, and how far rungs hold."""
     finished = study.finished
     front = ParetoSet.of(study.problem, finished)
-    told = front_json(study.name, front, finished, exact=study.exact)
+    told = front_json(study.name, front, finished, proof=study.proof)
     contrast, chances = study.contrast, membership(study.problem, finished)
     if contrast is not None:
         told["scenarios"] = contrast_json(contrast)

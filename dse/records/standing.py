@@ -17,16 +17,21 @@ from dse.study import Study
 def status_json(study: Study) -> Status:
     """How far a study is."""
     trials = study.trials
+    proof = study.proof
     front = ParetoSet.of(study.problem, trials.finished)
     return {
         "study": study.name,
         "question": study.plan.question,
         "trials": _counts(trials),
-        "measurements": _measurements(trials),
+        "measurements": int(study.problem.measurements(trials).sum()),
         "seconds": _seconds(trials),
         "front": len(front.trials),
         "hypervolume": finite(front.hypervolume),
-        "exact": study.exact,
+        "hypervolume_estimated": not front.hypervolume_is_exact,
+        "exact": proof.exact,
+        "exact_over": proof.over,
+        "failed": proof.valueless,
+        "failure": proof.failed_words,
         "failures": _failures(trials),
         "warnings": list(study.plan.warnings),
         "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
@@ -42,17 +47,21 @@ def ended_json(study: Study, reason: str) -> Ended:
         reason: why the run ended.
     """
     trials = study.trials
-    answer = front_json(study.name, study.front, study.finished, exact=study.exact)
+    answer = front_json(study.name, study.front, study.finished, proof=study.proof)
     return {
         "study": study.name,
         "reason": reason,
         "trials": _counts(trials),
-        "measurements": _measurements(trials),
+        "measurements": int(study.problem.measurements(trials).sum()),
         "seconds": _seconds(trials),
         "failures": _failures(trials),
         "reference_point": answer["reference_point"],
         "hypervolume": answer["hypervolume"],
+        "hypervolume_estimated": answer["hypervolume_estimated"],
         "exact": answer["exact"],
+        "exact_over": answer["exact_over"],
+        "failed": answer["failed"],
+        "failure": answer["failure"],
         "feasible": answer["feasible"],
         "objectives": answer["objectives"],
         "front": answer["front"],
@@ -61,10 +70,6 @@ def ended_json(study: Study, reason: str) -> Ended:
 
 def _counts(trials: Trials) -> dict[State, int]:
     return {state.value: count for state, count in trials.counts.items()}
-
-
-def _measurements(trials: Trials) -> int:
-    return int((trials.measured > 0).sum())
 
 
 def _seconds(trials: Trials) -> float | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
+from dse.core.proof import Proof
 from dse.core.trial import State, Trial
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.shapes.front import Front
@@ -19,7 +20,9 @@ from dse.report.shapes.trials import ObjectiveFacts, Trials
 from dse.report.words import parameter_units
 
 
-def front_json(study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, exact: bool) -> Front:
+def front_json(
+    study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, proof: Proof
+) -> Front:
     """The front as one JSON object.
 
     Where no design is within all limits, ``feasible`` is false and ``front`` holds the designs
@@ -29,7 +32,7 @@ def front_json(study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, ex
         study: the study's name.
         front: its front.
         trials: all trials, for the nearest misses.
-        exact: whether every legal design was taken into account.
+        proof: how far the front is proved, and how many designs have no value.
     """
     answer = Answer.of(front, trials)
     rows = zip(answer.trials, answer.values.tolist(), answer.broken, strict=True)
@@ -38,7 +41,11 @@ def front_json(study: str, front: ParetoSet, trials: Sequence[Trial] = (), *, ex
         "study": study,
         "reference_point": None if point is None else list(map(finite, point)),
         "hypervolume": finite(front.hypervolume),
-        "exact": exact,
+        "hypervolume_estimated": not front.hypervolume_is_exact,
+        "exact": proof.exact,
+        "exact_over": proof.over,
+        "failed": proof.valueless,
+        "failure": proof.failed_words,
         "feasible": answer.feasible,
         "objectives": objectives_json(front.problem.objectives),
         "limits": _limits(front.problem),

@@ -16,6 +16,9 @@ from dse.report.answer import broken_rows
 MOST_REASONS = 50
 """Of more reasons a page tells the most frequent."""
 
+UNDEFINED = "undefined"
+"""The kind of a design that was evaluated, and of which an objective or a limit has no value."""
+
 _MOST_LETTERS = 2_000
 _MOST_NUMBERS = 8
 
@@ -30,13 +33,19 @@ class Failure:
 
 
 def failures(problem: Problem, trials: Sequence[Trial]) -> list[Failure]:
-    """Faults by kind and reason, and limits that were broken; a trial may break several."""
+    """Faults by kind and reason, what is undefined, and limits that were broken.
+
+    A trial may break several.
+    """
     held = Trials.of(trials)
     found: dict[tuple[str, str], list[int]] = {}
     for number, fault in zip(held.number.tolist(), held.faults, strict=True):
         if fault is not None:
             found.setdefault((fault.kind, fault.reason), []).append(number)
     sound = held.take(np.array([fault is None for fault in held.faults], dtype=bool))
+    for row in np.flatnonzero(problem.failed(sound)).tolist():
+        reason = problem.undefined_words([sound[row]])
+        found.setdefault((UNDEFINED, reason), []).append(int(sound.number[row]))
     for text, rows in broken_rows(problem, sound).items():
         found["outside a limit", text] = sound.number[rows].tolist()
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))

@@ -13,6 +13,7 @@ from dse.analysis.limits import activities
 from dse.analysis.runner_up import Duel
 from dse.analysis.scenarios import Contrast
 from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
 from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.report.answer import MOST_SHOWN, Answer
@@ -81,13 +82,13 @@ def report_html(
     beside = beside or Beside()
     weighty = weightiest(beside.importances)
     answer = Answer.of(front, trials, weighty)
-    exact = any(event.kind == "exact" for event in events)
+    proof = Proof.of_study(front.problem, trials, events)
     body = [
         f"<header><h1>{escape(study)}</h1><p>{escape(question)}</p></header>",
-        _tiles(front, answer, trials, exact=exact),
+        _tiles(front, answer, trials, proof),
         _headline(front, answer),
         section("Why the best ones win", duels_html(front.problem, beside.duels)),
-        _figures(front, trials, weighty, exact=exact),
+        _figures(front, trials, weighty, exact=proof.searched),
         _table(front, answer),
         section("Where the winner changes", _contrast(beside)),
         section("What the objectives cost one another", rates_html(front.problem, rates(front))),
@@ -98,18 +99,18 @@ def report_html(
         _effects(front, beside.effects),
         section("What was claimed, and what came out", _claims(beside)),
         section("How far the cheap numbers agree", rungs_html(rungs(front.problem, trials))),
-        section("What was ruled out or failed", failures_html(failures(front.problem, trials))),
+        section("What was ruled out or failed", _failures(front, trials, proof)),
         _events(events),
         section("Where the numbers come from", facts((provenance or {}).items())),
     ]
     return page(study, body)
 
 
-def _tiles(front: ParetoSet, answer: Answer, trials: Trials, *, exact: bool) -> str:
+def _tiles(front: ParetoSet, answer: Answer, trials: Trials, proof: Proof) -> str:
     finished = trials.take(trials.over)
-    measured = int(finished.measured.sum())
+    measured = int(front.problem.measurements(finished).sum())
     seconds = seconds_text(float(finished.cost_s.sum()))
-    kind = "every legal design considered" if exact else "best found so far"
+    kind = proof.search_words
     tiles = [
         (
             "on the front",
@@ -118,10 +119,12 @@ def _tiles(front: ParetoSet, answer: Answer, trials: Trials, *, exact: bool) -> 
             if answer.feasible
             else "none keeps all limits"
             if answer.trials
+            else "no design has a value"
+            if proof.searched
             else "no answer yet",
         ),
         ("evaluated", f"{len(finished):,}", _evaluated_note(trials)),
-        ("measurements", f"{measured:,}", "" if measured else "all metrics modelled"),
+        ("measurements", f"{measured:,}", "" if front.problem.measured else "all metrics modelled"),
         ("evaluation time", seconds, "summed over workers"),
     ]
     several = len(front.problem.objectives) > 1  # of one, the volume is but a distance
@@ -216,6 +219,11 @@ def _left_out(answer: Answer) -> str:
     told = " ".join(filter(None, [some if whole > MOST_SHOWN else "", answer.untold]))
     rest = "<code>dse front --format csv</code> tells all."
     return f'<p class="soft">{told} {rest}</p>' if told else ""
+
+
+def _failures(front: ParetoSet, trials: Trials, proof: Proof) -> str:
+    words = f'<p class="warn">{escape(proof.failed_words)}</p>' if proof.failed_words else ""
+    return words + failures_html(failures(front.problem, trials))
 
 
 def _events(events: Sequence[Event]) -> str:

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
+from dse.core.proof import Proof
 from dse.core.trial import Trial
 from dse.core.trials import Trials
 from dse.core.values import Floats
@@ -35,13 +36,15 @@ def front_table(
     front: ParetoSet,
     trials: Sequence[Trial] = (),
     *,
-    exact: bool,
+    proof: Proof,
     console: Console | None = None,
 ) -> None:
     """Print the front, or the nearest misses among ``trials`` where no design is feasible."""
     console = console or results_console()
     answer = Answer.of(front, trials)
-    console.print(escape(_summary(front, answer, trials, exact=exact)), style="bold")
+    console.print(escape(_summary(front, answer, trials, proof)), style="bold")
+    if proof.failed_words:
+        console.print(escape(proof.failed_words), style="yellow")
     if answer.common:
         console.print(escape(f"the same in all: {common_words(answer)}"))
     if answer.trials:
@@ -142,7 +145,9 @@ def _cost(trial: Trial) -> str:
     return seconds_text(trial.cost_s) if trial.state.finished else ""
 
 
-def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], *, exact: bool) -> str:
+def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], proof: Proof) -> str:
+    if not answer.trials and proof.searched:
+        return f"no front: none of {proof.of:,} legal designs has a value"
     if not answer.trials:
         tried = int(Trials.of(trials).over.sum())
         words = f"none of {tried} evaluated designs has a number for each objective"
@@ -150,7 +155,7 @@ def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], *, exact
     if not answer.feasible:
         return "NO DESIGN KEEPS EVERY LIMIT; these miss by least"
     many = f"{len(answer.trials)} design{'s' if len(answer.trials) != 1 else ''}"
-    kind = "the exact front" if exact else "the front so far"
+    kind = proof.front_words
     if front.reference_point is None:
         return f"{kind}: {many}"
     point = reference_text(front.problem.objectives, front.reference_point)

@@ -121,7 +121,7 @@ def _json(told: Callable[[Snapshot], Any]) -> _Taken:
 
 _TAKEN = {
     "front.csv": _csv(_front),
-    "front.json": _json(lambda s: front_json(s.study.name, s.front, s.finished, exact=s.exact)),
+    "front.json": _json(lambda s: front_json(s.study.name, s.front, s.finished, proof=s.proof)),
     "front.parquet": _parquet(_front),
     "trials.csv": _csv(_trials),
     "trials.json": _json(lambda s: trials_json(s.study.name, s.study.problem, s.trials)),

@@ -40,6 +40,7 @@ class StudyRow(_Told):
     counted: Literal["trials", "measurements"]
     front: int
     hypervolume: float | None
+    hypervolume_estimated: bool
     quiet_s: float | None
     problem: str
 
@@ -82,6 +83,9 @@ class StudyState(StudyRow):
 
     mark: str
     exact: bool
+    exact_over: int | None
+    failed: int
+    failure: str
     measurements: int
     seconds: float
     reason: str
@@ -124,7 +128,11 @@ class Front(_Told):
     study: str
     reference_point: list[float | None] | None
     hypervolume: float | None
+    hypervolume_estimated: bool
     exact: bool
+    exact_over: int | None
+    failed: int
+    failure: str
     feasible: bool
     objectives: list[ObjectiveRow]
     limits: list[str]

@@ -115,7 +115,8 @@ def bar(row: models.StudyRow) -> str:
 
 
 def _study_line(row: models.StudyRow) -> str:
-    volume = "-" if row.hypervolume is None else f"{row.hypervolume:.5g}"
+    about = "≈" if row.hypervolume_estimated else ""
+    volume = "-" if row.hypervolume is None else f"{about}{row.hypervolume:.5g}"
     quiet = "none seen" if row.quiet_s is None else f"{seconds_text(round(row.quiet_s))} ago"
     name, told = escape(row.name), escape(row.problem or row.question)
     limit = "" if row.of is None else f" of {row.of}"

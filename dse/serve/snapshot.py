@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
 from dse.core.trial import Driver, Event
 from dse.core.trials import Trials
 from dse.drivers.bounds import Room
@@ -64,12 +65,12 @@ class Snapshot:
     @cached_property
     def measured(self) -> int:
         """How many trials were measured."""
-        return int((self.trials.measured > 0).sum())
+        return int(self.study.problem.measurements(self.trials).sum())
 
-    @property
-    def exact(self) -> bool:
-        """True if every legal design was taken into account."""
-        return any(event.kind == "exact" for event in self.events)
+    @cached_property
+    def proof(self) -> Proof:
+        """How far the front is proved, and how many designs have no value."""
+        return Proof.of_study(self.study.problem, self.finished, self.events)
 
     @cached_property
     def room(self) -> Room:

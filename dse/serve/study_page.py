@@ -8,7 +8,7 @@ from dse.core.objective import Objective
 from dse.report.answer import Answer
 from dse.report.page_parts import facts, section
 from dse.report.page_table import front_rows
-from dse.report.words import number_text, seconds_text, shortened
+from dse.report.words import number_text, seconds_text, shortened, volume_text
 from dse.serve import models
 from dse.serve.frame import framed, study_url
 from dse.serve.pages import bar, search, table
@@ -98,7 +98,7 @@ def _controls() -> str:
 
 def _top(snapshot: Snapshot, told: models.StudyState) -> str:
     """The state in words, and tiles of numbers."""
-    volume = "-" if told.hypervolume is None else f"{told.hypervolume:.5g}"
+    volume = volume_text(snapshot.front)
     point = snapshot.front.reference_point
     note = (
         "none yet: it takes a front"
@@ -107,7 +107,7 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
     )
     failed = sum(told.counts.get(state, 0) for state in ("failed", "infeasible"))
     tiles = (
-        ("on the front", str(told.front), _found(told)),
+        ("on the front", str(told.front), _found(snapshot, told)),
         ("finished", str(told.finished), f"of {told.trials} asked, {failed} without numbers"),
         ("measurements", str(told.measurements), _measured(snapshot, told)),
         ("evaluation time", seconds_text(told.seconds), "summed over workers"),
@@ -122,9 +122,9 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
     return f'{_progress(told)}{words}<dl class="tiles">{cells}</dl>'
 
 
-def _found(told: models.StudyState) -> str:
+def _found(snapshot: Snapshot, told: models.StudyState) -> str:
     if told.front:
-        return "every legal design considered" if told.exact else "best found so far"
+        return snapshot.proof.search_words
     if told.counts.get("done"):
         return "no design is within all limits"
     return "no design has numbers" if told.finished else "nothing is known yet"
@@ -196,14 +196,15 @@ def _front(snapshot: Snapshot) -> str:
 
 
 def _failures(told: models.StudyState) -> str:
+    words = f'<p class="warn">{escape(told.failure)}</p>' if told.failure else ""
     if not told.failures:
-        return ""
+        return words
     lines = "".join(
         f'<tr><td class="text">{escape(one.kind)}</td><td class="text">{escape(one.reason)}</td>'
         f'<td>{one.count}</td><td class="text">{_links(told.name, one.trials)}</td></tr>'
         for one in told.failures
     )
-    return table(("kind", "reason", "designs", "trials"), lines, texts=(0, 1, 3))
+    return words + table(("kind", "reason", "designs", "trials"), lines, texts=(0, 1, 3))
 
 
 def _links(name: str, numbers: list[int]) -> str:

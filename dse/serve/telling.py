@@ -39,6 +39,7 @@ def rows(watch: Watch, runners: Runners) -> Iterator[models.StudyRow]:
                 counted="trials",
                 front=0,
                 hypervolume=None,
+                hypervolume_estimated=False,
                 quiet_s=None,
                 problem=str(error)[:500],
             )
@@ -51,7 +52,10 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
     return models.StudyState(
         **_row(snapshot, runners).model_dump(),
         mark=snapshot.mark + f".{_condition(snapshot, runners)}",
-        exact=snapshot.exact,
+        exact=snapshot.proof.exact,
+        exact_over=snapshot.proof.over,
+        failed=snapshot.proof.valueless,
+        failure=snapshot.proof.failed_words,
         measurements=snapshot.measured,
         seconds=float(trials.cost_s.sum()),
         reason="" if snapshot.room.count > 0 else snapshot.room.reason,
@@ -73,7 +77,7 @@ def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
 
 def front(snapshot: Snapshot) -> models.Front:
     """The front, or the nearest misses."""
-    told = front_json(snapshot.study.name, snapshot.front, snapshot.finished, exact=snapshot.exact)
+    told = front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
     return models.Front.model_validate(told)
 
 
@@ -144,6 +148,7 @@ def _row(snapshot: Snapshot, runners: Runners) -> models.StudyRow:
         counted="measurements" if by_measurements else "trials",
         front=len(snapshot.front.trials),
         hypervolume=finite(snapshot.front.hypervolume),
+        hypervolume_estimated=not snapshot.front.hypervolume_is_exact,
         quiet_s=None if at is None else round(time.monotonic() - at, 1),
         problem="",
     )
@@ -155,7 +160,7 @@ def _condition(snapshot: Snapshot, runners: Runners) -> models.Condition:
         return "stopping" if runner.stopping else "running"
     if snapshot.there:
         return "running"
-    complete = snapshot.exact or snapshot.room.count <= 0
+    complete = snapshot.proof.searched or snapshot.room.count <= 0
     return "complete" if complete and snapshot.trials.over.all() else "paused"
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from dse.core.problem import Problem
 from dse.core.trial import State
 from dse.report.page_parts import facts, section
+from dse.report.space_words import counted
 from dse.report.words import (
     broken_text,
     metric_text,
@@ -197,8 +198,9 @@ def _numbers(metrics: Mapping[str, float | None]) -> str:
 
 def _story(told: models.TrialTold) -> list[tuple[str, str]]:
     trial = told.trial
-    many = "1 measurement" if trial.measured == 1 else f"{trial.measured} measurements"
-    measured = many if trial.measured else "all modelled"
+    measured = (
+        f"{counted(trial.measured, 'evaluator')} measured" if trial.measured else "all modelled"
+    )
     took = f"{seconds_text(trial.cost_s or 0.0)}, {measured}"
     return [
         ("asked for by", told.asked_by or "the record does not tell: by hand, or an older version"),

@@ -173,7 +173,7 @@ def test_where_no_design_is_feasible_it_asks_the_one_that_breaks_the_limits_leas
     )
     answer = decomposed(problem)
     assert len(answer.designs) == 1
-    assert "no design is feasible among all 400 legal designs" in answer.text
+    assert "no design is feasible" in answer.coverage.text
     assert told(problem, answer.designs) == told(problem, exact_front(problem).designs)
 
 

@@ -16,7 +16,7 @@ from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import StudyError
-from dse.optimizers import combination
+from dse.optimizers import combination, decompose
 from dse.optimizers.decompose import Decompose, cannot, decomposed
 from dse.optimizers.exact import exact_front
 from dse.optimizers.stretches import judged
@@ -109,13 +109,18 @@ def test_too_many_combinations_are_told_with_the_part_that_may_go_either_way(mon
         decomposed(separate("a.t - b.e", "b.e - a.t", high=299))
 
 
-def test_no_design_that_can_exist_is_told_with_a_reason():
+def test_no_design_that_can_exist_is_told_with_a_reason(monkeypatch):
     def never(batch):
         fault = Fault(kind="infeasible", reason="too hot")
         return replace(model(batch), faults=dict.fromkeys(range(len(batch)), fault))
 
+    problem = separate(*SUMS, high=99, model=never)
+    assert decomposed(problem).coverage.text == (
+        "exact over all 20,000 legal designs; 20,000 cannot exist"
+    )
+    monkeypatch.setattr(decompose, "SEARCHED", 1_000)
     with pytest.raises(StudyError, match="none can exist: too hot"):
-        decomposed(separate(*SUMS, model=never))
+        decomposed(problem)
 
 
 def test_what_nothing_reads_takes_its_first_value_however_much_there_is_of_it():
@@ -145,9 +150,7 @@ def test_it_asks_the_front_once_and_proves_it_when_it_is_told():
     optimizer.tell(done(rest))
     (event,) = optimizer.events()
     assert (event.kind, optimizer.ask(1), optimizer.events()) == ("exact", [], [])
-    assert event.text.startswith(
-        "exact front of all 20,000 legal designs: 201 rows of 3 independent"
-    )
+    assert event.text.startswith("exact over all 20,000 legal designs; 201 rows of 3 independent")
 
 
 def test_what_was_told_before_is_not_asked_again():

@@ -131,7 +131,7 @@ def told(done, total):
 
 problem = plan_of(Path(sys.argv[1])).problem
 front = exact_front(problem, workers=2, part=40_000, checkpoint=sys.argv[2], on_progress=told)
-print(front.text, len(front.designs))
+print(front.coverage.text, len(front.designs))
 """
 
 

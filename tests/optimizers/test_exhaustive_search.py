@@ -35,7 +35,7 @@ def test_it_says_how_many_designs_prove_the_front():
     optimizer = Exhaustive(known.problem)
     played(known, optimizer, 1_000)
     assert [(event.kind, event.text) for event in optimizer.events()] == [
-        ("exact", "exact front of 565 feasible among 640 of 640 legal designs")
+        ("exact", "exact over all 640 legal designs; 20 cannot exist; 565 keep every limit")
     ]
 
 
@@ -73,7 +73,7 @@ def test_if_no_design_is_feasible_it_asks_the_one_that_breaks_the_limits_least()
     optimizer = Exhaustive(known.problem)
     (trial,) = played(known, optimizer, 5)
     assert trial.design == Design({"tp": 1, "dp": 1})
-    assert "no design is feasible among 8 of 8" in optimizer.events()[0].text
+    assert "exact over all 8 legal designs; no design is feasible" in optimizer.events()[0].text
 
 
 def test_if_no_design_can_exist_it_asks_nothing():

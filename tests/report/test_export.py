@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from dse.core.design import Design
 from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
 from dse.core.trial import State, Trial
 from dse.report.export import finite, front_json, trials_json
 from dse.report.sheet import front_columns, parquet_bytes, trials_columns, write_csv
 
 
 def test_the_front_has_the_documented_keys(made_up) -> None:
-    told = front_json("s", made_up.front, made_up.trials, exact=False)
+    told = front_json("s", made_up.front, made_up.trials, proof=Proof())
     assert {
         "study",
         "reference_point",
@@ -37,25 +38,25 @@ def test_the_front_has_the_documented_keys(made_up) -> None:
 
 
 def test_the_reference_point_is_in_the_objectives_own_signs(made_up) -> None:
-    told = front_json("s", made_up.front, exact=False)
+    told = front_json("s", made_up.front, proof=Proof())
     assert told["reference_point"] == list(made_up.front.reference_point)
     assert told["reference_point"][0] > 0
 
 
 def test_the_reference_point_is_null_until_it_is_frozen(made_up) -> None:
     few = ParetoSet.of(made_up.problem, made_up.trials[:5])
-    told = front_json("s", few, made_up.trials[:5], exact=False)
+    told = front_json("s", few, made_up.trials[:5], proof=Proof())
     assert (told["reference_point"], told["hypervolume"]) == (None, None)
 
 
 def test_metrics_are_plain_numbers_by_name(made_up) -> None:
-    entry = front_json("s", made_up.front, exact=True)["front"][0]
+    entry = front_json("s", made_up.front, proof=Proof(searched=True))["front"][0]
     assert entry["metrics"] == dict(made_up.front.trials[0].metrics)
     assert entry["objectives"][1] == entry["metrics"]["chip.energy"]
 
 
 def test_nearest_misses_are_labelled(hopeless) -> None:
-    told = front_json("s", hopeless.front, hopeless.trials, exact=False)
+    told = front_json("s", hopeless.front, hopeless.trials, proof=Proof())
     assert told["feasible"] is False
     assert [entry["feasible"] for entry in told["front"]] == [False] * 4
     assert set(told["front"][0]["broken"]) == {"chip.area <= 0.01 mm2"}
@@ -84,7 +85,7 @@ def test_json_is_strict_whatever_an_evaluator_said(made_up, value, spread, cost_
     trials = [odd, *made_up.trials[1:12]]
     front = ParetoSet.of(made_up.problem, trials)
     json.dumps(trials_json("s", made_up.problem, trials), allow_nan=False)
-    json.dumps(front_json("s", front, trials, exact=False), allow_nan=False)
+    json.dumps(front_json("s", front, trials, proof=Proof()), allow_nan=False)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), None])
@@ -142,7 +143,7 @@ def test_nearest_misses_are_labelled_in_sheets_too(hopeless) -> None:
 
 
 def test_a_study_without_trials_has_an_empty_front(made_up) -> None:
-    told = front_json("s", ParetoSet.of(made_up.problem, []), exact=False)
+    told = front_json("s", ParetoSet.of(made_up.problem, []), proof=Proof())
     assert (told["front"], told["knee"]) == ([], None)
 
 

@@ -80,7 +80,20 @@ def test_failures_stand_by_kind_and_reason(made_up) -> None:
 
 def test_an_exact_front_says_so_in_the_page(made_up) -> None:
     events = [Event(kind="exact", text="all 4,096 legal designs")]
-    assert "every legal design considered" in own(page(made_up, events=events))
+    sound = [trial for trial in made_up.trials if trial.state is not State.FAILED]
+    assert "every legal design considered" in own(
+        page(replace(made_up, trials=sound), events=events)
+    )
+
+
+def test_a_front_with_failures_is_never_exact_in_the_page(made_up) -> None:
+    text = "exact over the 4,000 designs that have values; 96 of 4,096 legal designs failed"
+    shown = own(page(made_up, events=[Event(kind="exact over", text=text)]))
+    assert "exact over the 4,000 designs that have values" in shown
+    assert "96 of 4,096 legal designs failed" in shown
+    plain = own(page(made_up, events=[Event(kind="exact", text="all 4,096 legal designs")]))
+    assert "exact over the 4,091 designs that have values" in plain
+    assert "5 of 4,096 legal designs failed" in plain
 
 
 def test_the_nearest_misses_are_not_called_a_front(hopeless) -> None:

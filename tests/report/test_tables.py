@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
 from dse.core.trial import State
 from dse.report.grid import Lane, print_lanes, print_lines, print_split, results_console
 from dse.report.table import front_table, studies_table, trials_table
@@ -31,7 +32,7 @@ def widest(text: str) -> int:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_front_fits_the_terminal_and_has_no_colour_codes(made_up, width: int) -> None:
     to = console(width)
-    front_table(made_up.front, made_up.trials, exact=False, console=to)
+    front_table(made_up.front, made_up.trials, proof=Proof(), console=to)
     assert widest(printed(to)) <= width
     assert "\x1b" not in printed(to)
 
@@ -39,7 +40,7 @@ def test_a_front_fits_the_terminal_and_has_no_colour_codes(made_up, width: int) 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_values_are_in_units_for_people(made_up, width: int) -> None:
     to = console(width)
-    front_table(made_up.front, exact=False, console=to)
+    front_table(made_up.front, proof=Proof(), console=to)
     assert "µJ" in printed(to)
     assert "512 KiB" in printed(to)
 
@@ -47,39 +48,39 @@ def test_values_are_in_units_for_people(made_up, width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_common_parameters_are_told_once(made_up, width: int) -> None:
     to = console(width)
-    front_table(made_up.front, exact=False, console=to)
+    front_table(made_up.front, proof=Proof(), console=to)
     assert printed(to).count("chip.banks") == 1
 
 
 def test_the_knee_is_marked(made_up) -> None:
     to = console(200)
-    front_table(made_up.front, exact=False, console=to)
+    front_table(made_up.front, proof=Proof(), console=to)
     assert f"knee {made_up.front.knee.number} " in printed(to)
 
 
 def test_an_exact_front_says_so(made_up) -> None:
     to = console(200)
-    front_table(made_up.front, exact=True, console=to)
+    front_table(made_up.front, proof=Proof(searched=True), console=to)
     assert printed(to).startswith("the exact front: 29 designs, hypervolume")
 
 
 def test_nearest_misses_are_not_called_a_front(hopeless) -> None:
     to = console(200)
-    front_table(hopeless.front, hopeless.trials, exact=False, console=to)
+    front_table(hopeless.front, hopeless.trials, proof=Proof(), console=to)
     assert "NO DESIGN KEEPS EVERY LIMIT" in printed(to)
     assert "chip.area <= 0.01 mm2 is missed by 998 %" in printed(to)
 
 
 def test_an_empty_study_says_so(made_up) -> None:
     to = console(80)
-    front_table(ParetoSet.of(made_up.problem, []), exact=False, console=to)
+    front_table(ParetoSet.of(made_up.problem, []), proof=Proof(), console=to)
     assert "no design has been evaluated yet" in printed(to)
 
 
 def test_a_study_whose_designs_all_failed_says_where_the_reasons_are(made_up) -> None:
     to = console(200)
     failed = [trial for trial in made_up.trials if trial.state is State.FAILED]
-    front_table(ParetoSet.of(made_up.problem, failed), failed, exact=False, console=to)
+    front_table(ParetoSet.of(made_up.problem, failed), failed, proof=Proof(), console=to)
     words = f"none of {len(failed)} evaluated designs has a number for each objective: dse trials"
     assert words in printed(to)
 
@@ -176,7 +177,7 @@ def test_split_tables_repeat_their_key_and_leave_no_lane_out() -> None:
 
 def test_metrics_that_are_left_out_are_named_with_the_way_to_see_them(made_up) -> None:
     to = console(60)
-    front_table(made_up.front, exact=False, console=to)
+    front_table(made_up.front, proof=Proof(), console=to)
     told = " ".join(printed(to).split())
     assert "1 more metric does not fit here (chip. area)" not in told
     assert "1 more metric does not fit here (chip.area): --format csv or json has all" in told
@@ -184,7 +185,7 @@ def test_metrics_that_are_left_out_are_named_with_the_way_to_see_them(made_up) -
 
 def test_at_forty_columns_every_number_and_name_is_whole(made_up) -> None:
     to = console(40)
-    front_table(made_up.front, exact=False, console=to)
+    front_table(made_up.front, proof=Proof(), console=to)
     told = set(re.split(r"[\s=,]+", printed(to)))
     numbers = {
         number_text(trial.metrics[name], unit).split()[0]
@@ -197,7 +198,7 @@ def test_at_forty_columns_every_number_and_name_is_whole(made_up) -> None:
 
 def test_what_is_no_terminal_gets_lines_as_long_as_they_are(made_up, monkeypatch, capsys) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    front_table(made_up.front, made_up.trials, exact=False)
+    front_table(made_up.front, made_up.trials, proof=Proof())
     told = capsys.readouterr().out.splitlines()
     assert sum("knee" in line for line in told) == 1
     assert len([line for line in told if " µJ " in line]) == len(made_up.front.trials)

@@ -8,6 +8,7 @@ from dse.api.html.parts import Column, framed, note, side_by_side, table
 from dse.api.html.picture import picture
 from dse.api.html.points import points_of
 from dse.core.pareto import ParetoSet
+from dse.core.proof import Proof
 from dse.core.trial import Trial
 from dse.core.trials import Trials
 from dse.report.answer import Answer
@@ -29,25 +30,32 @@ MOST_PARAMETERS = 10
 _FRAME = ".to_pandas()"
 
 
-def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, exact: bool) -> str:
+def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: Proof) -> str:
     """The front of a study.
 
     Args:
         name: the study's.
         front: its trials with their losses.
         trials: all finished ones, in the order in which they finished.
-        exact: every legal design was taken into account.
+        proof: how far it is proved, and how many designs have no value.
     """
     answer = Answer.of(front, trials)
     kept = Trials.of(trials if len(trials) else front.trials)
     return framed(
-        f"{'Exact front' if exact else 'Front'} of {name}",
+        f"{'Exact front' if proof.exact else 'Front'} of {name}",
         side_by_side(
             picture(points_of(front, kept), front.problem.objectives, name),
-            _table(front, answer) + note(_missing(answer)),
+            _table(front, answer) + note(_missing(answer)) + note(failed_note(proof)),
         ),
         beside=summary(front, answer),
     )
+
+
+def failed_note(proof: Proof) -> str:
+    """What the front is exact over where designs failed, with one of them; empty where none did."""
+    if not proof.failed_words:
+        return ""
+    return f"{proof.search_words}; {proof.failed_words}" if proof.searched else proof.failed_words
 
 
 def summary(front: ParetoSet, answer: Answer) -> str:

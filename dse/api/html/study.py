@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.api.html.front import summary
+from dse.api.html.front import failed_note, summary
 from dse.api.html.parts import bar, facts, framed, note, side_by_side
 from dse.api.html.picture import picture
 from dse.api.html.points import points_of
@@ -60,10 +60,12 @@ def study_html(study: Study) -> str:
     trials = every.finished
     front = ParetoSet.of(problem, trials)
     answer = Answer.of(front, trials)
+    proof = study.proof
     progress = Progress.of(trials, study.bounds())
     told = [
         *asked(problem),
-        ("front", f"{'exact, ' if study.exact else ''}{summary(front, answer)}"),
+        ("front", f"{'exact, ' if proof.exact else ''}{summary(front, answer)}"),
+        ("failed", failed_note(proof)),
         ("trials", counts(problem, every)),
         ("faults", faults(trials)),
         ("spent", seconds_text(float(trials.cost_s.sum())) if len(trials) else ""),

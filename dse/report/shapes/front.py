@@ -48,7 +48,22 @@ class RungFacts(Shape):
     """How the rung is calibrated."""
 
 
-class Front(Shape):
+class ProofFacts(Shape):
+    """How far a front is proved, and how many designs have no value."""
+
+    exact: bool
+    """Whether every legal design was taken into account, and none of them failed."""
+    exact_over: int | None
+    """How many legal designs with values the front is exact over; null where it is not proved, or
+    they were not counted."""
+    failed: int
+    """How many designs have no value, because an evaluator failed or an objective or limit is
+    undefined: of all legal ones where all were searched, else of the finished trials."""
+    failure: str
+    """That count with one of these designs and the reason; empty where none failed."""
+
+
+class Front(ProofFacts):
     """The front of a study, or the nearest misses where no design keeps all limits."""
 
     study: str
@@ -59,8 +74,8 @@ class Front(Shape):
     hypervolume: float | None
     """The volume that the front dominates, in the product of the objectives' units; null without a
     reference point."""
-    exact: bool
-    """Whether every legal design was taken into account."""
+    hypervolume_estimated: bool
+    """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     feasible: bool
     """Whether any design keeps all limits; where none does, `front` holds the nearest misses."""
     objectives: list[ObjectiveFacts]

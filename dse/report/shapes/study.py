@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dse.report.shapes.front import FrontRow
+from dse.report.shapes.front import FrontRow, ProofFacts
 from dse.report.shapes.shape import FaultKind, Shape, State
 from dse.report.shapes.trials import ObjectiveFacts
 
@@ -33,7 +33,7 @@ class DriverFacts(Shape):
     """With what it ran: versions of packages, processor, the state of the study's folder."""
 
 
-class Status(Shape):
+class Status(ProofFacts):
     """How far a study is."""
 
     study: str
@@ -50,8 +50,8 @@ class Status(Shape):
     """How many designs are on the front."""
     hypervolume: float | None
     """The volume that the front dominates; null without a reference point."""
-    exact: bool
-    """Whether every legal design was taken into account."""
+    hypervolume_estimated: bool
+    """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     failures: dict[FaultKind, int]
     """How many trials have no metrics, by why."""
     warnings: list[str]
@@ -62,7 +62,7 @@ class Status(Shape):
     """Who works or worked on it."""
 
 
-class Ended(Shape):
+class Ended(ProofFacts):
     """What a run came to."""
 
     study: str
@@ -81,8 +81,8 @@ class Ended(Shape):
     """From where the hypervolume is counted, in the objectives' order, units and signs."""
     hypervolume: float | None
     """The volume that the front dominates; null without a reference point."""
-    exact: bool
-    """Whether every legal design was taken into account."""
+    hypervolume_estimated: bool
+    """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     feasible: bool
     """Whether any design keeps all limits; where none does, `front` holds the nearest misses."""
     objectives: list[ObjectiveFacts]

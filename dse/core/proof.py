@@ -1,0 +1,223 @@
+"""How far a front is proved: over which legal designs it is exact, and which have no value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.core.trials import Trials
+from dse.core.values import Value
+
+COMPLETED = "completed"
+"""The kind of event that tells of designs that share what was measured."""
+
+EXACT = "exact"
+EXACT_OVER = "exact over"
+SEARCHED = (EXACT, EXACT_OVER)
+"""Kinds of events that say that every legal design was taken into account."""
+
+_LEGAL = re.compile(r"([\d,]+) legal designs")
+_OVER = re.compile(
+    r"exact over the (?:([\d,]+) )?designs that have values; (at least )?([\d,]+) of ([\d,]+) "
+    r"legal designs failed(?:.*?; one that failed: (.*))?",
+    re.DOTALL,
+)
+_SHARING = re.compile(r"; ((?:at least )?([\d,]+) designs that share them failed, .*)", re.DOTALL)
+_MOST_LETTERS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What a search of all legal designs counted.
+
+    ``impossible`` designs cannot exist, as an evaluator says. ``failed`` ones have no value: an
+    evaluator failed, or an objective or a limit is undefined; ``example`` is one of them, with the
+    reason. With ``at_least`` there may be more of them. ``note`` is what else is to be said.
+    """
+
+    legal: int
+    impossible: int = 0
+    failed: int = 0
+    example: str = ""
+    at_least: bool = False
+    note: str = ""
+
+    @staticmethod
+    def of(problem: Problem, trials: Sequence[Trial], legal: int) -> Coverage:
+        """Return the coverage of trials of all legal designs; of one design the last counts."""
+        last = {trial.design: trial for trial in trials}
+        kept = list(last.values())
+        failed = [kept[row] for row in np.flatnonzero(problem.failed(kept)).tolist()]
+        impossible = sum(one.fault is not None and one.fault.kind == "infeasible" for one in kept)
+        return Coverage(
+            legal=legal,
+            impossible=impossible,
+            failed=len(failed),
+            example=failure_text(problem, failed[0]) if failed else "",
+        )
+
+    @property
+    def text(self) -> str:
+        """The claim that the counts prove."""
+        cannot = f"{self.impossible:,} cannot exist" if self.impossible else ""
+        if not self.failed and not self.at_least:
+            claim = f"exact over all {self.legal:,} legal designs"
+            return "; ".join(filter(None, [claim, cannot, self.note]))
+        valued = f"{self.legal - self.impossible - self.failed:,} "
+        least = "at least " if self.at_least else ""
+        parts = [
+            f"exact over the {'' if self.at_least else valued}designs that have values",
+            f"{least}{self.failed:,} of {self.legal:,} legal designs failed",
+            cannot,
+            self.note,
+            f"one that failed: {self.example}" if self.example else "",
+        ]
+        return "; ".join(filter(None, parts))
+
+    def event(self, told: int) -> Event:
+        """Return the claim as a study remembers it."""
+        plain = not self.failed and not self.at_least
+        return Event(kind=EXACT if plain else EXACT_OVER, text=self.text, told=told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What can be claimed of a study's front.
+
+    ``over`` counts the legal designs with values that the front is exact over; ``None`` where it is
+    not exact, or they were not counted. ``failed`` counts designs without a value: of all legal
+    ones where all were ``searched``, else of the finished trials; ``of`` is how many those are.
+    ``sharing`` counts designs beside these that share a measurement, but have no value in a model.
+    """
+
+    searched: bool = False
+    over: int | None = None
+    failed: int = 0
+    at_least: bool = False
+    of: int = 0
+    example: str = ""
+    sharing: int = 0
+    sharing_words: str = ""
+
+    @staticmethod
+    def of_study(problem: Problem, trials: Sequence[Trial], events: Sequence[Event]) -> Proof:
+        """Return what finished trials and events prove."""
+        kept = Trials.of(trials)
+        rows = np.flatnonzero(problem.failed(kept))
+        example = failure_text(problem, kept[int(rows[0])]) if len(rows) else ""
+        seen = _with_completion(Proof(failed=len(rows), of=len(kept), example=example), events)
+        event = next((one for one in reversed(events) if one.kind in SEARCHED), None)
+        return seen if event is None else _joined(_read(event.text), seen)
+
+    @property
+    def exact(self) -> bool:
+        """True if the front is that of every legal design, and none of them failed."""
+        return self.searched and not self.failed and not self.at_least
+
+    @property
+    def front_words(self) -> str:
+        """The front by what it is: ``the exact front``."""
+        if self.exact:
+            return "the exact front"
+        if not self.searched:
+            return "the front so far"
+        many = "" if self.over is None else f"{self.over:,} "
+        return f"the front, exact over the {many}designs that have values"
+
+    @property
+    def search_words(self) -> str:
+        """What was considered, without the front: ``every legal design considered``."""
+        if self.exact:
+            return "every legal design considered"
+        if not self.searched:
+            return "best found so far"
+        return self.front_words.removeprefix("the front, ")
+
+    @property
+    def failed_words(self) -> str:
+        """How many designs have no value, with one of them and the reason; empty if none."""
+        if not self.failed:
+            return self.sharing_words
+        least = "at least " if self.at_least else ""
+        what = "legal designs" if self.searched else "finished designs"
+        one = f", such as {self.example}" if self.example else ""
+        words = f"{least}{self.failed:,} of {self.of:,} {what} failed{one}"
+        return "; ".join(filter(None, [words, self.sharing_words]))
+
+    @property
+    def valueless(self) -> int:
+        """How many designs have no value, those that share a measurement among them."""
+        return self.failed + self.sharing
+
+
+def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
+    """Return the proof with the designs that could not complete the front, as the last one told."""
+    text = next((one.text for one in reversed(events) if one.kind == COMPLETED), "")
+    found = _SHARING.search(text)
+    if found is None:
+        return proof
+    return replace(proof, sharing=_count(found[2]), sharing_words=found[1])
+
+
+def _joined(proof: Proof, seen: Proof) -> Proof:
+    """Return the proof of a search with what its trials show: they may have failed since."""
+    if seen.failed <= proof.failed:
+        return proof
+    lost = seen.failed - proof.failed
+    over = None if proof.over is None else max(proof.over - lost, 0)
+    return replace(proof, over=over, failed=seen.failed, example=proof.example or seen.example)
+
+
+def _read(text: str) -> Proof:
+    """Return what the text of an event claims, as :attr:`Coverage.text` and older ones write it."""
+    found = _OVER.match(text)
+    if found is None:
+        counts = _LEGAL.findall(text)
+        legal = _count(counts[0]) if counts else None
+        return Proof(searched=True, over=legal, of=legal or 0)
+    over, least, failed, legal_text, example = found.groups()
+    return Proof(
+        searched=True,
+        over=None if over is None else _count(over),
+        failed=_count(failed),
+        at_least=bool(least),
+        of=_count(legal_text),
+        example=example or "",
+    )
+
+
+def _count(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def failure_text(problem: Problem, trial: Trial) -> str:
+    """Return a design that has no value, with the reason: ``n=0 (raised: ZeroDivisionError)``."""
+    if trial.fault is not None:
+        reason = f"{trial.fault.kind}: {trial.fault.reason}"
+    else:
+        reason = problem.undefined_words([trial])
+    return f"{_design_text(trial.design)} ({shortened(reason)})"
+
+
+def design_failure_text(problem: Problem, design: Design) -> str:
+    """Return the same for a design that is no trial; all that it asks is modelled."""
+    return failure_text(problem, problem.modelled_trial(design))
+
+
+def _design_text(design: Mapping[str, Value]) -> str:
+    return shortened(", ".join(f"{name}={value}" for name, value in design.items()))
+
+
+def shortened(words: str) -> str:
+    """Return words on one line, the middle of long ones left out."""
+    line = " ".join(words.split())
+    if len(line) <= _MOST_LETTERS:
+        return line
+    half = _MOST_LETTERS // 2
+    return f"{line[:half]} … {line[-half:]}"
