@@ -19,6 +19,7 @@ from dse.schema.mistakes import HiddenError
 from dse.schema.mistyped import mistyped
 from dse.schema.models import EvaluatorSpec
 from dse.schema.question import Known
+from dse.schema.spaces.words import check_keys, check_words
 
 _MOST_VALUES = 256
 """An evaluator is asked about so many whole numbers one by one, about more by their ends."""
@@ -178,6 +179,8 @@ def bound_of(
     factors: dict[str, float] = {}
     for own in [own for own in names if base(own) in evaluator.units]:
         full = names[own]
+        if known[full] == dimensions.TEXT and getattr(evaluator, "formulas", {}):
+            continue  # a word, which a formula may compare
         try:
             factors[own] = _factor(name, own, evaluator.units[base(own)], full, known[full])
         except SpecError as error:
@@ -213,20 +216,35 @@ def _lists(parameters: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def check_formulas(name: str, evaluator: Evaluator, known: Mapping[str, str]) -> None:
+def check_formulas(
+    name: str,
+    evaluator: Evaluator,
+    known: Mapping[str, str],
+    parameters: Mapping[str, Parameter],
+) -> None:
     """Nothing, if each formula of an evaluator that has some gives the unit that it declares.
 
+    Args:
+        name: the evaluator's name in the study.
+        evaluator: the plug-in, its formulas over single names.
+        known: the unit of every name that a formula reads; formulas over others are passed over.
+        parameters: the names among them that are parameters.
+
     Raises:
-        SpecError: one does not, or its own units do not fit together.
+        SpecError: one does not, its units do not fit together, or a parameter never has a word.
+        SpecErrors: several do not.
     """
     formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+    written: Mapping[str, Expression] = getattr(evaluator, "written", None) or formulas
     errors: list[DseError] = []
-    for own, formula in formulas.items():
+    for own, formula in written.items():
         if not formula.names <= known.keys():
             continue  # told when the reading is bound
         part = ["metrics", own]
         try:
             found = dimensions.unit_of(formula, known)
+            check_words(formula.node, parameters)
+            check_keys(formula.node, parameters)
         except SpecError as error:
             errors.append(SpecError(f"{name}.{own}: {error.problem}", hint=error.hint, part=part))
             continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dse.bound import Bound
+from dse.core.parameter import Parameter
 from dse.core.space import Space
 from dse.errors import DseError, SpecError, SpecErrors, nearest, raise_all
 from dse.protocols import EVERYTHING, Evaluator, Needs
@@ -19,6 +20,7 @@ from dse.schema.binding import (
     repaired_evaluator,
 )
 from dse.schema.given import Given
+from dse.schema.informed import informed
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, ResourcesSpec, ScenarioSpec, StudySpec
 from dse.schema.question import Known
@@ -62,6 +64,7 @@ class Cast:
         mistakes: where mistakes are kept.
         options: the options of an evaluator, ready to make it with.
         doubtful: evaluators of which a part could not be read.
+        fresh: the study is new; what was begun once stays legible.
     """
 
     def __init__(
@@ -71,7 +74,10 @@ class Cast:
         mistakes: Mistakes,
         options: Options,
         doubtful: Collection[str] = (),
+        *,
+        fresh: bool = True,
     ) -> None:
+        self._fresh = fresh
         self._spec = spec
         self._source = source
         self._mistakes = mistakes
@@ -91,7 +97,7 @@ class Cast:
         sound = {n: {} if n in self._doubtful else versions for n, versions in made.items()}
         bound = {name: self._bound(name, sound[name], known, space) for name in made}
         for name in self._doubtful & made.keys():
-            self._check_formulas(name, made[name], known)
+            self._check_formulas(name, made[name], known, space)
         self._place(bound)
         whole = {n: own for n, own in bound.items() if len(own) == len(self._scenarios)}
         for name in sorted(made.keys() - whole.keys()):
@@ -114,6 +120,8 @@ class Cast:
         Of an evaluator with a mistake, what is close to a metric of it is a misspelt one.
         """
         known = Known({**units_of(legible.space.parameters), **metrics})
+        known.data = legible.space.data
+        known.parameters = legible.space.by_name if self._fresh else {}
 
         def hides(name: str) -> bool:
             evaluator = name.partition(".")[0]
@@ -239,11 +247,13 @@ class Cast:
             found[scenario] = kept[id(evaluator)]
         return found
 
-    def _check_formulas(self, name: str, versions: Mapping[str, Evaluator], known: Known) -> None:
+    def _check_formulas(
+        self, name: str, versions: Mapping[str, Evaluator], known: Known, space: Space
+    ) -> None:
         """Keep what is wrong with the formulas of an evaluator that is not bound."""
         for evaluator in list(versions.values())[:1]:
             try:
-                check_formulas(name, evaluator, known)
+                check_formulas(name, informed(evaluator, {}, known, space), known, {})
             except DseError as error:
                 self._lose(name, error)
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
@@ -280,16 +290,20 @@ class Cast:
         self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: Space
     ) -> Bound:
         errors: list[DseError] = []
-        try:
-            check_formulas(name, evaluator, known)
-        except DseError as error:
-            self._lose(name, error)
-            errors.append(error)
         bind = self._spec.evaluators[name].bind
+        evaluator = informed(evaluator, bind, known, space)
         bound: Bound | None = None
+        own = dict(known)
         try:
             bound = bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
+            own |= {word: known[full] for word, full in bound.names.items()}
         except DseError as error:
+            errors.append(error)
+        parameters = {**space.by_name, **_parameters_of(bound, space)}
+        try:
+            check_formulas(name, evaluator, own, parameters if self._fresh else {})
+        except DseError as error:
+            self._lose(name, error)
             errors.append(error)
         raise_all(errors)
         assert bound is not None
@@ -310,3 +324,9 @@ def _metric_units(name: str, versions: Mapping[str, Evaluator]) -> dict[str, str
     evaluator = next(iter(versions.values()), None)
     provides = {} if evaluator is None else evaluator.provides
     return {f"{name}.{own}": metric.unit for own, metric in provides.items()}
+
+
+def _parameters_of(bound: Bound | None, space: Space) -> dict[str, Parameter]:
+    """The parameters that an evaluator reads, by its own names."""
+    names = {} if bound is None else bound.names
+    return {own: space.by_name[full] for own, full in names.items() if full in space.by_name}

@@ -8,6 +8,7 @@ import numpy as np
 
 from dse import units
 from dse.core.batch import Batch, Column
+from dse.core.expression import Expression
 from dse.core.metric import Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
@@ -33,6 +34,8 @@ class Given:
             name: reads - values.keys()
             for name, reads in getattr(evaluator, "reads_by_metric", {}).items()
         }
+        self.formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+        self.written: Mapping[str, Expression] | None = getattr(evaluator, "written", None)
         self.evaluator = evaluator
         self.values = values
 

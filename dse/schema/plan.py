@@ -140,7 +140,7 @@ class _Builder:
         self.mistakes = mistakes
         self.lost = lost
         doubtful = {str(path[1]) for path in lost if path[0] == "evaluators" and len(path) > 1}
-        self.cast = Cast(spec, source, mistakes, self._options, doubtful)
+        self.cast = Cast(spec, source, mistakes, self._options, doubtful, fresh=not files.kept)
 
     def plan(self, seed: int, measured: Mapping[str, Mapping[str, float]]) -> Plan:
         legible = self._space()

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from dse import units
 from dse.core.expression import Binary, Compare, Expression, Name, Node, is_truth, names_in
-from dse.core.lists import Listing, expanded
+from dse.core.lists import Listing, Table, expanded
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
+from dse.core.parameter import Parameter
 from dse.dimensions import TEXT, in_coherent, unit_of
 from dse.errors import SpecError, nearest
 from dse.schema.mistakes import HiddenError
 from dse.schema.models import Quantity
 from dse.schema.spaces.domains import amount
+from dse.schema.spaces.words import check_keys, check_words
 
 
 class Known(dict[str, str]):
-    """The unit of every metric and parameter; ``hides`` is true for what a mistake may hide."""
+    """The unit of every metric and parameter; ``hides`` is true for what a mistake may hide.
+
+    Formulas read the tables of ``data``, and compare ``parameters`` with words that they can be.
+    """
 
     hides: Callable[[str], bool] = staticmethod(lambda _: False)
+    data: Mapping[str, Table] = MappingProxyType({})
+    parameters: Mapping[str, Parameter] = MappingProxyType({})
 
     def check_seen(self, formula: Expression) -> None:
         """Nothing, if no mistake elsewhere hides a name. Raises HiddenError if one does."""
-        hidden = next((n for n in sorted(formula.names) if n not in self and self.hides(n)), None)
+        names = [n for n in sorted(formula.names) if n not in self and not self.is_data(n)]
+        hidden = next((name for name in names if self.hides(name)), None)
         if hidden is not None:
             raise HiddenError(hidden)
+
+    def is_data(self, name: str) -> bool:
+        """True for a table, or a column of one."""
+        return name in self.data or name.rpartition(".")[0] in self.data
 
 
 def objective_of(
@@ -125,10 +138,13 @@ def single(
     formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
 ) -> Expression:
     """The formula over single names, each of them known."""
-    if isinstance(known, Known):
-        known.check_seen(formula)
-    expression = expanded(formula, lists, {})
+    if not isinstance(known, Known):
+        known = Known(known)
+    known.check_seen(formula)
+    expression = expanded(formula, lists, {n: t for n, t in known.data.items() if n not in known})
     check_names(expression, known)
+    check_words(expression.node, known.parameters)
+    check_keys(expression.node, known.parameters)
     return expression
 
 

@@ -70,6 +70,7 @@ constraints: [chip.area <= 700]
 optimizer: random
 budget: {trials: 60}
 seed: 5
+unread: [mode, bits]
 """
 
 PROGRAM = """
@@ -91,6 +92,7 @@ optimizer: random
 executor: {use: processes, workers: 1}
 budget: {measurements: 400}
 seed: 3
+unread: [mode, bits]
 """
 
 HOSTILE_SPACE = "{space: hostile, parameters: {a: {integer: [1, 64]}, word: {choice: WORDS}}}"
@@ -104,6 +106,7 @@ evaluators:
 objectives: [{minimize: chip.time}, {minimize: chip.area}]
 optimizer: random
 budget: {trials: 12}
+unread: [word]
 """
 
 

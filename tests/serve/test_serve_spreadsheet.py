@@ -30,6 +30,7 @@ evaluators:
 objectives: [{minimize: -chip.time}, {minimize: chip.time}]
 optimizer: random
 budget: {trials: 56}
+unread: [word]
 """
 
 

@@ -26,6 +26,7 @@ evaluators:
 objectives:
   - minimize: chip.time
 optimizer: OPTIMIZER
+unread: [dummy]
 """
 
 

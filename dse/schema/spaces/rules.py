@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from dse import dimensions, units
 from dse.core.expression import (
-    Compare,
     Expression,
     Logic,
-    Lookup,
-    Member,
     Name,
     Node,
-    Text,
     Unary,
-    children,
     is_truth,
     names_in,
 )
 from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
-from dse.errors import DseError, SpecError, nearest
+from dse.errors import DseError, SpecError
 from dse.schema.mistakes import HiddenError
 from dse.schema.spaces.defined import check_defined
 from dse.schema.spaces.exactness import Exactness
 from dse.schema.spaces.whole import Whole
+from dse.schema.spaces.words import check_keys, check_words
 
 
 class Rules:
@@ -72,9 +68,8 @@ class Rules:
             hint = keyed or error.hint or self._wordy(written)
             raise SpecError(error.problem, where=error.where, hint=hint) from error
         self._check_truth(written.node, rule.text)
-        self._check_words(written.node)
-        for lookup in lookups(written.node):
-            self._check_keys(lookup)
+        check_words(written.node, self.whole.parameters, self.whole.before)
+        check_keys(written.node, self.whole.parameters, self.whole.repeated)
         ready = written.resolved(units.factor)
         check_defined(ready, self.whole.parameters)
         self._exactness.check(ready)
@@ -136,52 +131,6 @@ class Rules:
                 hint="compare it with something, such as '... <= 8'",
             )
 
-    def _check_words(self, node: Node) -> None:
-        """A word that a choice is compared with must be one of its values."""
-        if isinstance(node, Compare | Member):
-            sides = children(node)
-            told = [(name, words) for side in sides for name, words in self._words(side)]
-            for side in sides:
-                for name, words in told:
-                    if isinstance(side, Text) and side.value not in words:
-                        hint = nearest(side.value, [str(word) for word in words])
-                        raise SpecError(f"{name} is never {side.value!r}", hint=hint)
-        for child in children(node):
-            self._check_words(child)
-
-    def _words(self, side: Node) -> Iterator[tuple[str, tuple[Value, ...]]]:
-        """The name and all values of a side that is a choice, or is looked up."""
-        if isinstance(side, Lookup):
-            yield side.text, tuple(value for _, value in side.entries)
-        if isinstance(side, Name):
-            parameter = self.whole.parameters[side.name]
-            if isinstance(parameter, Choice):
-                before = self.whole.before.get(side.name, ())
-                earlier = [value for p in before if isinstance(p, Choice) for value in p.values]
-                yield side.name, tuple(dict.fromkeys((*parameter.values, *earlier)))
-
-    def _check_keys(self, lookup: Lookup) -> None:
-        """Every value of a parameter that looks something up must find it.
-
-        A key without a value would make the rule unknown, and drop it without a word.
-        """
-        if not isinstance(lookup.key, Name):
-            return
-        parameter = self.whole.parameters[lookup.key.name]
-        if isinstance(parameter, Real):
-            raise SpecError(
-                f"{lookup.text} is looked up by {parameter.name}, a real parameter",
-                hint="give it steps: an ordinal such as 'range(0 .. 1, 0.1)'",
-            )
-        known = {key for key, _ in lookup.entries}
-        missing = next((value for value in parameter.values if value not in known), None)
-        if missing is not None:
-            raise SpecError(
-                f"{lookup.text} has no value where {parameter.name} is {missing!r}",
-                hint=self.whole.repeated(lookup.text)
-                or f"add it to the data, or narrow {parameter.name}",
-            )
-
     def _check_activity(self, name: str, rule: Expression) -> None:
         """Keep a mistake for a condition that reads what it decides, or what has no steps."""
         parameters, where = self.whole.parameters, self.whole.activated[name]
@@ -227,14 +176,6 @@ def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
                 path.append(step)
                 stack.append((step, iter(sorted(parents[step]))))
     return []
-
-
-def lookups(node: Node) -> Iterator[Lookup]:
-    """Every lookup in a tree."""
-    if isinstance(node, Lookup):
-        yield node
-    for child in children(node):
-        yield from lookups(child)
 
 
 def units_of(parameters: Iterable[Parameter]) -> dict[str, str]:

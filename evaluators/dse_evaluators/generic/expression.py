@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from dse.core.batch import Batch, Column
-from dse.core.expression import Compare, Expression, Member, Name, Node, Text, children
-from dse.core.lists import expanded, listings
+from dse.core.design import base
+from dse.core.expression import Expression
+from dse.core.lists import Listing, Table, expanded, listings
 from dse.core.metric import Kind, Metrics
 from dse.core.parser import parse
 from dse.core.values import Floats
@@ -41,10 +43,35 @@ class Formulas:
         told = _checked(metrics)
         self.provides = metrics_of({name: one.get("unit", "") for name, one in told.items()})
         self.formulas = _all_parsed({name: one["formula"] for name, one in told.items()})
-        self.reads = frozenset[str]().union(*(f.names for f in self.formulas.values()))
-        self.reads_by_metric = {name: f.names for name, f in self.formulas.items()}
-        words = frozenset[str]().union(*(_words(f.node) for f in self.formulas.values()))
-        self.units: Mapping[str, str] = dict.fromkeys(sorted(self.reads - words), COHERENT)
+        self.written: Mapping[str, Expression] | None = None
+        self.reads_by_metric = {name: one.names for name, one in self.formulas.items()}
+        self.reads = frozenset[str]().union(*self.reads_by_metric.values())
+        self.units: Mapping[str, str] = dict.fromkeys(sorted(self.reads), COHERENT)
+
+    def over(self, lists: Mapping[str, Listing], data: Mapping[str, Table]) -> Formulas:
+        """The same formulas over the lists and the data of a space, as ``written``.
+
+        Raises:
+            SpecErrors: lists or data are used wrongly.
+        """
+        made = copy(self)
+        written: dict[str, Expression] = {}
+        errors: list[DseError] = []
+        for name, formula in self.formulas.items():
+            try:
+                written[name] = expanded(formula, lists, data)
+            except SpecError as error:
+                part = ["metrics", name]
+                errors.append(SpecError(f"{name}: {error.problem}", hint=error.hint, part=part))
+        raise_all(errors)
+        made.written = written
+        made.reads_by_metric = {
+            name: frozenset(map(base, one.names)) | (self.formulas[name].names & lists.keys())
+            for name, one in written.items()
+        }
+        made.reads = frozenset[str]().union(*made.reads_by_metric.values())
+        made.units = dict.fromkeys(sorted(made.reads), COHERENT)
+        return made
 
     def evaluate(self, batch: Batch) -> Metrics:
         inputs = dict(batch.columns)
@@ -52,8 +79,8 @@ class Formulas:
         columns: dict[str, Floats] = {}
         undefined: dict[str, Mapping[int, str]] = {}
         lists = listings(batch.names)
-        for name, written in self.formulas.items():
-            formula = expanded(written, lists, {}).resolved(factor)
+        for name, written in (self.written or self.formulas).items():
+            formula = expanded(written, {} if self.written else lists, {}).resolved(factor)
             result = formula.values(inputs, len(batch))
             if result.values.dtype.kind not in "biuf":
                 seen = result.values[0]
@@ -80,15 +107,6 @@ def _seen(column: Column, row: int) -> str:
     if column.absent is not None and column.absent[row]:
         return "absent"
     return str(column.values[row])
-
-
-def _words(node: Node) -> frozenset[str]:
-    """The names that a formula compares with texts: what they stand for has no unit."""
-    own = children(node)
-    found = frozenset[str]().union(*(_words(child) for child in own))
-    if isinstance(node, Compare | Member) and any(isinstance(child, Text) for child in own):
-        found |= {child.name for child in own if isinstance(child, Name)}
-    return found
 
 
 def _nowhere(size: int) -> Column:

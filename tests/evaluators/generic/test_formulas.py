@@ -10,6 +10,7 @@ from dse.core.batch import Batch, Column
 from dse.core.metric import Metrics
 from dse.errors import PluginError, SpecError
 from dse.protocols import COHERENT
+from dse.schema.binding import bound_of
 from dse_evaluators.generic.expression import Formulas
 
 
@@ -32,8 +33,10 @@ def test_it_wants_its_readings_in_coherent_units() -> None:
 
 
 @pytest.mark.parametrize("text", ["max(energy, fmt == 'int8')", "energy * (fmt in ['a', 'b'])"])
-def test_a_word_has_no_unit(text: str) -> None:
-    assert formula(text).units == {"energy": COHERENT}
+def test_a_word_is_read_as_it_is(text: str) -> None:
+    known = {"energy": "mJ", "fmt": "text"}
+    bound = bound_of("edp", formula(text), {}, known, parameters=["fmt"])
+    assert bound.factors == {"energy": 1e-3}
 
 
 def test_the_result_is_told_in_the_declared_unit() -> None:
