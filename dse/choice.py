@@ -56,20 +56,27 @@ def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | No
         return _modelled(problem)
     objectives = len(problem.objectives)
     if measurements is not None and measurements > MANY:
-        return _evolution(objectives, f"{measurements:,} measurements")
+        return _evolution(objectives, f"{measurements:,} measurements, more than {MANY:,}")
     if measurements is None and cost_s is not None and cost_s < CHEAP_S:
-        return _evolution(objectives, f"a measurement takes {cost_s:.2g} s")
-    told = "" if cost_s is None else f" (the first took {cost_s:.2g} s)"
+        why = f"the first measurement took {cost_s:.2g} s, less than {CHEAP_S:g} s"
+        return _evolution(objectives, why)
+    why = _reason(measurements, cost_s)
     learnt = sum(bool(o.expression.names & problem.measured) for o in problem.objectives)
     if problem.asked - problem.measured:
-        why = f"measurements are dear{told}: only what has to be measured is learnt"
-        return Choice("grey-box", why)
+        return Choice("grey-box", f"{why}: only what has to be measured is learnt")
     if learnt <= EXACT_OBJECTIVES:
-        return Choice("grey-box", f"measurements are dear{told}: each is chosen by a surrogate")
-    return Choice(
-        "qlognehvi",
-        f"measurements are dear{told}, and {learnt} objectives are too many for closed forms",
-    )
+        return Choice("grey-box", f"{why}: each is chosen by a surrogate")
+    return Choice("qlognehvi", f"{why}, and {learnt} objectives are too many for closed forms")
+
+
+def _reason(measurements: int | None, cost_s: float | None) -> str:
+    """Why each measurement is to be chosen with care: what is declared or was measured."""
+    took = "" if cost_s is None else f"the first measurement took {cost_s:.2g} s"
+    if measurements is not None:
+        s = "" if measurements == 1 else "s"
+        bound = f"no more than {measurements:,} measurement{s} may be made"
+        return f"{bound} ({took})" if took else bound
+    return took or "what a measurement takes is not known"
 
 
 def _modelled(problem: Problem) -> Choice:
@@ -92,7 +99,7 @@ def _modelled(problem: Problem) -> Choice:
 
 def _evolution(objectives: int, why: str) -> Choice:
     use = "nsga2" if objectives <= FEW_OBJECTIVES else "age-moea2"
-    return Choice(use, f"{why}: evolution is faster than a surrogate here")
+    return Choice(use, f"{why}: evolution chooses faster than a surrogate")
 
 
 def executor_for(problem: Problem) -> Choice:

@@ -42,3 +42,58 @@ def test_auto_chooses_by_what_is_known(problem, measurements, cost_s, use) -> No
     choice = optimizer_for(problem, measurements, cost_s)
     assert choice.use == use
     assert choice.reason
+
+
+@pytest.mark.parametrize(
+    ("problem", "measurements", "cost_s", "reason"),
+    [
+        (
+            zdt1().problem,
+            12,
+            2e-4,
+            "no more than 12 measurements may be made (the first measurement took 0.0002 s): "
+            "each is chosen by a surrogate",
+        ),
+        (
+            tiny_codesign().problem,
+            1,
+            None,
+            "no more than 1 measurement may be made: only what has to be measured is learnt",
+        ),
+        (
+            zdt1().problem,
+            None,
+            61.25,
+            "the first measurement took 61 s: each is chosen by a surrogate",
+        ),
+        (
+            zdt1().problem,
+            None,
+            None,
+            "what a measurement takes is not known: each is chosen by a surrogate",
+        ),
+        (
+            asking(5),
+            None,
+            3.0,
+            "the first measurement took 3 s, and 5 objectives are too many for closed forms",
+        ),
+        (
+            zdt1().problem,
+            None,
+            2e-4,
+            "the first measurement took 0.0002 s, less than 0.05 s: evolution chooses faster than "
+            "a surrogate",
+        ),
+        (
+            zdt1().problem,
+            5_000,
+            2e-4,
+            "5,000 measurements, more than 1,000: evolution chooses faster than a surrogate",
+        ),
+    ],
+)
+def test_a_reason_holds_figures_that_were_declared_or_measured(
+    problem, measurements, cost_s, reason
+) -> None:
+    assert optimizer_for(problem, measurements, cost_s).reason == reason

@@ -54,7 +54,7 @@ def rule_of(
         raise SpecError(f"the table has more than {MAX_ROWS:,} rows", where=stated.where)
     found, fine = dict[tuple[Value | None, ...], None](), True
     readers = [
-        _CellReader(parameter, scope, unit)
+        _CellReader(parameter, scope, unit, written=spec.file is None)
         for parameter, unit in zip(columns, rows.units, strict=True)
     ]
     for cells, place in zip(rows.cells, rows.places, strict=True):
@@ -126,17 +126,24 @@ def _filed(stated: Stated[TableSpec], names: Sequence[str], files: Files) -> _Ro
 
 
 class _CellReader:
-    """Turns the cells of one column into values of its parameter; each distinct one once."""
+    """Turns the cells of one column into values of its parameter; each distinct one once.
 
-    def __init__(self, parameter: Parameter, scope: Scope, unit: str) -> None:
+    A text that is blank is a value where the parameter can be that text, and it stands in YAML,
+    where absence is ``null``, or the parameter is never absent.
+    """
+
+    def __init__(self, parameter: Parameter, scope: Scope, unit: str, *, written: bool) -> None:
         self.parameter = parameter
         self.scope = scope
         self.unit = unit
         self.sometimes = parameter.name in scope.whole.conditions
+        self._keeps_blank = written or not self.sometimes
         self._known: dict[tuple[type, Scalar], Value] = {}
 
     def value(self, said: Scalar | None) -> Value | None:
         """The parameter's value that the cell says; ``None``, for absence, where it is blank."""
+        if self._keeps_blank and isinstance(said, str) and said in self.parameter:
+            return said
         if said is None or blank(said):
             if not self.sometimes:
                 raise SpecError(
