@@ -1,4 +1,4 @@
-"""Any program that measures a design: JSON on its stdin, JSON as its last line of stdout."""
+"""Any program that measures a design: JSON on its stdin, JSON at the end of its stdout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse.core.values import Value
 from dse.early import report
 from dse.errors import PluginError
 from dse.protocols import EVERYTHING
-from dse_evaluators.generic.answer import Answer, Reading, columns_of, invalid, readings, shown
+from dse_evaluators.generic.answer import Answer, Reading, columns_of
 from dse_evaluators.generic.options import (
     kind_of,
     metrics_of,
@@ -25,6 +25,7 @@ from dse_evaluators.generic.options import (
     texts_of,
     units_of,
 )
+from dse_evaluators.generic.printed import printed_answer, refuse_constant
 from dse_evaluators.generic.process import Ended, Program, run
 from dse_evaluators.generic.warden import Warden
 
@@ -35,12 +36,12 @@ _LAST_WORDS = 2_000
 class Command:
     """Runs a program once for each design, or ``repeats`` times.
 
-    The program gets the design as one JSON object on stdin. Its last line of stdout is one JSON
-    object: ``{"power": 3.1}``, or ``{"power": {"value": 3.1, "spread": 0.2}}`` with the standard
-    error, or ``{"infeasible": "why"}``. A line before it that is an object with a ``step``,
-    ``{"step": 3, "power": 3.4}``, is a report: a study may end the program there. Another exit
-    status than 0 is a failure. What it started and left running is killed when it ends, so that
-    nothing disturbs the next measurement.
+    The program gets the design as one JSON object on stdin. Its stdout ends with one JSON object,
+    on one line or on several: ``{"power": 3.1}``, or ``{"power": {"value": 3.1, "spread": 0.2}}``
+    with the standard error, or ``{"infeasible": "why"}``. A line before it that is an object with
+    a ``step``, ``{"step": 3, "power": 3.4}``, is a report: a study may end the program there.
+    Another exit status than 0 is a failure. What it started and left running is killed when it
+    ends, so that nothing disturbs the next measurement.
 
     Args:
         run: the program and its arguments; no shell reads them.
@@ -111,7 +112,7 @@ class Command:
             reason = f"{self._program.run[0]!r} cannot be run: {error}"
             return Fault(kind="raised", reason=reason)
         fault = _failure(ended, self._timeout_s)
-        return _answer(ended.stdout, tuple(self.provides)) if fault is None else fault
+        return printed_answer(ended.stdout, tuple(self.provides)) if fault is None else fault
 
 
 def _heard(line: bytes) -> None:
@@ -119,7 +120,7 @@ def _heard(line: bytes) -> None:
     if b'"step"' not in line:
         return
     try:
-        said = json.loads(line, parse_constant=_refused)
+        said = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return
     step = said.pop("step", None) if isinstance(said, dict) else None
@@ -145,24 +146,6 @@ def _failure(ended: Ended, timeout_s: float) -> Fault | None:
     return None
 
 
-def _answer(stdout: str, names: Sequence[str]) -> Answer:
-    lines = stdout.split("\n")
-    line = next((line.strip() for line in reversed(lines) if line.strip()), None)
-    if line is None:
-        return invalid("printed nothing; the last line of stdout must be a JSON object")
-    try:
-        said = json.loads(line, parse_constant=_refused)
-    except (ValueError, RecursionError) as error:
-        return invalid(f"the last line of stdout is no JSON ({error}): {shown(line)}")
-    if not isinstance(said, dict):
-        return invalid(f"the last line of stdout is JSON but no object: {shown(line)}")
-    why = said.get("infeasible", False)
-    if why is not False and why is not None:
-        reason = why if isinstance(why, str) and why else f"the program says {shown(why)}"
-        return Fault(kind="infeasible", reason=reason)
-    return readings(said, names)
-
-
 def _middle(told: Sequence[Reading]) -> Reading:
     """The median of independent runs, with the standard error of their mean.
 
@@ -176,10 +159,6 @@ def _middle(told: Sequence[Reading]) -> Reading:
     own = [math.hypot(*errors) / len(errors)] if errors else []
     seen = [stdev(r.value for r in told) / math.sqrt(len(told))] if len(told) > 1 else []
     return Reading(value=value, spread=max(own + seen, default=None))
-
-
-def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _signal_name(number: int) -> str:
