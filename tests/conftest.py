@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,10 +31,25 @@ SOON_MISSED = {
 LONGEST = "tests/system/test_readme.py"
 """The commands of a section in a row, in one test: some take a minute."""
 
+SERVERS = ("chromium", "ray_nodes")
+"""Fixtures that take the processor's time from when they are wanted to the end."""
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest goes first, so that no worker waits for it at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+def _place(item: pytest.Function) -> int:
+    last = "[ray" in item.nodeid  # an executor's contract asks for its cluster late
+    wanted = [place for place, name in enumerate(SERVERS, 1) if last or name in item.fixturenames]
+    return max(wanted, default=0) - item.nodeid.startswith(LONGEST)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """The longest goes first, so that no worker waits for it; what needs a server goes last."""
+    items.sort(key=_place)
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, which tests send: a shell makes what runs in its background deaf to it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
@@ -85,6 +101,7 @@ def ray_nodes() -> Iterator[Any]:
         num_cpus=2,
         object_store_memory=STORE_BYTES,
         include_dashboard=False,
+        include_log_monitor=False,  # which looks for new lines of logs all the time
         _system_config=SOON_MISSED,
     )
     joined = Joined(cluster.address, cpus=2)
