@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.insight.explain import narrowed
 from dse.core.insight.why import check_values
+from dse.core.solving.estimate import Estimate
 from dse.core.values import Value
 from dse.errors import DseError
 from dse.report.shapes.space import Described, Differing, Translated
@@ -29,7 +31,7 @@ from dse.schema.spaces.satisfiable import check_satisfiable
 from dse.schema.spaces.written import mapping_of
 from dse.schema.spaces.yaml_text import yaml_text
 from dse.spaces.description import space_json
-from dse.spaces.draws import Method, draw
+from dse.spaces.draws import Method, draw, too_few
 from dse.spaces.exchange import Origin, Target, differing, taken, translated
 from dse.spaces.verdict import Verdict
 
@@ -149,6 +151,16 @@ class Space:
         """How many legal designs there are; ``None`` where they cannot be counted."""
         return self.told.count()
 
+    def estimate(self) -> Estimate | None:
+        """How many legal designs there are about, between which numbers, and at most.
+
+        A known count is its own estimate; ``None`` with real parameters.
+
+        Example:
+            ``space.estimate().low``
+        """
+        return self.told.estimate()
+
     def check(self, design: Mapping[str, Value]) -> Design:
         """The design, if it is legal; quantities may be texts with a unit.
 
@@ -171,7 +183,7 @@ class Space:
         return True
 
     def sample(self, count: int = 1, *, seed: int = 0, method: Method = "uniform") -> list[Design]:
-        """Legal designs; fewer than ``count`` where next to nothing is legal.
+        """Legal designs; fewer than ``count``, with a warning, where next to nothing is legal.
 
         Example:
             ``[design["tile"] for design in space.sample(8, seed=1)]``
@@ -185,7 +197,10 @@ class Space:
         Raises:
             DesignError: none was found, or there are too many parameters for the method.
         """
-        return _designs(draw(self.solved, count, seed, method))
+        found = _designs(draw(self.solved, count, seed, method))
+        if len(found) < count:
+            warnings.warn(too_few(self.solved, len(found), count), stacklevel=2)
+        return found
 
     def enumerate(self) -> Iterator[Design]:
         """All legal designs, in a fixed order.

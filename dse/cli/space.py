@@ -6,20 +6,28 @@ import typer
 
 from dse.cli.options import Told, ToldOption, show_json
 from dse.cli.space_options import SetOption, SpaceFile, part_of, space_at
-from dse.report.shapes.space import Counted
 
 
 def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
     """How many legal designs there are.
 
+    Where they cannot be counted it is an estimate from draws, with its interval and a bound that
+    holds for certain.
+
     Example: dse space count library:spaces/edge_codesign.yaml --set chip.rows=16
     """
     from dse.core.insight.why import obstacle
+    from dse.report.space_words import estimate_text
+    from dse.spaces.sizes import count_json
 
     space = part_of(space_at(file), values)
     designs = space.count()
     if output is Told.JSON:
-        told: Counted = {"file": file, "designs": designs, "reason": obstacle(space)}
-        show_json(told)
+        show_json(count_json(space, file))
+    elif designs is not None:
+        typer.echo(f"{designs:,}")
     else:
-        typer.echo(f"{designs:,}" if designs is not None else f"not countable: {obstacle(space)}")
+        estimate = space.estimate()
+        typer.echo(f"not countable: {obstacle(space)}")
+        if estimate is not None:
+            typer.echo(estimate_text(estimate))

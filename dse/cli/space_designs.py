@@ -41,13 +41,13 @@ def sample(
     """
     from dse.cli.settings import settings
     from dse.cli.space_rows import show_rows
-    from dse.spaces.draws import draw, part_with
+    from dse.spaces.draws import draw, part_with, too_few
 
     space = space_at(file)
     part = part_with(space, settings(values or [], space))
     batch = draw(part, number, seed, method.value)
     if len(batch) < number:
-        say(f"only {len(batch)} of {number} designs were found: the rules leave very little")
+        say(too_few(part, len(batch), number))
     with until_closed():
         show_rows(space, batch, output.value)
 

@@ -23,6 +23,7 @@ from dse.core.expression import (
     Truth,
 )
 from dse.core.parameter import Parameter, Real, describe
+from dse.core.solving.estimate import Estimate
 from dse.core.solving.legal import Legal, compiled
 from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError, nearest
@@ -133,6 +134,10 @@ class Space:
         be listed, cannot.
         """
         return self.legal.count
+
+    def estimate(self) -> Estimate | None:
+        """How many legal designs there are about, and at most; ``None`` with real parameters."""
+        return self.legal.estimate()
 
     def enumerate(self, size: int = 65_536) -> Iterator[Batch]:
         """All legal designs in a fixed order, in batches of at most ``size``.

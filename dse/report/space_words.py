@@ -11,6 +11,7 @@ from typing import assert_never
 
 from dse.core.insight.explain import Rule
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
+from dse.core.solving.estimate import Estimate
 from dse.core.space import Space
 from dse.core.structured import Each, Partition, Permutation, Simplex, Structured, Subset
 from dse.core.values import Value
@@ -163,6 +164,17 @@ def short(number: int) -> str:
         return f"{number:,}"
     power = math.floor(math.log10(number))
     return f"{number // 10 ** (power - 2) / 100:.2f}e{power}"
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """Return an estimate of a count, its interval and its bound."""
+    bound = f"at most {short(estimate.at_most)} for certain"
+    legal = f"{estimate.hits:,} of {estimate.draws:,} draws were legal"
+    if not estimate.hits:
+        known = "one is known" if estimate.low else "none is known"
+        return f"{bound}, {known}: {legal}"
+    span = f"95 %: {short(estimate.low)} to {short(estimate.high)}"
+    return f"about {short(estimate.count)} ({span}), {bound}: {legal}"
 
 
 def shortened(words: Sequence[str]) -> str:

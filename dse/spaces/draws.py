@@ -21,6 +21,9 @@ Method = Literal["uniform", "sobol", "stratified"]
 MAX_SOBOL = 21_201
 """So many coordinates the direction numbers of Joe and Kuo are known for."""
 
+MOST_VALUES = 200_000_000
+"""So many values are drawn at once, designs times parameters: some gigabyte."""
+
 _ROUNDS = 100
 
 
@@ -31,8 +34,10 @@ def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
     drawn in their place; there are fewer than ``count`` where next to nothing is legal.
 
     Raises:
-        DesignError: none was found; or the space has too many parameters for the method.
+        DesignError: none was found; so many do not fit in memory; or the space has too many
+            parameters for the method.
     """
+    check_size(space, count)
     if method == "uniform":
         return space.sample(count, np.random.default_rng(seed))
     from scipy.stats import qmc
@@ -53,11 +58,29 @@ def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
         if have >= count:
             break
     if not have:
-        raise DesignError(
-            "no legal design was found",
-            hint="the rules contradict one another, or leave very little",
-        )
+        raise space.legal.no_draw()
     return joined(found)
+
+
+def too_few(space: Space, found: int, count: int) -> str:
+    """Return what to say of a sample that is smaller than was asked for."""
+    tries = max((c.tries for c in space.legal.components if c.dropped), default=0)
+    many = f" in {max(tries, 4 * count):,} draws" if tries else ""
+    return f"only {found:,} of {count:,} designs were found{many}: the rules leave very little"
+
+
+def check_size(space: Space, count: int) -> None:
+    """Nothing, if so many designs fit in memory at once.
+
+    Raises:
+        DesignError: they do not.
+    """
+    most = MOST_VALUES // max(len(space.parameters), 1)
+    if count > most:
+        raise DesignError(
+            f"{count:,} designs of {len(space.parameters):,} parameters are too many at once",
+            hint=f"at most {most:,}; draw several times with other seeds, or enumerate",
+        )
 
 
 def design_with(space: Space, values: Mapping[str, Value], seed: int) -> Design:

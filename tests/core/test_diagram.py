@@ -15,11 +15,11 @@ from dse.core.expression import Call, Compare, Expression, Listed, Name, Number
 from dse.core.parameter import Choice, Ordinal
 from dse.core.parser import parse
 from dse.core.solving import component as component_of
-from dse.core.solving import growth
-from dse.core.solving.component import solved
+from dse.core.solving import growth, solution
 from dse.core.solving.diagram import Diagram
 from dse.core.solving.growth import grown
 from dse.core.solving.nearby import near, nearest, steps
+from dse.core.solving.solution import solved
 from dse.core.space import Space
 from dse.errors import SpecErrors
 from dse.schema.space import space_from
@@ -178,25 +178,48 @@ def test_a_table_of_many_rows_is_the_space():
     assert all(tuple(d[f"t{i}"] for i in range(4)) in set(map(tuple, rows.tolist())) for d in drawn)
 
 
+WIDE = numbers("a", 5, (1, 3, 7, 19, 53))
+WIDE_RULES = (
+    parse("a0 != a1"),
+    total([p.name for p in WIDE], [1, 10, 100, 1_000, 10_000], "<=", 200_000),
+)
+
+
+def tried_rows(parameters, rules) -> set[tuple[int, ...]]:
+    """The legal codes, found by trying all combinations."""
+    axes = [range(len(parameter.values)) for parameter in parameters]
+    rows = np.array(list(itertools.product(*axes)), dtype=np.int32)
+    columns = component_of.columns_of(parameters, rows)
+    keep = np.logical_and.reduce([rule.holds(columns, len(rows), unknown=True) for rule in rules])
+    return set(map(tuple, rows[keep].tolist()))
+
+
 def test_a_group_too_wide_for_the_graph_is_drawn_by_rejection_and_not_counted(monkeypatch):
     monkeypatch.setattr(growth, "MAX_EDGES", 500)
-    parameters = numbers("a", 5, (1, 3, 7, 19, 53))
-    names = [parameter.name for parameter in parameters]
-    rules = (parse("a0 != a1"), total(names, [1, 10, 100, 1_000, 10_000], "<=", 200_000))
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
-    part = solved(parameters, {}, rules)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
+    part = solved(WIDE, {}, WIDE_RULES)
     drawn = part.sample(400, np.random.default_rng(SEED))
     assert part.count is None
-    assert part.dropped == (rules[1],)
-    assert part.bound == 20 * 5**3
+    assert WIDE_RULES[1] in part.dropped
+    assert len(tried_rows(WIDE, WIDE_RULES)) <= part.bound <= 20 * 5**3
     assert len(drawn) == 400
     assert part.legal(drawn).all()
+
+
+def test_a_small_superset_is_listed_and_filtered_which_is_exact(monkeypatch):
+    monkeypatch.setattr(growth, "MAX_EDGES", 500)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
+    part = solved(WIDE, {}, WIDE_RULES)
+    found = part.diagram.at(np.arange(part.count))
+    assert set(map(tuple, found.tolist())) == tried_rows(WIDE, WIDE_RULES)
+    assert (part.indices(found) == np.arange(part.count)).all()
 
 
 @pytest.mark.parametrize("rows", [0, component_of.LISTED_ROWS])
 def test_neighbours_are_the_same_with_a_table_and_along_the_graph(monkeypatch, rows):
     monkeypatch.setattr(component_of, "LISTED_ROWS", rows)
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     part = solved(
         numbers("p", 4, (1, 2, 4, 8)),
         {},
@@ -211,7 +234,7 @@ def test_neighbours_are_the_same_with_a_table_and_along_the_graph(monkeypatch, r
 
 def test_a_repair_without_a_table_is_legal_and_nearest(monkeypatch):
     monkeypatch.setattr(component_of, "LISTED_ROWS", 0)
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     part = solved(numbers("p", 4, (1, 2, 4, 8)), {}, (parse("p0 * p1 * p2 * p3 == 64"),))
     wanted = np.random.default_rng(SEED).integers(0, 4, size=(20, 4)).astype(np.int32)
     every = part.diagram.at(np.arange(part.count))
@@ -268,7 +291,7 @@ def test_a_threshold_that_is_hit_exactly_is_judged_alike_by_graph_and_by_rule(ru
 
 @pytest.mark.parametrize("items", [6, 30])
 def test_all_orders_are_known_without_a_graph(monkeypatch, items):
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     space = space_from({"space": "s", "parameters": {"order": {"permutation": items}}})
     rng = np.random.default_rng(SEED)
     drawn = space.sample(50, rng)
@@ -282,7 +305,7 @@ def test_all_orders_are_known_without_a_graph(monkeypatch, items):
 
 
 def test_orders_by_rank_are_every_order_once_and_uniform_in_draws_and_points(monkeypatch):
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     space = space_from({"space": "s", "parameters": {"order": {"permutation": 5}}})
     listed = space.legal.at_indices(np.arange(120)).designs()
     rng = np.random.default_rng(SEED)

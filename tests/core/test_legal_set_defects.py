@@ -11,8 +11,8 @@ from dse.core.expression import Binary, Call, Compare, Expression, Listed, Looku
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.parser import parse
 from dse.core.solving import component as component_of
-from dse.core.solving import growth
-from dse.core.solving.component import solved
+from dse.core.solving import growth, solution
+from dse.core.solving.solution import solved
 from dse.core.space import Space
 from dse.errors import DesignError
 
@@ -82,7 +82,7 @@ CASES = {
 @pytest.mark.parametrize("tried_rows", [0, 4_096])
 @pytest.mark.parametrize("case", CASES)
 def test_the_legal_set_is_what_check_says_of_every_combination(monkeypatch, case, tried_rows):
-    monkeypatch.setattr(component_of, "TRIED_ROWS", tried_rows)
+    monkeypatch.setattr(solution, "TRIED_ROWS", tried_rows)
     parameters, rule = CASES[case]
     space = Space(parameters=parameters, constraints=(rule,))
     axes = [[(p.name, value) for value in p.values] for p in parameters]
@@ -101,8 +101,9 @@ def test_a_rows_value_does_not_depend_on_the_rows_beside_it():
 
 
 def test_a_graph_that_grows_too_large_after_its_last_rule_drops_that_rule(monkeypatch):
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(growth, "MAX_TOTAL", 120)
+    monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
     rule = parse("a + b + c <= 10")
     part = solved([whole(name, 0, 9) for name in "abc"], {}, [rule])
     assert part.dropped == (rule,)
@@ -110,8 +111,9 @@ def test_a_graph_that_grows_too_large_after_its_last_rule_drops_that_rule(monkey
 
 
 def test_a_combination_that_breaks_a_dropped_rule_has_no_rank(monkeypatch):
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(growth, "MAX_EDGES", 30)
+    monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
     part = solved([whole(n, 0, 9) for n in "abc"], {}, [parse("(a * 7 + b * 3 + c * 5) % 11 == 2")])
     assert part.indices(np.zeros((1, 3), dtype=np.int32)).tolist() == [-1]
 
@@ -128,7 +130,7 @@ def test_a_real_at_its_bound_is_no_neighbour_of_itself():
 
 
 def test_neighbours_that_need_many_changes_at_once_are_found_along_the_graph(monkeypatch):
-    monkeypatch.setattr(component_of, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(component_of, "LISTED_ROWS", 0)
     space = Space(
         parameters=tuple(whole(f"q{i}", 0, 3) for i in range(6)),

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from dse.core.design import Design
 from dse.core.parameter import Choice, Ordinal, Real
 from dse.core.parser import parse
-from dse.core.solving.component import solved
+from dse.core.solving.solution import solved
 from dse.core.space import Space
 from dse.errors import DesignError
 from dse.testing.strategies import spaces

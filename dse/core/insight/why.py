@@ -60,6 +60,9 @@ def why(space: Space, values: Mapping[str, Value]) -> Why:
     try:
         found = drawn(part, np.random.default_rng(0))
     except DesignError:
+        known = part.legal.witness()
+        if len(known):
+            return Why(whole=False, left=left, example=space.batch([known.design(0)]).design(0))
         return Why(whole=False, left=None, example=None, against=suspects(space, values))
     return Why(whole=False, left=left, example=space.batch([found]).design(0))
 

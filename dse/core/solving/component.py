@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,20 +11,26 @@ import numpy as np
 from dse.core.batch import Column
 from dse.core.expression import Expression
 from dse.core.parameter import Finite
+from dse.core.solving.budget import Budget
 from dse.core.solving.diagram import Diagram
-from dse.core.solving.growth import Codes, TooWideError, grown
-from dse.core.solving.ordering import dependence_order, listing_order
-from dse.core.solving.orders import Orders, is_order
+from dse.core.solving.growth import Codes, grown
+from dse.core.solving.orders import Orders
 from dse.core.values import Array, Floats, Mask, Value
 
 LISTED_ROWS = 65_536
 """Up to here the combinations are kept as a table: looking them up is fastest."""
 
-TRIED_ROWS = 16_384
-"""Up to here all combinations are tried, which takes less time than to build a graph."""
+TRIES = 2_000_000
+"""So many are drawn, at least, from a superset of the legal combinations to find some of these."""
 
-_DRAWS = 200
+_TRIED_CELLS = 40_000_000
 _DRAWN_ROWS = 65_536
+_DRAWN_CELLS = 8_000_000
+_LEAST_BLOCK = 1_024
+_MOST_CELLS = 4_000_000
+
+Graph = Diagram | Orders | Budget
+"""What knows the combinations: a graph, all orders, or a superset that keeps a budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +39,8 @@ class Component:
 
     ``order`` are the places of the parameters in the order in which their combinations are
     listed. ``table`` holds all combinations of a small group; a larger one has its ``graph``.
-    ``dropped`` are rules that would need too large a graph: it does not know them, and they are
-    kept by rejection.
+    ``dropped`` are rules that would need too large a graph: the graph holds a superset of what
+    keeps them, and they are kept by rejection.
     """
 
     parameters: tuple[Finite, ...]
@@ -43,7 +48,7 @@ class Component:
     constraints: tuple[Expression, ...]
     order: tuple[int, ...]
     table: Codes | None = None  # (r, k), -1 for inactive
-    graph: Diagram | Orders | None = None
+    graph: Graph | None = None
     dropped: tuple[Expression, ...] = ()
 
     @property
@@ -61,7 +66,7 @@ class Component:
         return len(self.table) if self.table is not None else self.diagram.count
 
     @cached_property
-    def diagram(self) -> Diagram | Orders:
+    def diagram(self) -> Graph:
         """The graph of all combinations, or what knows them without one."""
         if self.graph is not None:
             return self.graph
@@ -99,21 +104,31 @@ class Component:
             return self.rows[rng.integers(len(self.rows), size=count)]
         if not self.dropped:
             return self.diagram.draw(count, rng)
-        found: list[Codes] = []
-        have = 0
-        for _ in range(_DRAWS):
-            drawn = self.diagram.draw(max(2 * count, 1024), rng)
+        return self._accepted(count, rng)
+
+    def _accepted(self, count: int, rng: np.random.Generator) -> Codes:
+        """Draws from the superset that keep the dropped rules: uniform, and perhaps too few."""
+        found, have, tries = [self.none], 0, 0
+        width = max(len(self.parameters), 1)
+        while have < count and tries < max(self.tries, 4 * count):
+            share = (have + 1) / (tries + 1)
+            block = int(min(1.1 * (count - have) / share, _MOST_CELLS / width))
+            drawn = self.diagram.draw(max(block, _LEAST_BLOCK), rng)
             kept = drawn[self.undropped(drawn)]
             found.append(kept[: count - have])
-            have += len(found[-1])
-            if have >= count:
-                break
+            have, tries = have + len(found[-1]), tries + len(drawn)
         return np.concatenate(found)
+
+    @property
+    def tries(self) -> int:
+        """How many draws from the superset are made, at least, before none is said to be found."""
+        return min(TRIES, max(_TRIED_CELLS // max(len(self.names), 1), 100 * _LEAST_BLOCK))
 
     @cached_property
     def drawn(self) -> Codes:
         """Many combinations, the same each time: where there are too many to look at all."""
-        return self.sample(_DRAWN_ROWS, np.random.default_rng(0))
+        rows = min(_DRAWN_ROWS, _DRAWN_CELLS // max(len(self.parameters), 1))
+        return self.sample(rows, np.random.default_rng(0))
 
     def at_ranks(
         self,
@@ -168,72 +183,6 @@ class Component:
         for rule in self.dropped:
             keep &= rule.holds(columns, len(codes), unknown=True)
         return keep
-
-
-def solved(
-    parameters: Sequence[Finite],
-    conditions: Mapping[str, Expression],
-    constraints: Sequence[Expression],
-) -> Component:
-    """The component of these parameters.
-
-    Rules that would need too large a graph are dropped from it, ever more, until it fits.
-    """
-    sizes = [len(p.values) + (p.name in conditions) for p in parameters]
-    if math.prod(sizes) <= TRIED_ROWS:
-        return _tried(parameters, conditions, constraints)
-    if is_order(parameters, conditions, constraints):
-        return Component(
-            parameters=tuple(parameters),
-            conditions=conditions,
-            constraints=tuple(constraints),
-            order=tuple(range(len(parameters))),
-            graph=Orders(len(parameters)),
-        )
-    kept, dropped, many = list(constraints), list[Expression](), 1
-    while True:
-        turns = listing_order(parameters, conditions, kept)
-        try:
-            graph = Diagram(grown([parameters[p] for p in turns], conditions, kept), turns)
-        except TooWideError as error:
-            given_up = error.rules[:many]
-            dropped += [kept[place] for place in sorted(given_up)]
-            kept = [rule for place, rule in enumerate(kept) if place not in given_up]
-            many *= 2
-            continue
-        return Component(
-            parameters=tuple(parameters),
-            conditions=conditions,
-            constraints=tuple(constraints),
-            order=tuple(turns),
-            graph=graph,
-            dropped=tuple(dropped),
-        )
-
-
-def _tried(
-    parameters: Sequence[Finite],
-    conditions: Mapping[str, Expression],
-    constraints: Sequence[Expression],
-) -> Component:
-    """The component with the table of what is left of all combinations, each of them tried."""
-    names = [parameter.name for parameter in parameters]
-    component = Component(
-        parameters=tuple(parameters),
-        conditions=conditions,
-        constraints=tuple(constraints),
-        order=tuple(names.index(name) for name in dependence_order(names, conditions)),
-    )
-    axes = [
-        np.arange(-1 if p.name in component.conditions else 0, len(p.values), dtype=np.int32)
-        for p in (component.parameters[place] for place in component.order)
-    ]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-    codes = np.empty_like(grid)
-    codes[:, component.order] = grid
-    if component.constraints or component.conditions:
-        codes = codes[component.legal(codes)]
-    return replace(component, table=codes)
 
 
 def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:

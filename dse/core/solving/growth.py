@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.batch import Column
-from dse.core.expression import Expression, Name, Node
+from dse.core.expression import Compare, Expression, Name, Node
 from dse.core.parameter import Finite
 from dse.core.solving.intervals import Interval, Intervals, span
 from dse.core.solving.known import Known, coded, computed, distinct, keys, taken
@@ -60,20 +61,29 @@ class _Rule:
     origin: int
     names: frozenset[str] = field(default_factory=frozenset)
     kept: Mask | None = None
+    live: bool = False
 
 
 def grown(
     parameters: Sequence[Finite],  # in the order in which they are to be set
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
+    *,
+    share: int = 1,
 ) -> list[Layer]:
     """The layers of the group, one per parameter.
+
+    Args:
+        parameters: the group's, in the order in which they are to be set.
+        conditions: when each is active.
+        constraints: the rules between them.
+        share: the graph may need one in so many of the edges that one may need at all.
 
     Raises:
         TooWideError: a layer has more than :data:`MAX_EDGES` edges, or all have more than
             :data:`MAX_TOTAL`.
     """
-    growth = _Growth(parameters, conditions, constraints)
+    growth = _Growth(parameters, conditions, constraints, MAX_EDGES // share)
     if growth.hopeless:
         none = np.zeros(0, dtype=np.int64)
         return [Layer(none, none.astype(np.int32), none, 0) for _ in parameters]
@@ -81,7 +91,7 @@ def grown(
     for parameter in parameters:
         layers.append(growth.layer(parameter))
         total += len(layers[-1].code)
-        if total > MAX_TOTAL and growth.widest:
+        if total > MAX_TOTAL // share and growth.widest:
             raise TooWideError(growth.widest)
     return layers
 
@@ -94,8 +104,10 @@ class _Growth:
         parameters: Sequence[Finite],
         conditions: Mapping[str, Expression],
         constraints: Sequence[Expression],
+        most_edges: int,
     ) -> None:
         self.states = 1
+        self.most_edges = most_edges
         self.known: dict[str, Known] = {}
         self.bounds: dict[str, float] = _bounds(parameters)
         self.parts: dict[Node, Name] = {}
@@ -111,14 +123,22 @@ class _Growth:
         self.walks: dict[str, Walk] = {}
         self.origins: dict[str, int] = {}
         self._start_walks(parameters, frozenset(conditions))
+        self.waiting: dict[str, list[_Rule]] = {}
+        for rule in self.rules:
+            for name in rule.names:
+                self.waiting.setdefault(name, []).append(rule)
+        self.live: list[_Rule] = []
         self.spans = {p.name: span(p.values) for p in parameters if p.name not in conditions}
+        self.domains = domains
         self.intervals = Intervals(self._interval, domains)
-        self.widest: list[int] = []
         self.touched: list[_Rule] = []
 
     def layer(self, parameter: Finite) -> Layer:
         """Set one more parameter."""
-        self._weigh()
+        for rule in self.waiting.pop(parameter.name, ()):
+            if not rule.live:
+                rule.live = True
+                self.live.append(rule)
         source, code = self._edges(parameter)
         self._advance(parameter, source, code)
         alive = self._decided()
@@ -152,31 +172,72 @@ class _Growth:
     # -- which values a state allows ----------------------------------------------------------
 
     def _edges(self, parameter: Finite) -> tuple[Ints, Codes]:
-        ready = [rule for rule in self.rules if self._completed_by(parameter.name, rule)]
-        walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
+        ready = [rule for rule in self.live if self._completed_by(parameter.name, rule)]
+        defining = next((rule for rule in ready if self._defines(rule.node, parameter)), None)
         active = self._active(parameter.name)
         sources, codes, total = list[Ints](), list[Codes](), 0
         step = max(_CHUNK // (len(parameter.values) + 1), 1)
         for start in range(0, max(self.states, 1), step):
             states = np.arange(start, min(start + step, self.states))
-            source, code = self._tried(parameter, states, active, walks)
+            found = self._solved(defining, parameter, states, active) if defining else None
+            source, code = found or self._tried(parameter, states, active)
             for rule in ready:
                 columns = self._columns(rule.names, parameter, source, code)
                 keep = Expression("", rule.node).holds(columns, len(source), unknown=True)
                 source, code = source[keep], code[keep]
+            if step < self.states:  # what one chunk leaves is pruned before the next is added
+                source, code = self._pruned(parameter, source, code)
             total += len(source)
-            if total > MAX_EDGES and self.widest:
+            if total > self.most_edges and self.widest:
                 raise TooWideError(self.widest)
             sources.append(source)
             codes.append(code)
         done = set(map(id, ready))
-        self.rules = [rule for rule in self.rules if id(rule) not in done]
+        self.live = [rule for rule in self.live if id(rule) not in done]
         return np.concatenate(sources), np.concatenate(codes)
 
-    def _tried(
-        self, parameter: Finite, states: Ints, active: Mask, walks: Sequence[str]
-    ) -> tuple[Ints, Codes]:
+    def _pruned(self, parameter: Finite, source: Ints, code: Codes) -> tuple[Ints, Codes]:
+        """The edges after which no rule that reads the parameter is broken for certain."""
+        for rule in self.live:
+            if parameter.name not in rule.names:
+                continue
+            columns = self._columns(rule.names, parameter, source, code)
+            intervals = Intervals(partial(_interval_of, columns, self.spans), self.domains)
+            fate = intervals.fate(rule.node, len(source))
+            if fate is not None and fate.broken.any():
+                source, code = source[~fate.broken], code[~fate.broken]
+        return source, code
+
+    def _defines(self, node: Node, parameter: Finite) -> bool:
+        """True if the rule gives the parameter one whole number: ``a * b == c`` gives ``c``."""
+        if not isinstance(node, Compare) or node.operators != ("==",):
+            return False
+        sides = [side for side in node.operands if side != Name(parameter.name)]
+        if len(sides) != 1 or parameter.name in names_of(sides[0]):
+            return False
+        whole = whole_bound(sides[0], self.bounds) is not None
+        return whole and parameter.name in self.bounds and parameter.name in self.spans
+
+    def _solved(
+        self, rule: _Rule, parameter: Finite, states: Ints, active: Mask
+    ) -> tuple[Ints, Codes] | None:
+        """The states in which the rule gives a value, and its code; ``None`` where it may not."""
+        assert isinstance(rule.node, Compare)
+        (side,) = (side for side in rule.node.operands if side != Name(parameter.name))
+        columns = {n: taken(self.known[n], states).column() for n in names_of(side)}
+        wanted = Expression("", side).values(columns, len(states))
+        values = np.array(parameter.values)
+        order = np.argsort(values, kind="stable")
+        if wanted.absent is not None or len(np.unique(values)) < len(values):
+            return None
+        place = np.minimum(np.searchsorted(values[order], wanted.values), len(values) - 1)
+        code = order[place]
+        same = (values[code] == wanted.values) & active[states]
+        return states[same], code[same].astype(np.int32)
+
+    def _tried(self, parameter: Finite, states: Ints, active: Mask) -> tuple[Ints, Codes]:
         """The values of some states: all of them, or those that a table goes on with."""
+        walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
         table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
         if table is None:
             source, code = _product(states, active[states], len(parameter.values))
@@ -213,15 +274,15 @@ class _Growth:
             columns[parameter.name] = Column.coded(parameter.values, code)
         return columns
 
-    def _weigh(self) -> None:
+    @property
+    def widest(self) -> list[int]:
         """The rules that keep most values apart, heaviest first: those to give up first."""
-        weight = {rule.origin: 0.0 for rule in self.rules}
-        for rule in self.rules:
+        weight = {rule.origin: 0.0 for rule in self.live}
+        for rule in self.live:
             for name in sorted(rule.names & self.known.keys()):
                 weight[rule.origin] += round(float(np.log2(1.0 + len(self.known[name].values))), 6)
         weight |= {self.origins[name]: 0.0 for name in self.walks}
-        if weight:
-            self.widest = sorted(weight, key=lambda origin: (-weight[origin], origin))
+        return sorted(weight, key=lambda origin: (-weight[origin], origin))
 
     # -- what the next state has to know ------------------------------------------------------
 
@@ -240,7 +301,7 @@ class _Growth:
         self.known[parameter.name] = Known(
             code.astype(np.int64), np.arange(len(parameter.values)), parameter.values
         )
-        self.touched = [rule for rule in self.rules if parameter.name in rule.names]
+        self.touched = [rule for rule in self.live if parameter.name in rule.names]
         for rule in [*self.touched, *self.conditions.values()]:
             if parameter.name in rule.names:
                 rule.node = folded(rule.node, frozenset(self.known), self.bounds, self._part)
@@ -264,13 +325,7 @@ class _Growth:
 
     def _interval(self, name: str) -> Interval | None:
         known = self.known.get(name)
-        if known is None:
-            return self.spans.get(name)
-        column = known.column()
-        if column.values.dtype.kind not in "biuf" or column.absent is not None:
-            return None
-        values = column.values.astype(np.float64)
-        return values, values
+        return _interval_of({} if known is None else {name: known.column()}, self.spans, name)
 
     def _part(self, node: Node) -> Node:
         """The name of a known part's value, which is computed when it is first met."""
@@ -288,7 +343,7 @@ class _Growth:
 
     def _merged(self, size: int) -> Ints:
         """States with one future made one; gives each edge its state."""
-        needed = [*self.rules, *self.conditions.values()]
+        needed = [*self.live, *self.conditions.values()]
         read = frozenset(self.walks).union(*(rule.names for rule in needed))
         names = sorted(self.known.keys() & read)
         matter = self._matter(names, size)
@@ -312,7 +367,7 @@ class _Growth:
             same = column.values.astype(bool) == truth
             return same if column.absent is None else same & ~column.absent
 
-        for rule in [*self.rules, *self.conditions.values()]:
+        for rule in [*self.live, *self.conditions.values()]:
             open_ = everywhere if rule.kept is None else ~rule.kept
             rule.kept = None
             if not rule.names & self.known.keys():
@@ -320,6 +375,19 @@ class _Growth:
             for name, mask in cares(rule.node, settled, open_).items():
                 found[name] = found[name] | mask if name in found else mask
         return {name: mask for name, mask in found.items() if name in names and not mask.all()}
+
+
+def _interval_of(
+    columns: Mapping[str, Column], spans: Mapping[str, Interval | None], name: str
+) -> Interval | None:
+    """The values of a name that is set, else the span of its domain; ``None`` for no number."""
+    column = columns.get(name)
+    if column is None:
+        return spans.get(name)
+    if column.values.dtype.kind not in "biuf" or column.absent is not None:
+        return None
+    values = column.values.astype(np.float64)
+    return values, values
 
 
 def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Intervals:
         self._of = of
         self._domains = domains
         self._lookups: dict[int, Interval | None] = {}
+        self._spans: dict[int, tuple[Node, Interval]] = {}
 
     def fate(self, node: Node, size: int) -> Fate | None:
         """What is decided of a comparison already; ``None`` where nothing can be told.
@@ -70,8 +72,14 @@ class Intervals:
 
     def interval(self, node: Node) -> Interval | None:
         """Between which numbers the tree lies; ``None`` where that cannot be told exactly."""
+        kept = self._spans.get(id(node))
+        if kept is not None and kept[0] is node:
+            return kept[1]
         found = self._interval(node)
-        return found if found is not None and _is_exact(found) else None
+        exact = found if found is not None and _is_exact(found) else None
+        if exact is not None and isinstance(exact[0], float) and isinstance(exact[1], float):
+            self._spans[id(node)] = (node, exact)
+        return exact
 
     def _interval(self, node: Node) -> Interval | None:
         match node:
@@ -101,13 +109,12 @@ class Intervals:
     def _over(
         self, nodes: Sequence[Node], join: Callable[[Interval, Interval], Interval]
     ) -> Interval | None:
-        total: Interval | None = None
-        for node in nodes:
-            one = self.interval(node)
-            if one is None:
-                return None
-            total = one if total is None else join(total, one)
-        return total
+        found = [self.interval(node) for node in nodes]
+        known = [one for one in found if one is not None]
+        if len(known) < len(found):
+            return None
+        known.sort(key=lambda one: not isinstance(one[0], float))  # numbers before arrays: sooner
+        return reduce(join, known)
 
     def _looked_up(self, node: Lookup) -> Interval | None:
         """Of a table with an entry for each value of its key; a missing one is unknown."""
@@ -128,6 +135,8 @@ def span(values: Sequence[Value]) -> Interval | None:
 
 def _is_exact(one: Interval) -> bool:
     """False from where on whole numbers are rounded, which no margin makes up for."""
+    if isinstance(one[0], float) and isinstance(one[1], float):
+        return abs(one[0]) < _EXACT and abs(one[1]) < _EXACT
     return bool(np.all(np.abs(one[0]) < _EXACT) and np.all(np.abs(one[1]) < _EXACT))
 
 

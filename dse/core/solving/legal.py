@@ -17,9 +17,12 @@ import numpy as np
 from dse.core.batch import Batch, Column, joined
 from dse.core.expression import Expression
 from dse.core.parameter import Finite, Parameter, Real
-from dse.core.solving.component import Component, columns_of, solved
+from dse.core.solving.component import Component, columns_of
+from dse.core.solving.estimate import Estimate, estimate_of
 from dse.core.solving.growth import Codes
 from dse.core.solving.nearby import near
+from dse.core.solving.solution import solved
+from dse.core.solving.witness import witness
 from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError
 
@@ -28,6 +31,11 @@ _SHARE_STEP = 0.1
 
 _LEAST_SHARE = 1e-15
 _LEAST_STEP = 1e-9
+
+_ESTIMATED = 10_000
+"""So many draws an estimate of the count is made from."""
+
+_SHOWN = 6
 
 _LEAST_TRIES = 1_024
 """Draws at once where a rule over reals refuses some: it may refuse most."""
@@ -89,6 +97,33 @@ class Legal:
         place[missing] = -1
         return place
 
+    def estimate(self) -> Estimate | None:
+        """How many legal designs there are about; ``None`` where a real parameter is in the way.
+
+        A count that is known is its own estimate.
+        """
+        if self.count is not None:
+            known = self.count
+            return Estimate(count=known, low=known, high=known, at_most=known, hits=0, draws=0)
+        if self.reals:
+            return None
+        keep, rng = np.ones(_ESTIMATED, dtype=bool), np.random.default_rng(0)
+        for component in self.components:
+            if component.dropped:
+                keep &= component.undropped(component.diagram.draw(_ESTIMATED, rng))
+        hits = int(keep.sum())
+        found = bool(hits) or all(len(witness(component)) for component in self.components)
+        return estimate_of(self.bound, hits, _ESTIMATED, found=found)
+
+    def witness(self) -> Batch:
+        """One legal design if a search finds one, else none; for where draws find none."""
+        if self.mixed or self.reals:
+            return self.batch([])
+        rows = [witness(component) for component in self.components]
+        if not all(len(row) for row in rows):
+            return self.batch([])
+        return self._kept(self._batch(rows, np.zeros((1, 0))))
+
     def sample(self, count: int, rng: np.random.Generator) -> Batch:
         """Designs drawn uniformly from the legal set.
 
@@ -109,11 +144,26 @@ class Legal:
             if have >= count or hopeless:
                 break
         if count and not have:
-            raise DesignError(
-                "no legal design was found",
-                hint="the rules contradict one another, or leave very little",
-            )
+            raise self.no_draw()
         return joined(found) if have else self.batch([])
+
+    def no_draw(self) -> DesignError:
+        """What to say where no draw was legal: that there is none only where that is proved."""
+        if not self.bound:
+            return DesignError("there is no legal design", hint="the rules contradict one another")
+        tried = [component.tries for component in self.components if component.dropped]
+        tries = f"{max(tried, default=100 * _LEAST_TRIES):,} draws"
+        known = self.witness()
+        if len(known):
+            some = ", ".join(f"{n} = {v}" for n, v in list(known.design(0).items())[:_SHOWN])
+            return DesignError(
+                f"no legal design was drawn in {tries}, though there are some",
+                hint=f"a search found {some} ...; set some values, or state fewer rules",
+            )
+        return DesignError(
+            f"no legal design was found in {tries}",
+            hint="the rules leave very little, or nothing: that is not proved",
+        )
 
     def at_points(
         self,

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from dse.core.parameter import Choice, Finite
+from dse.core.solving.budget import Budget
 from dse.core.solving.component import Component
 from dse.core.solving.growth import Codes
 from dse.core.solving.orders import Orders
@@ -28,13 +29,15 @@ def near(component: Component, row: Codes) -> Codes:
     """
     if component.rows is not None:
         return _near_in(component.rows, row)
-    if component.diagram.edges > WALKED_EDGES and not isinstance(component.diagram, Orders):
+    graph = component.diagram
+    wide = graph.edges > WALKED_EDGES and not isinstance(graph, Orders)
+    if wide or isinstance(graph, Budget):
         return _near_by_trial(component, row)
     costs = [_changes(p, code) for p, code in zip(component.parameters, row, strict=True)]
-    least = component.diagram.least_other(costs, row)
+    least = graph.least_other(costs, row)
     found = component.none
     for most in (max(least, 2), least):  # two changes may be too many designs, and one not
-        more = component.diagram.within(costs, most) if np.isfinite(most) else None
+        more = graph.within(costs, most) if np.isfinite(most) else None
         if more is not None:
             found = more[(more != row).any(axis=1) & component.undropped(more)]
             break
@@ -54,13 +57,12 @@ def nearest(
     """
     if component.rows is not None:
         return _nearest_in(component, component.rows, wanted)
-    orders = isinstance(component.diagram, Orders)
-    if component.dropped or (component.diagram.edges > WALKED_EDGES and not orders):
+    graph = component.diagram
+    wide = graph.edges > WALKED_EDGES and not isinstance(graph, Orders)
+    if component.dropped or wide or isinstance(graph, Budget):
         return _nearest_in(component, component.drawn, wanted)
     found = [
-        component.diagram.nearest(
-            [_costs(p, code) for p, code in zip(component.parameters, row, strict=True)]
-        )
+        graph.nearest([_costs(p, code) for p, code in zip(component.parameters, row, strict=True)])
         for row in wanted
     ]
     return np.stack(found) if found else component.none

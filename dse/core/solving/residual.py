@@ -8,6 +8,7 @@ rule is the value of the parts of it that they make up: of ``tp * pp * dp == gpu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +38,9 @@ Bounds = Mapping[str, float]
 _EXACT = 2.0**53
 """Whole numbers below are added and multiplied exactly in every order."""
 
+_NAMED = 65_536
+"""Of so many nodes the names are kept: a long sum is looked through once for each parameter."""
+
 _OPPOSITE = {"and": "or", "or": "and"}
 
 
@@ -62,7 +66,7 @@ def normal(rule: Expression, bounds: Bounds, always: Mapping[str, tuple[Value, .
 def folded(node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]) -> Node:
     """The tree with every part that reads only ``known`` names replaced by ``part`` of it."""
     names = names_of(node)
-    if not names or isinstance(node, Name):
+    if isinstance(node, Name) or not names & known:
         return node
     if names <= known:
         return part(node)
@@ -73,6 +77,7 @@ def folded(node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[No
     return rebuilt(node, [folded(child, known, bounds, part) for child in children(node)])
 
 
+@lru_cache(maxsize=_NAMED)
 def names_of(node: Node) -> frozenset[str]:
     """Every name in the tree."""
     if isinstance(node, Name):

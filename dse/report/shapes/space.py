@@ -7,6 +7,25 @@ from typing import Literal
 from dse.report.shapes.shape import Design, Shape
 
 
+class EstimateFacts(Shape):
+    """The size of a legal set, estimated from uniform draws out of a larger one."""
+
+    designs: int
+    """How many legal designs there are about."""
+    low: int
+    """Where the interval begins."""
+    high: int
+    """Where the interval ends."""
+    confidence: float
+    """How often such an interval holds the true number: 0.95."""
+    at_most: int
+    """How many the larger set has: a bound for certain."""
+    draws: int
+    """How many were drawn from the larger set."""
+    legal: int
+    """How many of the draws were legal."""
+
+
 class Counted(Shape):
     """How many legal designs there are."""
 
@@ -14,6 +33,10 @@ class Counted(Shape):
     """The space file as it was named."""
     designs: int | None
     """How many, a whole number of any length; null where that cannot be counted."""
+    exact: bool
+    """True where they were counted; the estimate is then null."""
+    estimate: EstimateFacts | None
+    """What draws tell where they were not; null with real parameters."""
     reason: str | None
     """Why it cannot be counted; null where it was."""
 

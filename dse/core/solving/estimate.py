@@ -1,0 +1,55 @@
+"""How many legal designs there are about, where they cannot be counted: a superset and draws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+CONFIDENCE = 0.95
+_NORMAL = 1.959963984540054
+"""The two-sided quantile of the normal distribution at that confidence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The size of a legal set: ``count``, between ``low`` and ``high`` with :data:`CONFIDENCE`.
+
+    ``at_most`` is the size of a set that holds all legal designs, and so a bound for certain;
+    ``hits`` of the ``draws`` from it were legal.
+    """
+
+    count: int
+    low: int
+    high: int
+    at_most: int
+    hits: int
+    draws: int
+
+
+def estimate_of(at_most: int, hits: int, draws: int, *, found: bool) -> Estimate:
+    """Return the estimate from uniform draws out of a superset.
+
+    Args:
+        at_most: the size of the superset.
+        hits: how many of the draws are legal.
+        draws: how many there were.
+        found: whether any legal design is known.
+
+    Source:
+        Wilson: Probable Inference, the Law of Succession, and Statistical Inference, JASA 22,
+        1927 (the score interval).
+    """
+    share, weight = hits / draws, _NORMAL**2 / draws
+    middle = (share + weight / 2) / (1 + weight)
+    half = _NORMAL / (1 + weight) * math.sqrt(share * (1 - share) / draws + weight / (4 * draws))
+    low = max(middle - half, 0.0) if hits else 0.0
+    high = min(middle + half, 1.0) if hits < draws else 1.0
+    return Estimate(
+        count=round(at_most * Fraction(hits, draws)),
+        low=max(math.floor(at_most * Fraction(low)), int(found or hits > 0)),
+        high=math.ceil(at_most * Fraction(high)),
+        at_most=at_most,
+        hits=hits,
+        draws=draws,
+    )

@@ -1,0 +1,248 @@
+"""The legal combinations of one group, solved: tried, as a graph, listed, or as a superset.
+
+What can be held exactly is. Where the graph would be too large, the group is relaxed: rules are
+left out of the graph, or a budget is rounded to a grid. A relaxation with few members is listed and
+filtered, which is exact again; the others are kept by rejection, so that draws stay uniform.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.expression import Expression
+from dse.core.parameter import Finite
+from dse.core.solving import growth
+from dse.core.solving.budget import Budget, Linear, least_edges, linear_of
+from dse.core.solving.component import Component, Graph
+from dse.core.solving.diagram import Diagram
+from dse.core.solving.growth import Codes, Layer, TooWideError, grown
+from dse.core.solving.ordering import dependence_order, frontier_order, listing_order
+from dse.core.solving.orders import order_of
+
+TRIED_ROWS = 16_384
+"""Up to here all combinations are tried, which takes less time than to build a graph."""
+
+FILTERED_ROWS = 10_000_000
+"""A superset of up to so many combinations is listed, and those that are legal are kept."""
+
+_FILTERED_CELLS = 60_000_000
+"""So many values of legal combinations are kept; more are drawn by rejection instead."""
+
+_CHUNK = 262_144
+
+_SMALL_SHARE = 4
+"""The first graph that is tried may need one in so many of the edges allowed."""
+
+_STATES = 500
+_REFINEMENTS = 8
+_MOST_EDGES = 120_000_000
+"""A budget's grid is refined up to here, while too much of what is drawn breaks the budget."""
+
+_PILOTS = 1_000
+_ENOUGH = 0.5
+"""A superset of which so large a share is legal is not improved any more."""
+
+Conditions = Mapping[str, Expression]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What is to be solved: parameters, when each is active, and the rules between them."""
+
+    parameters: tuple[Finite, ...]
+    conditions: Conditions
+    constraints: tuple[Expression, ...]
+
+    def component(
+        self, graph: Graph, order: Sequence[int], dropped: Sequence[Expression] = ()
+    ) -> Component:
+        return Component(
+            parameters=self.parameters,
+            conditions=self.conditions,
+            constraints=self.constraints,
+            order=tuple(order),
+            graph=graph,
+            dropped=tuple(dropped),
+        )
+
+
+def solved(
+    parameters: Sequence[Finite],
+    conditions: Conditions,
+    constraints: Sequence[Expression],
+) -> Component:
+    """The component of these parameters: exact if its graph or a list of it fits."""
+    group = _Group(tuple(parameters), conditions, tuple(constraints))
+    sizes = [len(p.values) + (p.name in conditions) for p in parameters]
+    if math.prod(sizes) <= TRIED_ROWS:
+        return _tried(group)
+    among = order_of(parameters, conditions, constraints)
+    if among is not None and len(constraints) == 1:
+        return group.component(among[0], range(len(parameters)))
+    wide = [0]
+    if not _is_wide(group):
+        order = listing_order(parameters, conditions, constraints)
+        exact = _grown(group, order, _SMALL_SHARE)
+        if isinstance(exact, Component):
+            return exact
+        wide = exact
+    return _relaxed(group, wide)
+
+
+def _is_wide(group: _Group) -> bool:
+    """True if a lone budget surely needs a large graph: adding up says so sooner than growing."""
+    if len(group.constraints) != 1 or group.conditions:
+        return False
+    linear = linear_of(group.parameters, group.constraints[0])
+    most = growth.MAX_TOTAL // _SMALL_SHARE
+    return linear is not None and least_edges(linear, most) > most
+
+
+def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
+    """The smallest superset that is found soon, listed if it is small; else the full search."""
+    small = min(_formulas(group), key=lambda one: one.bound, default=None)
+    if small is None or (small.bound > FILTERED_ROWS and _share(small) < _ENOUGH):
+        fewer = _without_rules(group, wide)
+        small = fewer if small is None else min([small, fewer], key=lambda one: one.bound)
+    listed = _filtered(small)
+    if listed is not None or _share(small) >= _ENOUGH:
+        return listed or small
+    exact = _grown(group, _narrower(group, group.constraints), 1)
+    return exact if isinstance(exact, Component) else small
+
+
+def _narrower(group: _Group, kept: Sequence[Expression]) -> list[int]:
+    """The usual order of the parameters, or one that keeps fewer of them open."""
+    usual = listing_order(group.parameters, group.conditions, kept)
+    return frontier_order(group.parameters, group.conditions, kept, usual)
+
+
+def _grown(
+    group: _Group,
+    order: Sequence[int],
+    share: int,
+    dropped: Sequence[Expression] = (),
+) -> Component | list[int]:
+    """The component without the dropped rules; the rules that are too wide if it does not fit."""
+    listed = [group.parameters[place] for place in order]
+    kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
+    try:
+        layers = grown(listed, group.conditions, kept, share=share)
+    except TooWideError as error:
+        return error.rules
+    return group.component(Diagram(layers, order), order, dropped)
+
+
+def _formulas(group: _Group) -> Iterator[Component]:
+    """Supersets of the legal combinations that one rule alone makes: orders, and budgets."""
+    among = order_of(group.parameters, group.conditions, group.constraints)
+    if among is not None:
+        others = [rule for rule in group.constraints if rule is not among[1]]
+        yield group.component(among[0], range(len(group.parameters)), others)
+    yield from _budgets(group)
+
+
+def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
+    """The graph with ever fewer rules, the widest left out first, until it fits."""
+    dropped, many, kept = list[Expression](), 1, list(group.constraints)
+    while True:
+        dropped += [kept[place] for place in sorted(wide[:many])]
+        kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
+        found = _grown(group, _narrower(group, kept), _SMALL_SHARE, dropped)
+        if isinstance(found, Component):
+            return found
+        wide, many = found, 2 * many
+
+
+def _budgets(group: _Group) -> Iterator[Component]:
+    """Each rule that is a budget on its own grid, which is refined until most of it is legal."""
+    if group.conditions:
+        return
+    for rule in group.constraints:
+        linear = linear_of(group.parameters, rule)
+        if linear is None:
+            continue
+        budget = _refined(group, rule, linear)
+        yield group.component(budget, budget.order, group.constraints)
+
+
+def _refined(group: _Group, rule: Expression, linear: Linear) -> Budget:
+    """The rule's budget on the coarsest grid of which most is legal, or on the finest that fits."""
+    budget = Budget(linear, _STATES)
+    for fineness in range(1, _REFINEMENTS):
+        alone = group.component(budget, budget.order, [rule])
+        if _share(alone) >= _ENOUGH or 2 * budget.edges > _MOST_EDGES:
+            break
+        budget = Budget(linear, _STATES << fineness)
+    return budget
+
+
+def _share(component: Component) -> float:
+    """Which share of some draws from the superset is legal."""
+    if not component.bound:
+        return 1.0
+    codes = component.diagram.draw(_PILOTS, np.random.default_rng(0))
+    return float(component.undropped(codes).mean())
+
+
+def _filtered(component: Component) -> Component | None:
+    """The component with the graph of just the legal combinations; ``None`` if they are many."""
+    if component.bound > FILTERED_ROWS:
+        return None
+    graph, found, cells = component.diagram, [component.none], 0
+    if isinstance(graph, Budget):
+        graph = Diagram(graph.layers(), component.order)
+    for start in range(0, graph.count, _CHUNK):
+        codes = graph.at(np.arange(start, min(start + _CHUNK, graph.count)))
+        found.append(codes[component.undropped(codes)])
+        cells += found[-1].size
+        if cells > _FILTERED_CELLS:
+            return None
+    rows = np.concatenate(found)
+    exact = Diagram(_layers(rows[:, component.order]), component.order)
+    return replace(component, graph=exact, dropped=())
+
+
+def _layers(
+    rows: Codes,  # (r, k), in the order of the layers, each once and sorted
+) -> list[Layer]:
+    """The layers of a graph whose paths are these rows: a state for each beginning of a row."""
+    layers = list[Layer]()
+    before = np.zeros(len(rows), dtype=np.int64)
+    new = np.zeros(len(rows), dtype=bool)
+    new[:1] = True
+    for place in range(rows.shape[1]):
+        new[1:] |= rows[1:, place] != rows[:-1, place]
+        after = np.cumsum(new) - 1
+        first = np.flatnonzero(new)
+        last = place == rows.shape[1] - 1
+        target = np.zeros(len(first), dtype=np.int64) if last else after[first]
+        states = min(len(first), 1) if last else len(first)
+        layers.append(Layer(before[first], rows[first, place], target, states))
+        before = after
+    return layers
+
+
+def _tried(group: _Group) -> Component:
+    """The component with the table of what is left of all combinations, each of them tried."""
+    names = [parameter.name for parameter in group.parameters]
+    component = Component(
+        parameters=group.parameters,
+        conditions=group.conditions,
+        constraints=group.constraints,
+        order=tuple(names.index(name) for name in dependence_order(names, group.conditions)),
+    )
+    axes = [
+        np.arange(-1 if p.name in component.conditions else 0, len(p.values), dtype=np.int32)
+        for p in (component.parameters[place] for place in component.order)
+    ]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    codes = np.empty_like(grid)
+    codes[:, component.order] = grid
+    if component.constraints or component.conditions:
+        codes = codes[component.legal(codes)]
+    return replace(component, table=codes)

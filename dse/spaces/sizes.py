@@ -1,0 +1,38 @@
+"""How large a space is, for machines: a count, or an estimate with what it is worth."""
+
+from __future__ import annotations
+
+from dse.core.insight.why import obstacle
+from dse.core.solving.estimate import CONFIDENCE, Estimate
+from dse.core.space import Space
+from dse.report.shapes.space import Counted, EstimateFacts
+
+
+def count_json(space: Space, file: str) -> Counted:
+    """Return the count of the legal designs or, where there is none, its estimate.
+
+    Args:
+        space: the space.
+        file: how its file was named.
+    """
+    designs = space.count()
+    estimate = space.estimate() if designs is None else None
+    return {
+        "file": file,
+        "designs": designs,
+        "exact": designs is not None,
+        "estimate": None if estimate is None else _facts(estimate),
+        "reason": obstacle(space),
+    }
+
+
+def _facts(estimate: Estimate) -> EstimateFacts:
+    return {
+        "designs": estimate.count,
+        "low": estimate.low,
+        "high": estimate.high,
+        "confidence": CONFIDENCE,
+        "at_most": estimate.at_most,
+        "draws": estimate.draws,
+        "legal": estimate.hits,
+    }

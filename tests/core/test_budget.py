@@ -1,0 +1,140 @@
+"""A budget on a grid: a superset of what keeps it, drawn from uniformly, never too small."""
+
+import itertools
+from bisect import bisect_right
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from dse.core.expression import Binary, Call, Compare, Expression, Name, Number
+from dse.core.parameter import Ordinal
+from dse.core.parser import parse
+from dse.core.solving import component as component_of
+from dse.core.solving import growth, solution
+from dse.core.solving.budget import Budget, linear_of
+from dse.core.solving.diagram import Diagram
+from dse.core.solving.solution import solved
+from dse.core.space import Space
+
+SEED = 7
+WIDTHS = (2, 3, 4, 5, 6, 8)
+GPT = (3 * 2**20 + 3072, 2**20 + 1024, 2**22 + 4096, 2**22 + 1024) * 24
+LLAMA = (2**26, 2**23, 2**23, 2**26, 7 * 2**25, 7 * 2**25, 7 * 2**25) * 80
+
+
+def network(sizes, widths=WIDTHS, average=4.25) -> Space:
+    """A width for each matrix, within an average number of bits for each weight."""
+    bits = tuple(Ordinal(name=f"bits[{i}]", values=widths) for i in range(len(sizes)))
+    terms = [Binary("*", Name(p.name), Number(s)) for p, s in zip(bits, sizes, strict=True)]
+    limit = Number(average * sum(sizes))
+    rule = Expression("budget", Compare(("<=",), (Call("sum", tuple(terms)), limit)))
+    return Space(parameters=bits, constraints=(rule,))
+
+
+def legal_rows(parameters, rule) -> np.ndarray:
+    rows = np.array(list(itertools.product(*(range(len(p.values)) for p in parameters))))
+    columns = component_of.columns_of(parameters, rows.astype(np.int32))
+    return rows[rule.holds(columns, len(rows), unknown=True)]
+
+
+@pytest.fixture
+def forced(monkeypatch):
+    """Every budget is solved on its grid, and nothing by a table, a graph or a list."""
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
+    monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
+    monkeypatch.setattr(growth, "MAX_EDGES", 4)
+    monkeypatch.setattr(component_of, "TRIES", 100_000)
+
+
+SMALL = (37, 101, 64, 64, 37)
+RULES = {
+    "<=": "37 * a + 101 * b + 64 * c + 64 * d + 37 * e <= 1250",
+    ">=": "37 * a + 101 * b + 64 * c + 64 * d + 37 * e >= 1250",
+    "fractions": "(3.7 * a + 10.1 * b + 6.4 * c + 6.4 * d) / 7 < 1250 / 70 - 3.7 * e / 7",
+    "a function": "max(a, 4) * 37 + b * b * 11 + 2 ** c + 64 * d <= 700 + e",
+    "an equation": "37 * a + 101 * b + 64 * (c + d) + 37 * e == 1249",
+    "a difference": "37 * a - 101 * b <= 64 * (c - d) + e",
+}
+LETTERS = tuple(Ordinal(name=name, values=WIDTHS) for name in "abcde")
+
+
+@pytest.mark.parametrize("text", RULES.values(), ids=RULES)
+@pytest.mark.parametrize("states", [1, 3, 40, 10_000])
+def test_the_grid_holds_all_that_keeps_the_budget_and_knows_how_much_it_holds(text, states):
+    linear = linear_of(LETTERS, parse(text))
+    grid = Budget(linear, states)
+    graph = Diagram(grid.layers(), grid.order)
+    held = set(map(tuple, graph.at(np.arange(graph.count)).tolist()))
+    assert {tuple(row) for row in legal_rows(LETTERS, parse(text)).tolist()} <= held
+    assert graph.count <= grid.count <= graph.count * (1 + 1e-6) + 1
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("text", [RULES["<="], RULES[">="], RULES["fractions"]])
+def test_draws_from_the_grid_are_uniform_over_the_legal_combinations(text):
+    part = solved((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, (parse(text),))
+    rows = legal_rows(part.parameters, parse(text))
+    drawn = part.sample(40 * len(rows), np.random.default_rng(SEED))
+    assert isinstance(part.graph, Budget)
+    places = {tuple(row): place for place, row in enumerate(rows.tolist())}
+    found = np.bincount([places[tuple(row)] for row in drawn.tolist()], minlength=len(rows))
+    assert found.sum() == 40 * len(rows)
+    assert chisquare(found).pvalue > 1e-3
+
+
+@pytest.mark.usefixtures("forced")
+@settings(max_examples=25)
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=3, max_size=5),
+    average=st.floats(1.9, 8.1),
+    widths=st.sampled_from([WIDTHS, (2, 4, 8), (1, 2.5, 4)]),
+)
+def test_the_relaxed_group_says_what_the_unrelaxed_one_says(sizes, average, widths):
+    space = network(sizes, widths, average)
+    (rule,) = space.constraints
+    part = solved(space.parameters, {}, (rule,))
+    rows = legal_rows(space.parameters, rule)
+    assert len(rows) <= part.bound
+    drawn = part.sample(200, np.random.default_rng(SEED))
+    assert len(drawn) == (200 if len(rows) else 0)
+    assert part.legal(drawn).all()
+
+
+def test_a_network_with_biases_is_drawn_from_and_its_bound_is_near():
+    space = network(GPT)
+    drawn = space.sample(500, np.random.default_rng(SEED))
+    total = sum(drawn[f"bits[{i}]"] * size for i, size in enumerate(GPT))
+    assert space.count() is None
+    assert len(drawn) == 500
+    assert (total <= 4.25 * sum(GPT)).all()
+
+
+def exact_count_of_gpt() -> int:
+    """By the number of matrices of each size: how often each sum of 24 widths comes, by size."""
+    sums = {0: 1}
+    for _ in range(24):
+        sums = {
+            t: sum(sums.get(t - width, 0) for width in WIDTHS)
+            for t in range(max(sums) + max(WIDTHS) + 1)
+        }
+    left = sorted(
+        (one * GPT[0] + other * GPT[1], sums[one] * sums[other]) for one in sums for other in sums
+    )
+    passed = list(itertools.accumulate((ways for _, ways in left), initial=0))
+    ends = [end for end, _ in left]
+    limit = 4.25 * sum(GPT)
+    return sum(
+        sums[one] * sums[other] * passed[bisect_right(ends, limit - one * GPT[2] - other * GPT[3])]
+        for one in sums
+        for other in sums
+        if sums[one] and sums[other]
+    )
+
+
+def test_the_estimate_of_a_network_holds_the_exact_count_between_its_ends():
+    exact, estimate = exact_count_of_gpt(), network(GPT).estimate()
+    assert estimate.low <= exact <= estimate.high <= estimate.at_most
+    assert estimate.high < 1.05 * estimate.low
