@@ -75,7 +75,7 @@ def plan_space() -> Space:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(spaces_and_values())
 def test_a_contradiction_is_one_and_each_of_its_rules_is_needed(given_):
     space, values = given_
@@ -90,7 +90,7 @@ def test_a_contradiction_is_one_and_each_of_its_rules_is_needed(given_):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(spaces_and_values())
 def test_what_is_left_of_a_part_is_what_trying_all_combinations_finds(given_):
     space, values = given_
@@ -102,7 +102,7 @@ def test_what_is_left_of_a_part_is_what_trying_all_combinations_finds(given_):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(spaces())
 def test_a_whole_design_is_told_every_rule_that_it_breaks(space):
     designs = all_combinations(space).take(designs_of(space, ()))
@@ -116,7 +116,7 @@ def test_a_whole_design_is_told_every_rule_that_it_breaks(space):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(spaces())
 def test_what_a_rule_removes_is_what_trying_all_combinations_finds(space):
     assume(space.count())
@@ -131,7 +131,7 @@ def test_what_a_rule_removes_is_what_trying_all_combinations_finds(space):
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(spaces())
 def test_activity_and_extent_are_what_trying_all_combinations_finds(space):
     assume(space.count())

@@ -584,7 +584,7 @@ def damaged(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged())
 def test_a_damaged_text_is_read_or_refused_in_words(text):
     with suppress(SpecError):

@@ -47,7 +47,7 @@ def resealed(line: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(record=records())
 def test_what_is_written_is_what_is_read(tmp_path_factory, form, record):
     path = tmp_path_factory.mktemp("round") / f"study.{form}"
@@ -55,7 +55,7 @@ def test_what_is_written_is_what_is_read(tmp_path_factory, form, record):
     assert portable.read(path) == record
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(record=records())
 def test_a_study_that_was_read_is_stored_as_it_was(record):
     storage = MemoryStorage()
@@ -82,7 +82,7 @@ def test_a_study_has_one_fingerprint_in_either_form(tmp_path_factory, record):
     assert len(digests) == 1
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cut=st.integers(0, 10**6))
 def test_a_file_of_lines_that_was_cut_is_refused(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("cut") / "study.jsonl"
@@ -94,7 +94,7 @@ def test_a_file_of_lines_that_was_cut_is_refused(tmp_path_factory, cut):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(place=st.integers(0, 10**6), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_told_or_makes_no_difference(tmp_path_factory, form, place, bit):
     path = tmp_path_factory.mktemp("flip") / f"study.{form}"

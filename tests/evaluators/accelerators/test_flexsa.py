@@ -44,7 +44,7 @@ def sum_of(columns, whole):
     return sum(columns[name] for name, one in VGG.provides.items() if one.part_of == whole)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs)
 def test_breakdowns_sum_to_their_totals(design):
     got = metrics(design)
@@ -52,7 +52,7 @@ def test_breakdowns_sum_to_their_totals(design):
     assert got["energy"] == pytest.approx(sum_of(got, "energy"), rel=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs, st.floats(1, 100))
 def test_more_bandwidth_is_never_slower(design, factor):
     faster = {**design, "dram_bandwidth": factor * design["dram_bandwidth"]}
@@ -60,7 +60,7 @@ def test_more_bandwidth_is_never_slower(design, factor):
     assert fast <= slow
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs)
 def test_infinite_bandwidth_gives_the_cycles_of_the_array(design):
     got = metrics({**design, "dram_bandwidth": 1e16})
@@ -68,20 +68,20 @@ def test_infinite_bandwidth_gives_the_cycles_of_the_array(design):
     assert got["bottleneck"][0] == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs, st.floats(1, 100))
 def test_a_larger_buffer_never_moves_more(design, factor):
     less, more = metrics(design, {**design, "buffer": factor * design["buffer"]})["dram_traffic"]
     assert more <= less
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs)
 def test_an_element_is_used_once_a_cycle_at_most(design):
     assert 0 < metrics(design)["utilization"][0] <= 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs)
 def test_an_array_that_can_be_one_is_no_worse_than_four_small_ones(design):
     one, four = ({**design, "array": array} for array in ("flexible", "split"))

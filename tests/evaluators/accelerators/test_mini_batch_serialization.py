@@ -116,7 +116,7 @@ def test_a_group_after_a_spilled_block_reads_its_input_and_writes_its_gradient_o
     assert got["crossing_traffic"] == 64 * 112 * 112 * 2
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(designs)
 def test_breakdowns_sum_to_their_totals(design):
     got = metrics(design, evaluator=VGG)
@@ -124,7 +124,7 @@ def test_breakdowns_sum_to_their_totals(design):
     assert {whole: got[whole][0] for whole in for_all} == pytest.approx(for_all, rel=1e-12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(designs, st.floats(1, 100))
 def test_more_bandwidth_is_never_slower(design, factor):
     faster = {**design, "dram_bandwidth": factor * design["dram_bandwidth"]}
@@ -132,14 +132,14 @@ def test_more_bandwidth_is_never_slower(design, factor):
     assert fast <= slow
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(designs)
 def test_infinite_bandwidth_leaves_the_array_alone(design):
     got = metrics({**design, "dram_bandwidth": 1e16}, evaluator=VGG)
     assert got["latency"] == pytest.approx(got["array_time"], rel=1e-6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(designs, st.floats(12.25, 64), st.floats(1, 10))
 def test_once_all_blocks_fit_a_larger_buffer_never_moves_more(design, buffer_mib, factor):
     small = {**design, "buffer": buffer_mib * MIB}
@@ -149,7 +149,7 @@ def test_once_all_blocks_fit_a_larger_buffer_never_moves_more(design, buffer_mib
     assert more <= less
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(designs)
 def test_narrower_gradients_never_move_more(design):
     wide, narrow = ({**design, "gradient_bytes": size} for size in (4.0, 2.0))

@@ -46,7 +46,7 @@ def told(*rows, evaluator=RESNET):
     return evaluator.evaluate(Batch.of(rows)).columns
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     design=designs,
     level=st.sampled_from(["l1_bandwidth", "l2_bandwidth", "dram_bandwidth"]),
@@ -57,7 +57,7 @@ def test_more_bandwidth_is_never_slower(design, level, factor):
     assert fast <= slow * (1 + 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=designs, factor=st.floats(1, 100))
 def test_a_larger_l2_never_moves_more(design, factor):
     metrics = told(design, design | {"l2_size": design["l2_size"] * factor})

@@ -110,14 +110,14 @@ def test_a_short_row_of_filters_wastes_half_a_sector():
     assert told.l1 == 64 * 36 * 10 / 8 + 2 * 8 * 36
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(one=layers(), tile=tiles, sms=st.integers(1, 6), batch=st.integers(1, 2))
 def test_l2_traffic_is_that_of_a_walk_through_every_load(one, tile, sms, batch):
     told = traffic(one, batch, tile_of(tile), sms)
     assert told.l2 == pytest.approx(walked(one, batch, tile, sms).l2, rel=0.05)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(one=layers(), tile=tiles, sms=st.integers(1, 6), batch=st.integers(1, 2))
 def test_an_l2_for_everything_reads_what_a_walk_with_one_reads(one, tile, sms, batch):
     told = traffic(one, batch, tile_of(tile), sms)
@@ -126,7 +126,7 @@ def test_an_l2_for_everything_reads_what_a_walk_with_one_reads(one, tile, sms, b
     assert told.filters[-1] == found.filters.at(EVERYTHING)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(one=layers(), tile=tiles, sms=st.integers(1, 6), batch=st.integers(1, 9))
 def test_a_larger_l2_never_reads_more(one, tile, sms, batch):
     told = traffic(one, batch, tile_of(tile), sms)

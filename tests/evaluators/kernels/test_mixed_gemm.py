@@ -70,7 +70,7 @@ def test_two_of_four_weights_have_an_index_of_two_bits_each():
     assert metrics["index_traffic"][0] == 8192 * 8192 / 8
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=designs)
 def test_the_parts_sum_to_the_whole(design):
     metrics = told(design)
@@ -79,7 +79,7 @@ def test_the_parts_sum_to_the_whole(design):
         assert sum(metrics[name] for name in parts) == pytest.approx(metrics[whole], rel=1e-12)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=designs, bits=st.integers(1, 8))
 def test_fewer_bits_are_never_more_bytes_but_for_scales(design, bits):
     metrics = told(design | {"weight_bits": bits}, design | {"weight_bits": min(bits + 1, 8)})
@@ -87,7 +87,7 @@ def test_fewer_bits_are_never_more_bytes_but_for_scales(design, bits):
     assert metrics["latency"][0] <= metrics["latency"][1] * (1 + 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=designs)
 def test_larger_groups_are_never_more_bytes(design):
     groups = [32, 64, 128, 0]
@@ -95,14 +95,14 @@ def test_larger_groups_are_never_more_bytes(design):
     assert sorted(traffic, reverse=True) == traffic.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=designs, more=st.integers(0, 500))
 def test_more_rows_are_never_faster(design, more):
     few, many = told(design, design | {"batch": design["batch"] + more})["latency"]
     assert few <= many * (1 + 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=designs)
 def test_sixteen_dense_bits_are_no_faster_than_themselves(design):
     metrics = told(design | {"weight_bits": 16, "sparsity": "dense"})

@@ -61,14 +61,14 @@ def test_the_winner_changes_where_the_authors_recorded_it():
         assert np.exp(np.log(ratio).mean()) == pytest.approx(published, rel=0.3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=networks)
 def test_by_the_sheets_the_tpu_always_wins(design):
     tpu, gpu = (told(design, evaluator=each)["latency"][0] for each in BY_SHEET)
     assert tpu < gpu
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=networks, evaluator=evaluators)
 def test_the_parts_sum_to_the_whole(design, evaluator):
     metrics = told(design, evaluator=evaluator)
@@ -76,7 +76,7 @@ def test_the_parts_sum_to_the_whole(design, evaluator):
     assert sum(metrics[name] for name in parts) == pytest.approx(metrics["latency"], rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(design=networks, evaluator=evaluators, knob=st.sampled_from(sorted(DESIGN)))
 def test_more_of_anything_is_never_faster_nor_smaller(design, evaluator, knob):
     metrics = told(design, design | {knob: design[knob] + 1}, evaluator=evaluator)

@@ -113,7 +113,7 @@ def test_youngs_and_dalys_intervals_are_theirs():
 
 
 @given(write=st.floats(1, 1e3), mtbf=st.floats(1e2, 1e6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_best_interval_solves_its_equation(write, mtbf):
     share = best_interval(np.array([write]), np.array([mtbf]))[0] / mtbf
     assert 0 < share < 1
@@ -122,7 +122,7 @@ def test_the_best_interval_solves_its_equation(write, mtbf):
 
 
 @given(interval=st.floats(100, 20_000), restart=st.floats(0, 2000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_interval_beats_the_best_one(interval, restart):
     best = told(restart_time=restart)["job_time"]
     assert told(checkpoint_interval=interval, restart_time=restart)["job_time"] >= best * (1 - 1e-9)

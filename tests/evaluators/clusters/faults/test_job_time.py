@@ -126,7 +126,7 @@ def test_devices_that_are_alike_take_the_nominal_time_of_the_schedule():
     spread=st.floats(0.01, 0.2),
     keeps=st.floats(0, 1),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_quantiles_rise_and_a_job_that_repeats_itself_is_never_surer(tp, pp, dp, spread, keeps):
     one = {"tp": tp, "pp": pp, "dp": dp, "compute_spread": spread, "steps": 100}
     some, all_of_it = told(**one, persistence=keeps), told(**one, persistence=1.0)

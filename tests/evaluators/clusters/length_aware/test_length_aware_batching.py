@@ -131,7 +131,7 @@ def test_events_are_those_of_a_run_step_by_step(accuracy, rules):
     assert run.sums.total_s == pytest.approx(slow.seconds, rel=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(texts=st.integers(1, 300), context=st.integers(0, 30_000), count=st.integers(1, 400))
 def test_many_steps_take_the_sum_of_their_times(texts, context, count):
     steps = [PACE.step_s(texts, context + texts * step) for step in range(count)]

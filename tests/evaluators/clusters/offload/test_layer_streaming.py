@@ -37,7 +37,7 @@ def played(resident, moved, layer_s, piece_s, pieces=400):
     st.floats(0.01, 1.0),
     st.floats(0.01, 4.0),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_steady_state_is_that_of_a_window_that_is_played(moved, beside, layer_s, piece_s):
     resident = moved + beside
     got = told(
@@ -57,7 +57,7 @@ def test_a_window_of_all_layers_moves_nothing_and_loses_nothing():
 
 
 @given(st.integers(2, 47), st.floats(1e9, 1e11))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_larger_window_and_a_faster_wire_are_never_slower(resident, bandwidth):
     slow = told(resident=resident, pcie_bandwidth=bandwidth)["pass_time"] * (1 + 1e-12)
     assert told(resident=resident + 1, pcie_bandwidth=bandwidth)["pass_time"] <= slow

@@ -107,7 +107,7 @@ def test_states_on_disk_are_read_with_12_bytes_and_written_with_14_bytes_a_weigh
 
 
 @given(PLANS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_what_lies_on_gpu_cpu_and_nvme_sums_to_the_states(plan):
     got = told(**plan | {"wire_format": "fp16"}, overlap="none")
     places = got["gpu_states"] + got["cpu_states"] + got["nvme_states"]
@@ -122,7 +122,7 @@ def test_gradients_that_the_optimizer_takes_at_once_are_never_kept():
 
 
 @given(PLANS, st.sampled_from(OVERLAPS), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_nothing_is_ever_negative(plan, overlap, resident):
     got = metrics(**plan, overlap=overlap, resident=resident)
     assume(not got.faults)
@@ -130,7 +130,7 @@ def test_nothing_is_ever_negative(plan, overlap, resident):
 
 
 @given(PLANS, st.sampled_from(OVERLAPS), st.sampled_from(["pcie_bandwidth", "adam_rate"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_more_bandwidth_and_a_faster_cpu_are_never_slower(plan, overlap, name):
     plan = plan | {"overlap": overlap}
     more, less = seconds(plan | {name: 4e10}, plan | {name: 1e10})
@@ -138,7 +138,7 @@ def test_more_bandwidth_and_a_faster_cpu_are_never_slower(plan, overlap, name):
 
 
 @given(PLANS, st.sampled_from(OVERLAPS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_another_disk_is_never_slower(plan, overlap):
     plan = plan | {"overlap": overlap}
     more, less = seconds(plan | {"ssds": plan["ssds"] + 1}, plan)
@@ -146,14 +146,14 @@ def test_another_disk_is_never_slower(plan, overlap):
 
 
 @given(PLANS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_transfers_that_overlap_are_never_slower_than_those_that_do_not(plan):
     moving, none = seconds(plan | {"overlap": "transfers"}, plan | {"overlap": "none"})
     assert moving <= none
 
 
 @given(PLANS, st.sampled_from(PLACES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_an_optimizer_that_overlaps_is_never_slower_than_one_that_does_not(plan, place):
     home = "gpu" if place == "gpu" else "cpu"
     plan = plan | {"optimizer_at": place, "gradients_at": home}

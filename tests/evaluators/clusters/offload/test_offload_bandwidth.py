@@ -56,7 +56,7 @@ def test_bandwidths_are_those_of_the_equations(metric, design, needs):
 
 
 @given(st.sampled_from(KINDS), st.floats(0.01, 0.99), st.integers(1, 64))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_bandwidth_for_a_target_reaches_it(kind, target, batch):
     needs = told(batch=batch, target=target)[f"{kind}_needs"]
     got = told(batch=batch, **{f"{kind}_bandwidth": needs})
@@ -64,7 +64,7 @@ def test_the_bandwidth_for_a_target_reaches_it(kind, target, batch):
 
 
 @given(st.sampled_from(KINDS), st.floats(1e8, 1e13))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_more_bandwidth_is_never_slower(kind, bandwidth):
     name = f"{kind}_bandwidth"
     assert told(**{name: 2 * bandwidth})["step_time"] <= told(**{name: bandwidth})["step_time"]

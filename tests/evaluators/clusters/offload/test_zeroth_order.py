@@ -57,7 +57,7 @@ def test_every_published_point_is_fitted_or_judged():
 
 # An independent count: a line of three stations, played block by block.
 @given(st.integers(1, 60), st.sampled_from([64, 512, 2048]), st.sampled_from(["fp16", "fp8"]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_an_overlapped_step_is_that_of_a_line_that_is_played(layers, sequence, wire):
     got = told(layers=layers, sequence=sequence, wire_format=wire, vocabulary=0, positions=0)
     move = got["wire_traffic"] / 2 / layers / 25e9
@@ -89,7 +89,7 @@ def test_beyond_that_many_tokens_the_wire_is_hidden(wire):
 
 
 @given(st.integers(1, 60), st.integers(1, 4096), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_overlap_fused_updates_and_a_faster_wire_are_never_slower(layers, sequence, other):
     base = {"layers": layers, "sequence": sequence}
     whole = told(**base)["step_time"] * (1 - 1e-12)

@@ -114,7 +114,7 @@ def test_events_are_those_of_a_policy_that_is_played_step_by_step(servers, rules
     assert list(course.brakes) == pulled
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(
     values=st.lists(st.floats(0, 1), min_size=1, max_size=60),
     ends=st.tuples(st.floats(-0.1, 1.1), st.floats(-0.1, 1.1)),
@@ -129,7 +129,7 @@ def test_the_next_step_outside_of_a_band_is_the_first_one(values, ends):
     assert found.tolist() == expected
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(power=st.floats(0.31, 1.29), clocks=st.sampled_from(CLOCKS))
 def test_a_load_draws_the_power_that_it_was_found_for(power, clocks):
     one = row(1.3, *clocks)
@@ -151,7 +151,7 @@ def test_more_servers_that_need_no_brake_never_draw_less_at_their_peak(extra, mo
     assert more_of_them["peak"] >= fewer["peak"]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(clock_hz=st.floats(288e6, CLOCK_HZ), faster=st.floats(1.0, 2.0))
 def test_a_higher_clock_draws_more_and_is_faster(clock_hz, faster):
     server = Server(idle=0.3, prompt_share=0.1)

@@ -178,7 +178,7 @@ def cases(draw):
     return design, requests
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cases())
 def test_a_run_of_iterations_is_what_a_server_does_one_by_one(case):
     design, requests = case

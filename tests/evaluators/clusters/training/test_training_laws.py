@@ -81,7 +81,7 @@ def step_s(design, system=SYSTEM, habits=HABITS, *, compute=1.0, memory=1.0):
     return sum(float(getattr(took, f"{part}_s")[0]) for part in PARTS)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs)
 def test_parts_sum_and_none_is_negative(design):
     got = {name: float(column[0]) for name, column in metrics(design).columns.items()}
@@ -121,13 +121,13 @@ def test_a_faster_host_never_slows_a_step(design, times):
     assert step_s(design, habits=faster) <= step_s(design) * (1 + 1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs)
 def test_overlap_never_slows_a_step(design):
     assert step_s(design | {"overlap": True}) <= step_s(design | {"overlap": False})
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(designs)
 def test_a_further_stage_of_zero_says_no_fewer_bytes_and_keeps_no_more(design):
     stages = [design | {"zero": stage} for stage in (1, 2, 3)]
