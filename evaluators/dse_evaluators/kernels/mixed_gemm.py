@@ -9,7 +9,17 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
-from dse.core.values import Floats, Mask, Value
+from dse.core.values import Floats, Ints, Mask, Value
+from dse_evaluators.accelerators.devices.calibrations import calibration_of
+from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
+from dse_evaluators.accelerators.devices.roofline import times
+from dse_evaluators.accelerators.devices.weight_only import (
+    WIDTHS,
+    rates_of,
+    weight_only_of,
+    widened_times,
+    work_of,
+)
 from dse_evaluators.alike import infeasible_rows
 from dse_evaluators.kernels.mixed_devices import MIXED_DEVICES, MixedDevice
 from dse_evaluators.reading_table import Number, Reading, Readings, one_of
@@ -38,6 +48,9 @@ class Kernel:
     factor: float
     bits: frozenset[int]
     sparse: bool = False
+    measured: bool = False
+    """Times are those of constants fitted to measured products of the device, and so is the dense
+    product that ``speedup`` is over."""
 
 
 _POWERS = frozenset({1, 2, 4, 8})
@@ -51,6 +64,7 @@ KERNELS: Mapping[str, Kernel] = {
     "quant-llm": Kernel(factor=1.29, bits=frozenset({5, 6})),
     "triton": Kernel(factor=1.75, bits=_POWERS),
     "ladder": Kernel(factor=2.61, bits=_POWERS),
+    "measured": Kernel(factor=1.0, bits=frozenset(WIDTHS), measured=True),
 }
 
 _SPARSE = "2:4"
@@ -69,6 +83,7 @@ _READINGS: Mapping[str, Reading] = {
 
 
 _DEVICES, _KERNELS = tuple(MIXED_DEVICES.values()), tuple(KERNELS)
+_NAMES = tuple(MIXED_DEVICES)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -83,6 +98,8 @@ class MixedGemm:
     ``memory_time`` is that of all bytes; ``compute_time`` that by which multiplications take
     longer; ``kernel_time`` what the kernel adds to these, by its published factor: they sum to
     ``latency``. ``speedup`` is over a dense product of 16-bit weights that meets the roofline.
+    Of the kernel ``measured`` both products take what those of TensorRT-LLM and SGLang took that
+    :mod:`dse_evaluators.accelerators.devices.weight_only` was fitted to, or of devices like it.
     Two of four weights that are kept have an index of two bits each, and twice the rate.
 
     Source:
@@ -95,7 +112,7 @@ class MixedGemm:
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
-    version: str = field(init=False, default="1")
+    version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:
         self._readings = Readings(_READINGS)
@@ -126,6 +143,14 @@ class MixedGemm:
         waiting = np.maximum(np.where(matrix.sparse, compute / 2, compute) - memory, 0.0)
         added = (np.array([KERNELS[name].factor for name in kernels]) - 1) * (memory + waiting)
         dense = np.maximum(matrix.wide_bytes / bandwidth, compute)
+        measured = np.array([KERNELS[name].measured for name in kernels])
+        for place in np.unique(told["device"][measured]).tolist():
+            for width in WIDTHS:
+                alike = (told["device"] == place) & (matrix.bits == width)
+                rows = np.flatnonzero(measured & alike)
+                if len(rows) and _NAMES[int(place)] in DEVICES:
+                    narrow_s, dense[rows] = _measured_s(matrix, rows, _NAMES[int(place)], total)
+                    added[rows] = np.maximum(narrow_s - memory[rows] - waiting[rows], 0.0)
         return Metrics(
             columns={
                 "latency": memory + waiting + added,
@@ -176,13 +201,33 @@ class _Matrix:
         }
 
 
+def _measured_s(matrix: _Matrix, rows: Ints, name: str, total: Floats) -> tuple[Floats, Floats]:
+    """Return the seconds of products with narrow weights of one width, and with 16-bit weights."""
+    m, k, n = (side[rows] for side in (matrix.rows, matrix.inputs, matrix.outputs))
+    device = device_of(name)
+    rates = rates_of(device)
+    each_bytes = (total[rows] - 2.0 * m * (k + n)) / (k * n)
+    kernels = weight_only_of(name, int(matrix.bits[rows[0]]))
+    narrow = widened_times(work_of(m, n, k, each_bytes), kernels, rates, m)
+    dense = times(
+        work_of(m, n, k, 2.0),
+        calibration_of(name, "bf16").constants,
+        flops_per_s=rates.tiles_flops_per_s,
+        bytes_per_s=rates.bytes_per_s,
+    )
+    return narrow.total_s, dense.total_s
+
+
 def _faults(
     matrix: _Matrix, kernels: Sequence[str], total: Floats, devices: Sequence[MixedDevice]
 ) -> dict[int, Fault]:
     """The rows that no kernel computes or no memory holds."""
+    published = {id(device) for name, device in MIXED_DEVICES.items() if name not in DEVICES}
 
     def wrong(row: int) -> str | None:
         name, room, bits = kernels[row], devices[row].dram_bytes, int(matrix.bits[row])
+        if KERNELS[name].measured and id(devices[row]) in published:
+            return "no product with narrow weights was measured on a device like this"
         if bits not in KERNELS[name].bits:
             known = ", ".join(map(str, sorted(KERNELS[name].bits)))
             return f"{name} has weights of {known} bits, not of {bits}"

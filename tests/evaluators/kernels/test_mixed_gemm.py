@@ -149,3 +149,28 @@ def test_what_cannot_be_says_why_and_by_how_much(change, reason):
 def test_what_cannot_be_read_is_told_before_the_study_runs(readings):
     with pytest.raises(SpecError):
         GEMM.check_values(readings)
+
+
+def test_on_hopper_measured_kernels_gain_with_few_rows_only_and_far_less_than_the_roofline():
+    matrix = {"inputs": 8192, "outputs": 8192, "group": 0, "device": "h200-sxm"}
+    rows = (1, 16, 64, 128)
+    kernel, ideal = (
+        told(*(DESIGN | matrix | {"batch": each, "kernel": name} for each in rows))["speedup"]
+        for name in ("measured", "ideal")
+    )
+    assert kernel[0] > 1.5
+    assert kernel[1] < 1.3
+    assert kernel[3] < 1
+    assert list(kernel) == sorted(kernel, reverse=True)
+    assert min(ideal[:2]) > 3.5
+
+
+def test_parts_of_a_measured_kernel_sum_to_its_time():
+    found = told(DESIGN | {"device": "l40s", "kernel": "measured"})
+    parts = sum(found[f"{part}_time"][0] for part in ("memory", "compute", "kernel"))
+    assert parts == pytest.approx(found["latency"][0])
+
+
+def test_a_device_without_measurements_like_it_has_no_measured_kernel():
+    found = GEMM.evaluate(Batch.of([DESIGN | {"device": "a10", "kernel": "measured"}]))
+    assert "no product with narrow weights was measured" in found.faults[0].reason
