@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dse_evaluators.generic.marked import end_marked, new_mark
 from dse_evaluators.generic.warden import Warden
 
 GRACE_S = 2.0
@@ -57,19 +58,21 @@ def run(
     ``on_line`` is told each line of stdout when it is whole; what it raises ends the program.
 
     The program leads a session of its own. When this function returns or raises, no process of
-    that session's group is left; when this process is killed, the warden sees to it.
+    that session's group is left, and where there is a ``/proc``, none that the program started in
+    a session of its own; when this process is killed, the warden sees to it.
 
     Raises:
         OSError: the program cannot be started.
     """
-    process = _started(program, given)
+    mark = new_mark()
+    process = _started(program, given, mark)
     tails = {name: Tail(most) for name, most in _TAIL.items()}
     tails["stdout"] = Tail(_TAIL["stdout"], on_line)
     try:
-        warden.watch(process.pid)
+        warden.watch(process.pid, mark)
         in_time = _followed(process, tails, time.monotonic() + timeout_s)
     finally:
-        stop(process)
+        stop(process, mark)
         _drain(process, tails)
     return Ended(
         status=process.returncode,
@@ -100,7 +103,7 @@ class Tail:
             self._on_line = tell
 
 
-def _started(program: Program, given: bytes) -> subprocess.Popen[bytes]:
+def _started(program: Program, given: bytes, mark: str) -> subprocess.Popen[bytes]:
     with tempfile.TemporaryFile() as stdin:  # a pipe would block on a program that does not read
         stdin.write(given)
         stdin.seek(0)
@@ -110,7 +113,7 @@ def _started(program: Program, given: bytes) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=program.cwd,
-            env={**os.environ, **program.env},
+            env={**os.environ, **program.env, mark: "1"},
             bufsize=0,
             start_new_session=True,
         )
@@ -143,8 +146,11 @@ def _read(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
     return bool(chunk)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """Ends the whole group: at once what outlived its leader, after a grace what did not."""
+def stop(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End the whole group: at once what outlived its leader, after a grace what did not.
+
+    Then end all that has the mark in its environment: what left the group for another session.
+    """
     try:
         if process.poll() is None:
             _signal(process.pid, signal.SIGTERM)
@@ -153,6 +159,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     finally:
         _signal(process.pid, signal.SIGKILL)
         process.wait()
+        end_marked(mark)
 
 
 def _drain(process: subprocess.Popen[bytes], tails: Mapping[str, Tail]) -> None:

@@ -8,26 +8,33 @@ write end is the driver's: the end of the pipe is the death of the driver, on ev
 
 from __future__ import annotations
 
+import inspect
 import os
-import signal
 import subprocess
 import sys
 from types import TracebackType
 from typing import Self
 
+from dse_evaluators.generic.marked import end_marked
+
 _PROGRAM = f"""
-import os, sys
-groups = [int(line) for line in sys.stdin]
-for group in groups[-1:]:
+import os, signal, sys
+from pathlib import Path
+
+{inspect.getsource(end_marked)}
+
+told = [line.split() for line in sys.stdin]
+for group, mark in told[-1:]:
     try:
-        os.killpg(group, {int(signal.SIGKILL)})
+        os.killpg(int(group), signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
+    end_marked(mark)
 """
 
 
 class Warden:
-    """Kills the process group that it was last told of when this process dies."""
+    """Kills the process group that it was last told of, and its marked strays, when this dies."""
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(  # noqa: S603 - a constant program
@@ -40,10 +47,10 @@ class Warden:
         )
         return self
 
-    def watch(self, group: int) -> None:
-        """Kill this group, and no earlier one, should this process die from now on."""
+    def watch(self, group: int, mark: str) -> None:
+        """Kill this group and what has the mark, and no earlier, should this process die."""
         assert self._process.stdin is not None
-        os.write(self._process.stdin.fileno(), f"{group}\n".encode())
+        os.write(self._process.stdin.fileno(), f"{group} {mark}\n".encode())
 
     def __exit__(
         self,

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from dse_evaluators.generic.marked import new_mark
 from dse_evaluators.generic.process import Program, Tail, stop
 from dse_evaluators.generic.warden import Warden
 
@@ -46,6 +47,7 @@ class Running:
         self._stack = ExitStack()
         self._owner = os.getpid()
         self._closed = False
+        self._mark = new_mark()
         warden = self._stack.enter_context(Warden())
         try:
             self._process = subprocess.Popen(  # noqa: S603 - to run the user's program is the purpose
@@ -54,14 +56,14 @@ class Running:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=program.cwd,
-                env={**os.environ, **program.env},
+                env={**os.environ, **program.env, self._mark: "1"},
                 bufsize=0,
                 start_new_session=True,
             )
         except BaseException:
             self._stack.close()
             raise
-        warden.watch(self._process.pid)
+        warden.watch(self._process.pid, self._mark)
         self._stdin, self._stdout, self._stderr = self._pipes()
         self._said = bytearray()
         self._words = Tail(_LAST_WORDS)
@@ -116,7 +118,7 @@ class Running:
             return
         self._closed = True
         try:
-            stop(self._process)
+            stop(self._process, self._mark)
             while self._heard_more():
                 pass
         finally:

@@ -62,6 +62,53 @@ pathlib.Path(__file__).with_name("child").write_text(f"{child.pid}\\n")
 """A grandchild of the test that holds the pipes open for ten minutes."""
 
 
+DAEMON = """
+import os, pathlib, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for end in (0, 1, 2):
+            os.close(end)
+        pathlib.Path(__file__).with_name("child").write_text(f"{os.getpid()}\\n")
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+while not pathlib.Path(__file__).with_name("child").exists():
+    time.sleep(0.01)
+"""
+"""A process in a session of its own whose parent has ended."""
+
+
+def test_a_child_with_a_session_of_its_own_does_not_outlive_the_trial(tmp_path: Path) -> None:
+    assert told(DAEMON + "print('{\"power\": 1}')", tmp_path).columns["power"] == [1.0]
+    assert ends(soon(tmp_path / "child"))
+
+
+def test_nor_does_it_outlive_a_timeout(tmp_path: Path) -> None:
+    assert fault(DAEMON + "time.sleep(600)", tmp_path, timeout=2).kind == "timeout"
+    assert ends(soon(tmp_path / "child"))
+
+
+def test_nor_does_it_outlive_a_driver_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(DAEMON + "time.sleep(600)")
+    driver = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"""
+from dse.core.batch import Batch
+from dse_evaluators.generic.command import Command
+command = Command(run=[{sys.executable!r}, {str(tmp_path / "program.py")!r}], metrics={{"p": ""}})
+command.evaluate(Batch.of([{{"rows": 8}}]))
+""",
+        ]
+    )
+    child = soon(tmp_path / "child")
+    driver.kill()
+    driver.wait()
+    assert ends(child)
+
+
 def test_an_exit_status_is_a_failure_with_the_last_words(tmp_path: Path) -> None:
     seen = fault("import sys; print('no board', file=sys.stderr); sys.exit(7)", tmp_path)
     assert seen == Fault(kind="raised", reason="exit status 7: no board")
