@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def migrated(
     Args:
         name: the old study.
         path: the new study's file.
-        to: the new study's name; by default the old one with the next free number.
+        to: the new study's name; by default the file's, with the next free number if it is taken.
         settings: what the old trials had in parameters that only the new space has.
         storage: where both studies are, or its URL; by default the usual one.
 
@@ -55,11 +56,11 @@ def migrated(
     """
     opened = opened_storage(storage) if isinstance(storage, str) else storage
     old = Study.load(name, opened)
-    new_name = to or _free(name, old.storage.studies())
+    plan = plan_of(Path(path).resolve())
+    new_name = to or _free(plan.name, old.storage.studies())
     if new_name in old.storage.studies():
         raise StudyError(f"there is a study {new_name!r} already", hint="take another name: --to")
     fixed = dict(settings or {})
-    plan = plan_of(Path(path).resolve())
     _check_evaluators(_identity(old), plan.identity, fixed)
     outcomes = [(trial, *_fitted(trial, plan.problem.space, fixed)) for trial in old.finished]
     outside = sum(not inside for _, _, inside in outcomes)
@@ -155,7 +156,5 @@ def _check_evaluators(
 
 
 def _free(name: str, taken: Sequence[str]) -> str:
-    number = 2
-    while f"{name}-{number}" in taken:
-        number += 1
-    return f"{name}-{number}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(one for one in names if one not in taken)

@@ -69,6 +69,14 @@ def test_what_is_legal_in_both_spaces_counts_and_the_rest_is_marked(tmp_path, be
     assert [t.metrics for t in carried.study.trials] == [t.metrics for t in old.finished]
 
 
+def test_the_new_study_has_its_file_s_name_or_the_next_that_is_free(tmp_path, begun):
+    new = written(tmp_path / "new", rows="range(1 .. 8)")
+    new.write_text(new.read_text().replace("study: carry", "study: wider"))
+    names = [migrated("carry", new, storage=begun).study.name for _ in range(3)]
+    assert names == ["wider", "wider-2", "wider-3"]
+    assert migrated("carry", new, to="told", storage=begun).study.name == "told"
+
+
 def test_the_old_study_stays_as_it_is(tmp_path, begun):
     before = Study.load("carry", begun).trials
     migrated("carry", written(tmp_path / "new", rows="range(1 .. 8)"), storage=begun)

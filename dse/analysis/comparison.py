@@ -29,7 +29,8 @@ class Asked:
     ``over`` is what is spent, measurements without it (trials where none were made); ``at`` is how
     much of it, without it the least that any study spent. ``joint_nadir`` takes as the reference
     point, instead of the one that the studies state, the worst that any study's front has in each
-    objective, a tenth of the range beyond it. ``may_differ`` is not looked at.
+    objective, a tenth of the range beyond it; so are studies of sweeps compared that state none.
+    ``may_differ`` is not looked at.
     """
 
     over: Currency | None = None
@@ -115,10 +116,11 @@ def compare(groups: Sequence[Group], asked: Asked | None = None) -> Comparison:
     runs = [run for group in groups for run in group.runs]
     if not runs:
         raise StudyError("there is no study to compare", hint="name at least one")
+    swept = all(run.swept and run.problem.fixed_reference is None for run in runs)
+    asked = replace(asked, joint_nadir=asked.joint_nadir or swept)
     check_alike(runs, references=not asked.joint_nadir, may_differ=asked.may_differ)
     courses = [tuple(Course.of(run) for run in group.runs) for group in groups]
     fronts = [course.final for of_group in courses for course in of_group]
-    problem = runs[0].problem
     problem = runs[0].problem
     point = _nadir(fronts) if asked.joint_nadir else _stated(problem)
     known = currencies(runs)

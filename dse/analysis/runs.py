@@ -10,12 +10,21 @@ import numpy as np
 
 from dse.core.pareto import newcomers, nondominated
 from dse.core.problem import Problem
-from dse.core.trial import Trial
+from dse.core.trial import Event, Trial
 from dse.core.trials import Trials
 from dse.core.values import Floats, Ints
 
 Currency = Literal["measurements", "trials", "seconds", "cost"]
 """What is spent: ``seconds`` are those that evaluators worked, ``cost`` is in dollars."""
+
+
+SWEPT = "swept"
+"""The kind of the event that tells with which bounds a study of a sweep has ended."""
+
+
+def is_swept(events: Iterable[Event]) -> bool:
+    """Return True if these are events of a study that has ended in a sweep."""
+    return any(event.kind == SWEPT for event in events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +37,7 @@ class Run:
     measured: Ints  # (n,), 1 for each trial that is a measurement
     cost_s: Floats  # (n,)
     price_per_s: float | None = None
+    swept: bool = False
 
     @staticmethod
     def of(
@@ -35,6 +45,8 @@ class Run:
         problem: Problem,
         trials: Sequence[Trial],
         price_per_s: float | None = None,
+        *,
+        swept: bool = False,
     ) -> Run:
         """The run of these trials, in the order in which they were finished.
 
@@ -43,6 +55,7 @@ class Run:
             problem: its question.
             trials: unfinished ones are passed over.
             price_per_s: dollars for each second of evaluation, where the study states them.
+            swept: the study is one of a sweep.
         """
         held = trials if isinstance(trials, Trials) else Trials.of(trials)
         finished = held.take(held.over)
@@ -54,6 +67,7 @@ class Run:
             measured=problem.measurements(finished).astype(np.int64),
             cost_s=finished.cost_s,
             price_per_s=price_per_s,
+            swept=swept,
         )
 
     def spent(self, currency: Currency) -> Floats:

@@ -10,7 +10,7 @@ from dse.analysis.alike import Unlike
 from dse.analysis.claims import Claim
 from dse.analysis.comparison import Asked, GroupResult
 from dse.analysis.groups import Group
-from dse.analysis.runs import Currency, Run
+from dse.analysis.runs import Currency, Run, is_swept
 from dse.analysis.shortfall import shortfalls
 from dse.analysis.yardstick import INDICATORS, Indicator
 from dse.api.html.comparison import comparison_html
@@ -151,4 +151,5 @@ def _run(one: Study) -> Run:
     if not isinstance(one, Study):
         raise SpecError(f"{one!r} is no study", hint=_HOW)
     study = one.engine
-    return Run.of(study.name, study.problem, study.finished, study.plan.budget.price_per_s)
+    price, swept = study.plan.budget.price_per_s, is_swept(study.events)
+    return Run.of(study.name, study.problem, study.finished, price, swept=swept)

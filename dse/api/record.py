@@ -110,7 +110,7 @@ class StudyRecord:
 
         Args:
             file: the study file with the new space.
-            to: the new study's name; this one's with the next free number without.
+            to: the new study's name; the file's without, with the next free number if it is taken.
             settings: what the old trials had in parameters that only the new space has.
 
         Raises:

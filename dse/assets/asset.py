@@ -54,9 +54,18 @@ class Asset:
 
 
 def cache_folder() -> Path:
-    """Where all that can be made or fetched again is kept: ``$DSE_CACHE``, else ``~/.cache``."""
+    """Return the folder of all that can be made or fetched again.
+
+    ``$DSE_CACHE``, else ``dse-engine`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``.
+
+    Source:
+        XDG Base Directory Specification 0.8: a path that is not absolute is to be ignored.
+    """
     chosen = os.environ.get("DSE_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "dse-engine"
+    if chosen:
+        return Path(chosen)
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (caches if caches.is_absolute() else Path.home() / ".cache") / "dse-engine"
 
 
 def assets_folder() -> Path:

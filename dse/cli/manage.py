@@ -76,7 +76,7 @@ def migrate_study(
     *,
     to: Annotated[
         str | None,
-        typer.Option("--to", help="The new study's name.", show_default="NAME-2, -3 ..."),
+        typer.Option("--to", help="The new study's name.", show_default="the file's, or with -2"),
     ] = None,
     set_: Annotated[
         list[str] | None,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dse.assets.asset import cache_folder
 from dse.core.insight.fingerprint import fingerprint
 from dse.core.problem import Problem
 from dse.errors import StudyError
@@ -88,15 +89,15 @@ def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint
 
     Args:
         problem: the question.
-        chosen: the file; without one it lies in ``$DSE_CACHE``, else in ``~/.cache/dse-engine``,
-            if the question has an identity.
+        chosen: the file; without one it lies in :func:`cache_folder`, if the question has an
+            identity.
         size: how many designs a part has.
     """
     if chosen is None and not problem.identity:
         return None
     key = _key(problem, size)
-    folder = Path(os.environ.get("DSE_CACHE") or Path.home() / ".cache" / "dse-engine")
-    return Checkpoint(Path(chosen) if chosen else folder / f"exhaustive-{key[:16]}", key)
+    path = Path(chosen) if chosen else cache_folder() / f"exhaustive-{key[:16]}"
+    return Checkpoint(path, key)
 
 
 def _key(problem: Problem, size: int) -> str:

@@ -25,7 +25,7 @@ class Exhaustive:
         workers: processes that search for the exact front; without a number one for each core,
             and none where one process is as fast.
         checkpoint: the file that keeps how far a long search for it has come; without one it lies
-            in ``$DSE_CACHE``, else in ``~/.cache/dse-engine``.
+            in ``$DSE_CACHE``, else in ``dse-engine`` in ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
     Raises:
         StudyError: the legal designs cannot be counted.

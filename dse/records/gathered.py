@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dse.analysis.groups import Group, alone, by_kind
-from dse.analysis.runs import Run
+from dse.analysis.runs import Run, is_swept
 from dse.errors import StudyError
 from dse.interchange.portable import ENDINGS, read
 from dse.protocols import Storage
@@ -84,4 +84,5 @@ class _Meant(NamedTuple):
 def _exported(path: Path) -> Run:
     record = read(path)
     plan = settled(kept_plan(record.spec), record.trials)
-    return Run.of(path.stem, plan.problem, record.finished, plan.budget.price_per_s)
+    price, swept = plan.budget.price_per_s, is_swept(record.events)
+    return Run.of(path.stem, plan.problem, record.finished, price, swept=swept)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dse.analysis.runs import Run
+from dse.analysis.runs import Run, is_swept
 from dse.core.values import Floats, Ints
 from dse.protocols import Storage
 from dse.study import Study, opened_storage
@@ -55,7 +55,8 @@ def columns_of(url: str, name: str) -> Columns:
 
 
 def _run(study: Study) -> Run:
-    return Run.of(study.name, study.problem, study.finished, study.plan.budget.price_per_s)
+    price, swept = study.plan.budget.price_per_s, is_swept(study.events)
+    return Run.of(study.name, study.problem, study.finished, price, swept=swept)
 
 
 def _bare(study: Study) -> Run:
@@ -67,6 +68,7 @@ def _bare(study: Study) -> Run:
         measured=np.zeros(0, dtype=np.int64),
         cost_s=np.zeros(0),
         price_per_s=study.plan.budget.price_per_s,
+        swept=is_swept(study.events),
     )
 
 

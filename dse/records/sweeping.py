@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dse.analysis.comparison import Asked, Comparison, compare
 from dse.analysis.groups import Group
-from dse.analysis.runs import Run
+from dse.analysis.runs import SWEPT, Run
 from dse.core.trial import Event, Trial
 from dse.protocols import Storage
 from dse.schema.budgets import Budget
@@ -16,9 +16,6 @@ from dse.schema.models import PluginSpec
 from dse.schema.plan import Plan
 from dse.schema.stated import Stops, stated_budget, stated_executor
 from dse.study import DEFAULT_STORAGE, Study, opened_storage
-
-SWEPT = "swept"
-"""The kind of the event that tells with which bounds a study of a sweep has ended."""
 
 
 class Watching(Protocol):
