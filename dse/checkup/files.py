@@ -14,6 +14,7 @@ from dse.schema.kinds import is_study
 from dse.schema.plan import plan_of
 from dse.schema.source import shown
 from dse.schema.space import space_of
+from dse.schema.turning import impossible_ends
 
 _PROBES = 64
 _GETS = re.compile(r"dse assets install [\w.-]+")
@@ -62,6 +63,9 @@ def _tell_space(told: JudgedFile, path: Path) -> None:
 def _tell_study(told: JudgedFile, path: Path) -> None:
     plan = plan_of(path)
     problem, bound = plan.problem, plan.pipeline.bound
+    impossible = list(impossible_ends(plan))
+    if impossible:
+        raise SpecErrors(impossible)
     notes = _probed(problem, path)
     told["designs"] = problem.space.count()
     told["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
@@ -73,6 +77,7 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
         + f"; {_counted(problem.objectives, 'objective')}"
         + f", {_counted(problem.limits, 'limit')}"
         + (f", {_counted(plan.claims, 'claim')}" if plan.claims else "")
+        + (f", {_counted(plan.assumptions, 'assumption')}" if plan.assumptions else "")
         + notes
     )
 

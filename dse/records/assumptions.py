@@ -3,58 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dse.errors import DseError
 from dse.protocols import Storage
 from dse.records.claims import Judged, Turned, judged_claims
-from dse.schema.assumptions import Assumption, assumed_documents
-from dse.schema.files import Files
-from dse.schema.models import Scalar
-from dse.schema.plan import Plan, plan_of
+from dse.schema.turning import Turn, turned_plan, turns_of
 from dse.study import Study
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """An assumption at an end of its interval, and the name of the study that tries it."""
-
-    assumption: Assumption
-    end: Scalar
-    study: str
-
-
-def turns_of(plan: Plan, name: str) -> list[Turn]:
-    """Return every assumption of a plan at each of its ends.
-
-    Args:
-        plan: the study's.
-        name: what the study is called.
-    """
-    return [
-        Turn(assumption=one, end=end, study=f"{name}.assumes.{place}.{side}")
-        for place, one in enumerate(plan.assumptions, 1)
-        for side, end in enumerate(one.ends, 1)
-    ]
-
-
-def turned_plan(plan: Plan, turn: Turn) -> Plan:
-    """Return the plan with the assumption at that end, all else equal.
-
-    Raises:
-        SpecErrors: the study cannot be so, as where a baseline is not legal there.
-    """
-    files = Files(kept=plan.texts)
-    spec = files.source(plan.path).value
-    documents = turn.assumption.turned(assumed_documents(spec, plan.path, files), turn.end)
-    return plan_of(
-        plan.path,
-        kept=plan.texts,
-        seed=plan.problem.seed,
-        optimizer=plan.optimizer,
-        documents=documents,
-        objects=plan.objects,
-    )
 
 
 def turn_assumptions(

@@ -21,6 +21,7 @@ _BOUND = re.compile(r"\s*(<=?|>=?)\s*(\S.*)")
 _NONE = re.compile(r"none\b|not told|no figure|by definition", re.IGNORECASE)
 _FIGURE = re.compile(r"\d\s*(x\b|%|times\b|percent\b)")
 _GRID = 201
+_HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,12 @@ class PrintFigure:
         return np.concatenate([[end], end + sign * steps])
 
     def outside(self) -> Floats:
-        """Return a number of half and of twice its size: what a window around it leaves out."""
+        """Return a number of half and of twice its size: what a window around it leaves out.
+
+        A deviation of which print has none, 0, has no size: there it is half of the unit.
+        """
+        if self.low == self.high == 0:
+            return np.array([-_HALF, _HALF])
         low, high = min(self.low / 2, self.low * 2), max(self.high / 2, self.high * 2)
         return np.array([low, high])
 

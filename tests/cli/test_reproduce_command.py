@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from dse.cli.app import app
 from dse.errors import SpecErrors, StudyError
 from dse.records.pages import report_text
+from dse.schema.plan import plan_of
 from dse.study import Study
 
 SPACE = """
@@ -307,3 +308,16 @@ def test_an_end_that_cannot_be_is_told_as_no_answer_there(tmp_path):
 def test_assumptions_are_for_what_runs(tmp_path):
     words = ["check", written(tmp_path, HOLDS, ASSUMED), "--assumptions"]
     assert CliRunner().invoke(app, words).exit_code == 2
+
+
+def test_a_plain_check_finds_an_end_at_which_the_study_cannot_be(tmp_path):
+    end = ASSUMED.replace("chip.metrics.energy.formula", "baselines.small.rows")
+    end = end.replace("rows * 3 mJ", "1").replace("[rows * 2 mJ, rows ** 2 * 3 mJ]", "[1, 3]")
+    path = written(tmp_path, HOLDS, end)
+    assert plan_of(Path(path)).assumptions
+    result = CliRunner().invoke(app, ["check", path])
+    assert result.exit_code == 2
+    assert "study.yaml:23: the study cannot be run where 'energy of a row' is 3" in result.stderr
+    legal = Path(path).read_text().replace("[1, 3]", "[1, 4]")
+    Path(path).write_text(legal)
+    assert "1 claim, 1 assumption" in CliRunner().invoke(app, ["check", path]).stdout

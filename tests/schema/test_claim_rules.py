@@ -115,6 +115,8 @@ AGREES = {
     "a bound that is kept": ("'< 5 %'", "ours > 0", True),
     "a bound that is not kept": ("'> 5 %'", "ours > 0", False),
     "words": ("it grows", "ours > 0", None),
+    "no deviation, within a window": ("0", "0 <= ours < 0.05", True),
+    "no deviation, within anything": ("0", "0 <= ours < 3", False),
     "a negative window": ("-3 %", "-0.05 < ours < 0.05", False),
 }
 

@@ -6,6 +6,7 @@ which is not there is skipped by its name.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -13,10 +14,26 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
+from dse.schema.checked import model_of
+from dse.schema.files import Files
+from dse.schema.models import StudySpec
 from dse.schema.plan import plan_of
 
 FOLDER = Path(__file__).parents[2] / "studies" / "reproductions"
 FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def load_benchmark():
+    """The module of benchmarks that records outcomes."""
+    path = FOLDER.parents[1] / "benchmarks" / "reproductions.py"
+    spec = importlib.util.spec_from_file_location("reproductions_bench", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+BENCH = load_benchmark()
+OUTCOMES = BENCH.read_record()
 FAST = frozenset(
     {
         "apex",
@@ -94,6 +111,28 @@ def test_what_a_reproduction_claims_comes_out(path):
     off = [one for one in claims if one["verdict"] in ("fell short", "no answer")]
     assert off == []
     assert exit_code == 0
+    recorded = [row["counts_as"] for row in OUTCOMES if row["study"] == path.stem]
+    assert [one["counts_as"] for one in claims] == recorded
+
+
+def test_recorded_outcomes_are_of_the_claims_that_the_studies_state():
+    """After a study's claims change: python benchmarks/reproductions.py STUDY."""
+    specs = {path.stem: model_of(StudySpec, Files().source(path)) for path in FILES}
+    stated = {
+        name: [(one.claim, one.proof) for one in (*spec.reproduces, *spec.finds)]
+        for name, spec in specs.items()
+    }
+    recorded: dict[str, list[tuple[str, str]]] = {name: [] for name in stated}
+    for row in OUTCOMES:
+        recorded[row["study"]].append((row["claim"], row["proof"]))
+    assert [name for name in stated if recorded[name] != stated[name]] == []
+
+
+@pytest.mark.parametrize("page", BENCH.PAGES, ids=lambda page: page.name)
+def test_pages_quote_the_line_that_the_recorded_outcomes_come_to(page):
+    text = page.read_text()
+    assert BENCH.LINE.findall(text) == [BENCH.recorded_line(OUTCOMES)]
+    assert f"{len(FILES)} studies" in text
 
 
 def test_fast_reproductions_are_there():
