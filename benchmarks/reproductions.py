@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -29,6 +29,8 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "reproductions.md")
 
 LINE = re.compile(r"\d+ reproduced(?: \(|, )[^\n`]*identit(?:y|ies)")
 """The line of the summary in a text."""
+HOW_MANY = re.compile(r"\d+ of them, recorded by")
+"""How many studies the line counts; the others measure for many minutes, and wait for a run."""
 
 
 class Outcome(TypedDict):
@@ -54,6 +56,20 @@ def recorded_line(outcomes: Iterable[Outcome]) -> str:
     return summary_line(count_kinds(cast("CountsAs", one["counts_as"]) for one in outcomes))
 
 
+def how_many(outcomes: Iterable[Outcome]) -> str:
+    """Return the words for the studies that are recorded."""
+    return f"{len({one['study'] for one in outcomes})} of them, recorded by"
+
+
+def write_pages(outcomes: Sequence[Outcome]) -> str:
+    """Write the line and the number of studies into the pages; return the line."""
+    line = recorded_line(outcomes)
+    for page in PAGES:
+        text = LINE.sub(line, page.read_text())
+        page.write_text(HOW_MANY.sub(how_many(outcomes), text))
+    return line
+
+
 def main(words: list[str]) -> None:
     """Run the studies that are named, record what came out and write the pages' lines."""
     paths = sorted(STUDIES.glob("*.yaml")) if words == ["--all"] else [Path(one) for one in words]
@@ -65,10 +81,7 @@ def main(words: list[str]) -> None:
         if not lost:
             outcomes = [one for one in outcomes if one["study"] != path.stem] + own
             _write(outcomes)
-    line = recorded_line(outcomes)
-    for page in PAGES:
-        page.write_text(LINE.sub(line, page.read_text()))
-    print(line)
+    print(write_pages(outcomes))
 
 
 def _outcome(study: str, judged: Judged) -> Outcome:

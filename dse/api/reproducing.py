@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dse.core.trial import Trial
 from dse.protocols import Storage
+from dse.records.assumptions import turn_assumptions
 from dse.records.claims import Judged, claiming, judged_claims
 from dse.schema.files import resolved
 from dse.study import Study
@@ -19,6 +20,7 @@ def reproduce(
     *,
     storage: str | Storage = FORGETFUL,
     on_finished: Callable[[Trial], None] = lambda _: None,
+    assumptions: bool = False,
 ) -> list[Judged]:
     """Run a study file to the end of its budget, and judge the claims that it states.
 
@@ -29,6 +31,8 @@ def reproduce(
         file: the study file; ``library:studies/...`` is a shipped one.
         storage: where the study is kept, to be gone on with; forgotten without.
         on_finished: told each trial when it is stored.
+        assumptions: whether the study is run at both ends of each assumption too; each claim's
+            ``turned`` then says what comes out there.
 
     Returns:
         Each claim with the study's number, whether it ``holds``, and the ``verdict`` in words.
@@ -40,5 +44,10 @@ def reproduce(
     path = resolved(str(file), Path.cwd() / "study.yaml")
     claiming(path)
     study = Study.open(path, storage=storage)
-    study.run(on_finished=on_finished)
-    return judged_claims(study)
+
+    def run(one: Study) -> None:
+        one.run(on_finished=on_finished)
+
+    run(study)
+    judged = judged_claims(study)
+    return turn_assumptions(study, judged, run, storage=storage) if assumptions else judged

@@ -32,7 +32,7 @@ def turn_assumptions(
         try:
             turned = Study.of(turned_plan(study.plan, turn), name=turn.study, storage=storage)
             run(turned)
-            found.append(_turned(turn, judged_claims(turned)))
+            found.append(_turned(turn, judged_claims(turned), judged))
         except DseError as error:
             found.append([_unanswered(turn, str(error))] * len(judged))
     return _with_turns(judged, found)
@@ -41,31 +41,36 @@ def turn_assumptions(
 def stored_turns(study: Study, judged: Sequence[Judged]) -> list[Judged]:
     """Return the claims with the turned studies that the same storage has."""
     known = set(study.storage.studies()) if study.plan.assumptions else set[str]()
-    return _with_turns(judged, list(_stored(study, known)))
+    return _with_turns(judged, list(_stored(study, judged, known)))
 
 
-def _stored(study: Study, known: set[str]) -> Iterator[list[Turned]]:
+def _stored(study: Study, judged: Sequence[Judged], known: set[str]) -> Iterator[list[Turned]]:
     for turn in turns_of(study.plan, study.name):
         if turn.study in known:
-            yield _turned(turn, judged_claims(Study.load(turn.study, study.storage)))
+            there = judged_claims(Study.load(turn.study, study.storage))
+            yield _turned(turn, there, judged)
 
 
-def _turned(turn: Turn, judged: Sequence[Judged]) -> list[Turned]:
+def _turned(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
+    """Return what became of each claim; it passes where it counts as it does here, or better."""
     return [
         Turned(
             name=turn.assumption.spec.name,
             value=turn.end,
             ours=one.ours,
-            passes=one.passes,
+            counts_as=one.counts_as,
+            passes=one.passes and own.counts_as in (one.counts_as, "size differs"),
             reason=one.reason,
         )
-        for one in judged
+        for one, own in zip(there, here, strict=True)
     ]
 
 
 def _unanswered(turn: Turn, reason: str) -> Turned:
     name = turn.assumption.spec.name
-    return Turned(name=name, value=turn.end, ours=None, passes=False, reason=reason)
+    return Turned(
+        name=name, value=turn.end, ours=None, counts_as="failed", passes=False, reason=reason
+    )
 
 
 def _with_turns(judged: Sequence[Judged], turns: Sequence[Sequence[Turned]]) -> list[Judged]:

@@ -40,6 +40,7 @@ class Turned:
     name: str
     value: Scalar
     ours: float | None
+    counts_as: CountsAs
     passes: bool
     reason: str = ""
 
@@ -156,6 +157,7 @@ def _turned(one: Turned) -> TurnedClaim:
         "name": one.name,
         "value": one.value,
         "ours": finite(one.ours),
+        "counts_as": one.counts_as,
         "passes": one.passes,
         "reason": one.reason,
     }

@@ -84,7 +84,7 @@ def verdict_text(one: JudgedClaim) -> str:
 
 
 def turned_text(one: JudgedClaim) -> str:
-    """Return over how many ends of the assumptions the claim comes out as its label says."""
+    """Return over how many ends of the assumptions the claim counts as it does as stated."""
     turned = one["turned"]
     if not turned:
         return ""

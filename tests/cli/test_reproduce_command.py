@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from dse.api.reproducing import reproduce as reproduce_in_python
 from dse.cli.app import app
 from dse.errors import SpecErrors, StudyError
 from dse.records.pages import report_text
@@ -290,9 +291,21 @@ def test_assumptions_are_turned_to_both_ends_and_what_falls_is_named(tmp_path):
     assert told["assumes"][0]["interval"] == ["rows * 2 mJ", "rows ** 2 * 3 mJ"]
     ratio = told["claims"][0]["turned"]
     assert [(one["ours"], one["passes"]) for one in ratio] == [(4.0, True), (16.0, False)]
+    in_python = reproduce_in_python(path, assumptions=True)[0].turned
+    assert [(one.ours, one.passes) for one in in_python] == [(4.0, True), (16.0, False)]
     report = report_text(Study.load("claims", url))
     assert "What was claimed, and what came out" in report
     assert "over some of the ends (1 of 2)" in report
+
+
+def test_a_size_that_is_lost_at_an_end_counts_as_lost(tmp_path):
+    sized = HOLDS.replace("proof: exact", "proof: direction").replace("ours == 4", "ours > 1")
+    path = written(tmp_path, sized, ASSUMED)
+    (told,) = json.loads(reproduce(path, "--assumptions", "--format", "json").stdout)
+    (claim,) = told["claims"]
+    assert claim["counts_as"] == "direction only"
+    ends = [(one["counts_as"], one["passes"]) for one in claim["turned"]]
+    assert ends == [("direction only", True), ("size differs", False)]
 
 
 def test_an_end_that_cannot_be_is_told_as_no_answer_there(tmp_path):

@@ -112,7 +112,7 @@ def test_what_a_reproduction_claims_comes_out(path):
     assert off == []
     assert exit_code == 0
     recorded = [row["counts_as"] for row in OUTCOMES if row["study"] == path.stem]
-    assert [one["counts_as"] for one in claims] == recorded
+    assert recorded in ([], [one["counts_as"] for one in claims])
 
 
 def test_recorded_outcomes_are_of_the_claims_that_the_studies_state():
@@ -125,13 +125,14 @@ def test_recorded_outcomes_are_of_the_claims_that_the_studies_state():
     recorded: dict[str, list[tuple[str, str]]] = {name: [] for name in stated}
     for row in OUTCOMES:
         recorded[row["study"]].append((row["claim"], row["proof"]))
-    assert [name for name in stated if recorded[name] != stated[name]] == []
+    assert [name for name, own in recorded.items() if own and own != stated[name]] == []
 
 
 @pytest.mark.parametrize("page", BENCH.PAGES, ids=lambda page: page.name)
 def test_pages_quote_the_line_that_the_recorded_outcomes_come_to(page):
     text = page.read_text()
     assert BENCH.LINE.findall(text) == [BENCH.recorded_line(OUTCOMES)]
+    assert BENCH.HOW_MANY.findall(text) == [BENCH.how_many(OUTCOMES)]
     assert f"{len(FILES)} studies" in text
 
 

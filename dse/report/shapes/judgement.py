@@ -63,8 +63,10 @@ class TurnedClaim(Shape):
     """The end that it was turned to."""
     ours: float | None
     """What came out there; null where there is no answer."""
+    counts_as: CountsAs
+    """Where it would stand in the summary."""
     passes: bool
-    """Whether the claim comes out as its label says there too."""
+    """Whether it counts there as it does where the assumptions stand as stated."""
     reason: str
     """Why there is no answer; empty where there is one."""
 
