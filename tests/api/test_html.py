@@ -55,7 +55,7 @@ def study_of(function, *metrics, run=10, **asked):
     asked = {"optimizer": "random", **asked}
     made = Study("odd", SPACE, {"f": evaluator(*metrics)(function)}, storage="memory://", **asked)
     if run:
-        made.run(measurements=run)
+        made.run(measurements=run, on_error="keep")
     return made
 
 
@@ -124,7 +124,7 @@ def test_of_many_columns_some_are_shown_and_faults_with_their_reason():
     space = {f"p{place:02}": (1, 2) for place in range(MOST_COLUMNS + 3)}
     failing = {"f": evaluator(TIME)(lambda p00: 1 / 0)}
     study = Study("wide", space, failing, storage="memory://", unread=list(space)[1:])
-    study.run(trials=2)
+    study.run(trials=2, on_error="keep")
     text = trials_html(study.trials, study.problem)
     assert "raised: ZeroDivisionError: division by zero" in text
     assert text.count('<th scope="col" class="dse-number">p') == MOST_COLUMNS
