@@ -118,6 +118,9 @@ _SHOWN = 30
 _SAME = 3
 """So many names with one last word are told; more say nothing."""
 
+_SIGNS = str.maketrans("", "", "-_. ")
+"""Signs that a name is often written without, or with another one of them."""
+
 
 def nearest(name: object, valid: Iterable[str]) -> str:
     """A hint that names the valid name closest to ``name``, or all of them; of many, the first.
@@ -126,7 +129,8 @@ def nearest(name: object, valid: Iterable[str]) -> str:
     there is no valid name at all the hint is empty.
     """
     names, written = sorted(set(valid)), str(name)  # YAML has numbers where a name should be
-    same = [one for one in names if one.rpartition(".")[2] == written]
+    same = [one for one in names if _plain(one) == _plain(written)]
+    same = same or [one for one in names if _plain(one.rpartition(".")[2]) == _plain(written)]
     if 0 < len(same) <= _SAME:
         return f"did you mean {' or '.join(map(repr, same))}?"
     near = names if len(names) <= _COMPARED else [n for n in names if n[:2] == written[:2]]
@@ -135,6 +139,11 @@ def nearest(name: object, valid: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"valid: {', '.join(names[:_SHOWN])}{more}" if names else ""
+
+
+def _plain(name: str) -> str:
+    """Return a name without case and signs: ``greybox`` of ``Grey-Box``."""
+    return name.casefold().translate(_SIGNS)
 
 
 def _rebuilt(

@@ -18,6 +18,9 @@ GROUPS: tuple[Group, ...] = ("evaluators", "optimizers", "executors", "storages"
 """What a study can name; ``assets`` and ``environments`` are tables of what evaluators need."""
 
 
+_SIGNS = str.maketrans("", "", "-_ ")
+
+
 @cache
 def names(group: Group) -> Mapping[str, EntryPoint]:
     """The entry points of one group by name."""
@@ -32,7 +35,8 @@ def load(group: Group, name: str) -> Any:
     """
     found = names(group).get(name)
     if found is None:
-        raise PluginError(f"there is no {group[:-1]} {name!r}", hint=nearest(name, names(group)))
+        hint = suggest_plugin(group, name)
+        raise PluginError(f"there is no {group[:-1]} {name!r}", hint=hint, part=["use"])
     try:
         return found.load()
     except ImportError as error:
@@ -40,6 +44,45 @@ def load(group: Group, name: str) -> Any:
             f"the {group[:-1]} {name!r} cannot be imported: {error}",
             hint=f"it is {found.value}; is its extra installed?",
         ) from error
+
+
+_KINDS = (
+    "'use: command' runs a program, 'use: expression' computes formulas, 'use: table' reads "
+    "measured designs; dse plugins list shows all"
+)
+
+_MEANT: Mapping[str, Mapping[str, str]] = {
+    "evaluators": {
+        **dict.fromkeys(("shell", "script", "program", "subprocess", "exec"), "'command'"),
+        **dict.fromkeys(("formula", "formulas", "analytical"), "'expression'"),
+        **dict.fromkeys(("csv", "parquet", "dataframe"), "'table'"),
+        **dict.fromkeys(("function", "callable"), "'python'"),
+    },
+    "optimizers": {
+        **dict.fromkeys(("bayesian", "bo", "gp", "gpsampler"), "'grey-box' or 'qlognehvi'"),
+        **dict.fromkeys(("botorch", "qnehvi", "ehvi"), "'qlognehvi'"),
+        **dict.fromkeys(("grid", "gridsearch", "bruteforce"), "'exhaustive' or 'factorial'"),
+        **dict.fromkeys(("ga", "genetic", "evolutionary", "nsgaii", "nsga"), "'nsga2'"),
+        **dict.fromkeys(("optuna", "tpesampler"), "'tpe'"),
+        **dict.fromkeys(("randomsearch", "randomsampler"), "'random'"),
+    },
+    "executors": {
+        **dict.fromkeys(
+            ("parallel", "threads", "thread", "multiprocessing", "pool", "joblib"), "'processes'"
+        ),
+        **dict.fromkeys(("local", "sequential", "none", "sync"), "'serial'"),
+    },
+}
+"""What other tools call a plug-in of ours."""
+
+
+def suggest_plugin(group: Group, name: str) -> str:
+    """Return the hint for a plug-in's name that there is not."""
+    meant = _MEANT.get(group, {}).get(str(name).casefold().translate(_SIGNS), "")
+    if meant:
+        return f"write {meant}"
+    hint = nearest(name, names(group))
+    return _KINDS if group == "evaluators" and not hint.startswith("did you") else hint
 
 
 def options_of(plugin: Any) -> Mapping[str, inspect.Parameter]:
@@ -63,7 +106,7 @@ def check_options(group: Group, name: str, plugin: Any, options: Mapping[str, An
     errors = [
         PluginError(
             f"the {group[:-1]} {name!r} has no option {option!r}",
-            hint=nearest(option, known),
+            hint=_suggest_option(option, known),
             part=[option],
         )
         for option in options
@@ -81,6 +124,27 @@ def required(plugin: Any) -> list[str]:
     """The options that a plug-in cannot do without."""
     empty = inspect.Parameter.empty
     return [name for name, one in options_of(plugin).items() if one.default is empty]
+
+
+_INSTEAD: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("cmd", "command", "script", "program", "args", "argv"), ("run",)),
+    **dict.fromkeys(("path", "csv", "filename", "table", "source"), ("file",)),
+    **dict.fromkeys(("outputs", "output", "formulas", "formula", "expressions"), ("metrics",)),
+    **dict.fromkeys(("inputs", "parameters", "arguments"), ("reads",)),
+    **dict.fromkeys(("n_jobs", "jobs", "processes", "n_workers", "num_workers"), ("workers",)),
+    **dict.fromkeys(("population", "population_size", "popsize", "size"), ("pop_size",)),
+    **dict.fromkeys(("environment", "environ"), ("env",)),
+    **dict.fromkeys(("folder", "directory", "workdir"), ("cwd",)),
+}
+"""What other tools call an option, and what plug-ins of ours do."""
+
+
+def _suggest_option(option: str, known: Mapping[str, inspect.Parameter]) -> str:
+    """Return the hint for an option that a plug-in does not have."""
+    meant = next((one for one in _INSTEAD.get(str(option), ()) if one in known), "")
+    if meant:
+        return f"write {meant!r}"
+    return nearest(option, known) or "it has no options"
 
 
 def make(group: Group, name: str, *arguments: Any, **options: Any) -> Any:

@@ -22,7 +22,8 @@ from dse.protocols import Executor, Optimizer, Storage
 from dse.registry import load, make, options_of
 from dse.schema.inherited import Inherited
 from dse.schema.models import PluginSpec
-from dse.schema.plan import AUTO, Plan
+from dse.schema.plan import Plan
+from dse.schema.plugged import AUTO
 from dse.schema.settled import check_settled, settled
 from dse.suggesting import COMPLETION, FIRST, NOBODY, chosen, given, scenario, suggesting
 

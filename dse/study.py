@@ -18,7 +18,7 @@ from dse.core.proof import Proof
 from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
 from dse.drivers.bounds import Bounds
-from dse.errors import PluginError, StudyError, nearest
+from dse.errors import StudyError, nearest
 from dse.protocols import NEW, Executor, Storage
 from dse.registry import make
 from dse.running import Run
@@ -27,7 +27,8 @@ from dse.schema.differing import difference
 from dse.schema.inherited import Inherited
 from dse.schema.lineage import Asked
 from dse.schema.models import NAME, PluginSpec
-from dse.schema.plan import AUTO, Plan, plan_of
+from dse.schema.plan import Plan, plan_of
+from dse.schema.plugged import AUTO, check_storage
 from dse.schema.priors import inherited
 from dse.schema.record import begun_with, identity_of, kept_plan, plain
 from dse.schema.settled import settled
@@ -386,10 +387,10 @@ def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
         PluginError: no storage has that scheme, or it is the name of a file.
         StorageError: it cannot be opened.
     """
-    if isinstance(url, Path) or (isinstance(url, str) and ":" not in url and Path(url).suffix):
-        raise PluginError(f"'{url}' is no URL of a storage", hint=f"of a file: sqlite:///{url}")
-    if not isinstance(url, str):
+    if not isinstance(url, str | Path):
         return url
+    check_storage(str(url))
+    url = str(url)
     scheme = url.partition(":")[0].partition("+")[0]
     file = url.partition("///")[2].partition("?")[0]
     named = scheme == "sqlite" and file not in ("", ":memory:")

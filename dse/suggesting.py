@@ -13,7 +13,8 @@ from dse.optimizers.nothing import Nothing
 from dse.protocols import Optimizer
 from dse.registry import make
 from dse.schema.inherited import Inherited
-from dse.schema.plan import AUTO, Plan
+from dse.schema.plan import Plan
+from dse.schema.plugged import AUTO
 
 # A plug-in's name has no brackets.
 NOBODY = "(nobody)"

@@ -12,7 +12,7 @@ from dse.drivers.provenance import versions
 from dse.early_watch import contradiction
 from dse.loop import GIVEN, teachable
 from dse.protocols import Optimizer
-from dse.schema.plan import AUTO
+from dse.schema.plugged import AUTO
 from dse.study import Study
 from dse.suggesting import CARRIED, chosen, given, is_plugin, suggesting
 

@@ -67,7 +67,8 @@ class Asking:
         """
         wanted = whole(count)
         if wanted is None or wanted < 1:
-            raise SpecError(f"{count!r} designs cannot be asked", hint="ask(1), or more")
+            hint = "a whole number of them: ask(1), or more"
+            raise SpecError(f"{count!r} designs cannot be asked", hint=hint)
         while not self._turn.acquire(timeout=_LOOK_S):
             self._check_reported(wait)
         try:
@@ -157,7 +158,8 @@ class Asking:
         if task is None:
             open_ = ", ".join(map(str, sorted(self._desk.tasks))) or "none"
             raise StudyError(
-                f"trial {number} waits for nothing here", hint=f"waiting to be told: {open_}"
+                f"trial {number} waits for nothing here: it was told already, or never asked",
+                hint=f"waiting to be told: {open_}",
             )
         spent_s = time.perf_counter() - self._asked_at.get(number, time.perf_counter())
         self._desk.bring({number: self._outcome(task, said, spent_s)})

@@ -11,6 +11,7 @@ from typing import Any
 from dse.api.html.parts import or_message
 from dse.api.html.space import UNNAMED, space_html
 from dse.api.shorthand import domain
+from dse.api.telling import whole
 from dse.core import space as core
 from dse.core.batch import Batch
 from dse.core.design import Design
@@ -18,7 +19,7 @@ from dse.core.insight.explain import narrowed
 from dse.core.insight.why import check_values
 from dse.core.solving.estimate import Estimate
 from dse.core.values import Value
-from dse.errors import DseError
+from dse.errors import DseError, SpecError
 from dse.report.shapes.space import Described, Differing, Translated
 from dse.report.space_words import big
 from dse.report.whole_file import write_whole
@@ -63,6 +64,10 @@ class Space:
         name: str = UNNAMED,
         **more: Any,
     ) -> None:
+        given: Any = parameters
+        if not isinstance(given, Mapping):
+            hint = 'write Space({"tile": [16, 32, 64]})'
+            raise SpecError("parameters are given by their names, as a mapping", hint=hint)
         told = {name: domain(name, one) for name, one in parameters.items()}
         listed = [constraints] if isinstance(constraints, str) else list(constraints)
         document = {"space": name, **more, **({"parameters": told} if told else {})}
@@ -196,7 +201,11 @@ class Space:
 
         Raises:
             DesignError: none was found, or there are too many parameters for the method.
+            SpecError: the count is no whole number above zero.
         """
+        if whole(count) is None or count < 1:
+            hint = "a whole number of them: sample(8)"
+            raise SpecError(f"{count!r} designs cannot be drawn", hint=hint)
         found = _designs(draw(self.solved, count, seed, method))
         if len(found) < count:
             warnings.warn(too_few(self.solved, len(found), count), stacklevel=2)

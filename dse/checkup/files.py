@@ -11,7 +11,8 @@ from dse.errors import DseError, SpecError, SpecErrors
 from dse.report.shapes.judgement import JudgedFile
 from dse.schema.files import Files, resolved
 from dse.schema.kinds import is_study
-from dse.schema.plan import plan_of
+from dse.schema.mistakes import Mistakes
+from dse.schema.plan import Plan, plan_of
 from dse.schema.source import shown
 from dse.schema.space import space_of
 from dse.schema.turning import impossible_ends
@@ -62,6 +63,7 @@ def _tell_space(told: JudgedFile, path: Path) -> None:
 
 def _tell_study(told: JudgedFile, path: Path) -> None:
     plan = plan_of(path)
+    _check_programs(plan)
     problem, bound = plan.problem, plan.pipeline.bound
     impossible = list(impossible_ends(plan))
     if impossible:
@@ -80,6 +82,25 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
         + (f", {_counted(plan.assumptions, 'assumption')}" if plan.assumptions else "")
         + notes
     )
+
+
+def _check_programs(plan: Plan) -> None:
+    """Check the programs that this machine is to run; those of a cluster may be there alone.
+
+    Raises:
+        SpecErrors: one is not there.
+    """
+    if plan.executor.use == "ray":
+        return
+    source, mistakes = Files().source(plan.path), Mistakes()
+    for one in plan.pipeline.bound:
+        evaluator = getattr(one.evaluator, "evaluator", one.evaluator)
+        try:
+            if hasattr(evaluator, "check_program"):
+                evaluator.check_program()
+        except DseError as error:
+            mistakes.add(error, source.place(["evaluators", one.name, *error.part]))
+    mistakes.check()
 
 
 def _probed(problem: Problem, path: Path) -> str:

@@ -39,6 +39,8 @@ from dse.cli import (
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What the parser of the command line raises; typer keeps the class to itself."""
 
 
 class Commands(TyperGroup):
@@ -50,6 +52,15 @@ class Commands(TyperGroup):
         if deeper and not ctx.resilient_parsing and args[0] not in self.commands:
             ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(deeper)}?")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except _UsageError as error:
+            from dse.cli.usage import mend_usage
+
+            mend_usage(error)
+            raise
 
 
 app = typer.Typer(

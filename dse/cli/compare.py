@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,10 +109,22 @@ def compare(
         may_differ=tuple(one.value for one in may_differ or ()),
         indicators=_claimed(indicator, share),
     )
-    comparison = compared(gathered(names, storage), asked)
+    groups = gathered(names, storage)
+    _check_several(groups)
+    comparison = compared(groups, asked)
     show(comparison, output, file)
     if share is not None:
         _judge(comparison, share)
+
+
+def _check_several(groups: Sequence[Any]) -> None:
+    """Raise StudyError where there is one study alone."""
+    runs = [run for group in groups for run in group.runs]
+    if len(runs) == 1:
+        from dse.errors import StudyError
+
+        hint = "name two or more; dse front shows one, dse studies list all"
+        raise StudyError(f"{runs[0].name} alone is compared with nothing", hint=hint)
 
 
 def show(comparison: Any, output: Told, file: Path | None = None) -> None:

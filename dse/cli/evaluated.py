@@ -39,6 +39,10 @@ def lines(problem: Problem, design: Design, outcome: Outcome) -> Iterator[str]:
     for limit in _broken(problem, design, outcome):
         yield f"outside the limit: {limit}"
     if outcome.fault is not None:
+        named = (n for n in problem.metrics if "." in n and n not in outcome.metrics)
+        by = dict.fromkeys(name.partition(".")[0] for name in named)
+        if by:
+            yield f"no metrics of {', '.join(by)}"
         yield f"{outcome.state.value} ({outcome.fault.kind}): {outcome.fault.reason}"
 
 

@@ -46,6 +46,7 @@ def report(
         _comparison(names, storage, joint=joint_reference) if several else _study(names[0], storage)
     )
     path = file or Path(f"{'comparison' if several else names[0]}.html")
+    _check_page(path)
     write_whole(path, text)
     if output is Told.JSON:
         told: WrittenReport = {
@@ -56,6 +57,15 @@ def report(
         show_json(told)
     else:
         say(f"wrote {path}")
+
+
+def _check_page(path: Path) -> None:
+    """Raise StudyError for a file whose ending says something else than a page."""
+    if path.suffix and path.suffix.lower() not in (".html", ".htm", ".xhtml"):
+        from dse.errors import StudyError
+
+        hint = f"write -o {path.with_suffix('.html')}; a browser prints it as PDF"
+        raise StudyError(f"a report is a page of HTML, and {path} is none", hint=hint)
 
 
 def _comparison(names: list[str], storage: str | None, *, joint: bool) -> str:

@@ -68,13 +68,13 @@ def run(
 
     Example: dse run studies/quickstart.yaml --measurements 40
     """
-    from dse.schema.stated import Stops, stated_budget
+    from dse.schema.stated import Stops, budget_of_words
     from dse.study import Study
 
     opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
     storage = storage or opened.plan.storage
     spent: Stops = {"time": time, "cost": cost, "gain": gain}
-    budget = stated_budget(opened.plan, {"measurements": measurements, "trials": trials, **spent})
+    budget = budget_of_words(opened.plan, {"measurements": measurements, "trials": trials, **spent})
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 
@@ -96,14 +96,14 @@ def resume(
 
     Example: dse resume quickstart --measurements 80
     """
-    from dse.schema.stated import Stops, stated_budget
+    from dse.schema.stated import Stops, budget_of_words
     from dse.study import Study
 
     opened = Study.load(name, storage)
     for warning in opened.plan.warnings:
         say(f"warning: {warning}")
     spent: Stops = {"time": time, "cost": cost, "gain": gain}
-    budget = stated_budget(opened.plan, {"measurements": measurements, "trials": trials, **spent})
+    budget = budget_of_words(opened.plan, {"measurements": measurements, "trials": trials, **spent})
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 

@@ -73,9 +73,19 @@ _MEANT: Mapping[str, str] = {
     "^": "'**' for a power",
     "·": "'*'",
     "÷": "'/'",
+    "\u00d7": "'*'",
     "→": "'->'",
 }
 """What other languages write, and how this one does."""
+_MEANT_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("x", "times"), "'*' to multiply"),
+    **dict.fromkeys(("if", "then", "implies"), "'a -> b' for: if a holds, so does b"),
+    **dict.fromkeys(("AND", "And", "&&"), "'and'"),
+    **dict.fromkeys(("OR", "Or", "||"), "'or'"),
+    **dict.fromkeys(("NOT", "Not"), "'not'"),
+    **dict.fromkeys(("mod", "modulo"), "'%' for the remainder"),
+}
+"""Words that stand where an operator should, and what is written here."""
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -114,7 +124,7 @@ class _Parser:
     def whole(self) -> Expression:
         node = self._implication()
         if self.token.kind != "end":
-            raise self._unexpected("an operator or the end")
+            raise self._unexpected("an operator or the end", self._foreign_word())
         if _height(node) > MAX_HEIGHT:
             problem = f"more than {MAX_HEIGHT} operations one upon the other"
             raise self._error(problem, 0, "sum(a, b, c) is a + b + c")
@@ -150,6 +160,12 @@ class _Parser:
         if not self._at(text):
             raise self._unexpected(repr(text))
         self._take()
+
+    def _foreign_word(self) -> str:
+        """Return what to write for a word of another language that stops the parser."""
+        words = (self.token.text, self.text.split(maxsplit=1)[0])
+        meant = next((_MEANT_WORDS[word] for word in words if word in _MEANT_WORDS), "")
+        return f"write {meant}" if meant else ""
 
     def _unexpected(self, wanted: str, hint: str = "") -> SpecError:
         shown = repr(self.token.text) if self.token.kind != "end" else "the end"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ from dse.schema.spaces.words import check_keys, check_words
 
 _MOST_VALUES = 256
 """An evaluator is asked about so many whole numbers one by one, about more by their ends."""
+
+_FEW = 12
+"""So many names are listed where none of them is near."""
 
 _BETWEEN = 0.618
 """How far from a real's lower end it is asked, too: ends are often whole where few others are."""
@@ -115,7 +119,9 @@ def _without_parts(
 def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
     try:
         made: Evaluator = plugin(**options)
-    except DseError:
+    except DseError as error:
+        if not error.part and not isinstance(error, SpecErrors):
+            error.part = _blamed(error.problem, {key: options[key] for key in required(plugin)})
         raise
     except (TypeError, ValueError, AttributeError) as error:
         wrong = mistyped(plugin, options)
@@ -128,6 +134,16 @@ def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
             part=[option],
         ) from error
     return made
+
+
+def _blamed(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the option that a message is about: the first of its words that names one."""
+    words = re.findall(r"[\w-]+", problem)
+    named = next((word for word in words if word in options), None)
+    if named is None:  # or its value stands there as it was written
+        shown = [(problem.find(repr(value)), key) for key, value in options.items()]
+        named = min([one for one in shown if one[0] >= 0], default=(0, None))[1]
+    return () if named is None else (named,)
 
 
 def bound_of(
@@ -164,8 +180,7 @@ def bound_of(
         for reading in bind
         if reading not in readings and EVERYTHING not in readings
     ]
-    names = {full: full for full in parameters} if EVERYTHING in readings else {}
-    lists = _lists(parameters)
+    names, lists = {one: one for one in parameters if EVERYTHING in readings}, _lists(parameters)
     for reading in sorted(readings - {EVERYTHING}):
         try:
             full = _found(name, reading, bind, known, lists)
@@ -174,6 +189,9 @@ def bound_of(
         except SpecError as error:
             errors.append(error)
             continue
+        if full in {f"{name}.{own}" for own in evaluator.provides}:
+            problem = f"{name} reads {full!r}, which it gives itself"
+            errors.append(SpecError(problem, part=_told_in(evaluator, reading)))
         keys = lists.get(full or "", [""])
         names |= {f"{reading}{key}": f"{full}{key}" for key in keys if full is not None}
     factors: dict[str, float] = {}
@@ -193,11 +211,12 @@ def _needed(name: str, reading: str, evaluator: Evaluator, known: Mapping[str, s
     """What to say of a reading that the space does not have."""
     if isinstance(known, Known) and known.hides(reading):
         return HiddenError(reading)
+    close = nearest(reading, known)
+    near = f" ({close})" if close.startswith("did you mean") or len(known) <= _FEW else ""
     return SpecError(
         f"{name} needs {reading!r}, which the space does not have",
-        hint=f"declare it, give '{reading}: ...' as an option, or 'bind: "
-        f"{{{reading}: ...}}' ({nearest(reading, known)})",
-        part=_told_in(evaluator, reading),
+        hint=f"declare it, give '{reading}: ...' as an option, or 'bind: {{{reading}: ...}}'{near}",
+        part=_told_in(evaluator, reading) or ("reads",),
     )
 
 
@@ -325,5 +344,6 @@ def _factor(name: str, own: str, wanted: str, full: str, told: str) -> float:
             f"{name} reads {own!r} in {wanted or 'a bare number'}, "
             f"but {full} is in {told or 'a bare number'}",
             hint=f"give {full} a unit such as {wanted}" if wanted else f"give {full} no unit",
+            part=("units", own),
         )
     return units.factor(told) / units.factor(wanted)

@@ -125,7 +125,9 @@ def _told(error: ValidationError, kind: type[BaseModel], source: Source) -> list
     """One mistake for each place; of a union, what its closest member says."""
     found: dict[Path_, list[Any]] = {}
     for one in error.errors():
-        found.setdefault(tuple(_path(one["loc"], source)), []).append(one)
+        path = tuple(_path(one["loc"], source))
+        other = _stands_for(str(one["loc"][-1]), one["input"]) if one["type"] == "missing" else ""
+        found.setdefault((*path, other) if other else path, []).append(one)
     told: list[DseError] = []
     for path, ones in found.items():
         deeper = any(len(other) > len(path) and other[: len(path)] == path for other in found)
@@ -139,6 +141,21 @@ def _told(error: ValidationError, kind: type[BaseModel], source: Source) -> list
         where = source.place(path)
         told += [SpecError(problem, where=where, hint=hint) for problem, hint in pairs]
     return told
+
+
+_INSTEAD: Mapping[str, tuple[str, ...]] = {
+    "use": ("type", "name", "kind", "class", "plugin", "evaluator"),
+    "study": ("name", "title"),
+    "space": ("name", "search_space"),
+}
+"""Keys that other tools have for one of ours."""
+
+
+def _stands_for(key: str, found: object) -> str:
+    """Return the key of a mapping that stands where ``key`` should; empty where none does."""
+    if not isinstance(found, dict):
+        return ""
+    return next((other for other in _INSTEAD.get(key, ()) if other in found), "")
 
 
 def _path(loc: tuple[str | int, ...], source: Source) -> list[str | int]:
@@ -193,7 +210,9 @@ def _words(one: Any, kind: type[BaseModel]) -> tuple[str, str]:
             problem = f"there is no key {key!r} here"
             return problem, meant(str(key), valid) or nearest(str(key), valid)
         case "missing":
-            return f"the key {key!r} is missing", f"add '{key}: ...'"
+            other = _stands_for(str(key), one["input"])
+            mend = f"write '{key}' in place of {other!r}" if other else f"add '{key}: ...'"
+            return f"the key {key!r} is missing", mend
         case "value_error":
             return str(context["error"]), ""
         case "string_pattern_mismatch":

@@ -8,11 +8,13 @@ import numpy as np
 
 from dse import units
 from dse.core.design import Design
-from dse.core.parameter import Choice
+from dse.core.parameter import Choice, Parameter, Real
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError
 from dse.schema.spaces.domains import amount
+
+_MOST_NAMED = 8
 
 
 def design_of(values: Mapping[str, Value], space: Space) -> Design:
@@ -26,8 +28,28 @@ def design_of(values: Mapping[str, Value], space: Space) -> Design:
         SpecError: a quantity cannot be read.
     """
     plain = plain_values(values, space)
+    _check_complete(plain, space)
     space.check(plain)
     return space.batch([plain]).design(0)  # 1 and 1.0 are one value, and one design
+
+
+def _check_complete(plain: Mapping[str, Value], space: Space) -> None:
+    """Raise DesignError where several parameters that always exist are missing: all by name."""
+    known = {*plain, *space.conditions}
+    missing = [p.name for p in space.parameters if p.name not in known]
+    odd = next((name for name in plain if name not in space.by_name), None)
+    if len(missing) > 1 and odd is None:
+        named = ", ".join(missing[:_MOST_NAMED])
+        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        raise DesignError(
+            f"{named}{more} are missing",
+            where=space.places.get(missing[0], ""),
+            hint=f"give each a value: {missing[0]}: {_first_value(space.by_name[missing[0]])}",
+        )
+
+
+def _first_value(parameter: Parameter) -> Value:
+    return parameter.low if isinstance(parameter, Real) else parameter.values[0]
 
 
 def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:

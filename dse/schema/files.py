@@ -24,6 +24,7 @@ MAX_TABLE_BYTES = 1 << 26
 _PACKED = "base64:"
 _SPECS = (".yaml", ".yml")
 _SHOWN = 10
+_NO_YAML = (".py", ".ipynb", ".sh", ".db", ".csv", ".parquet", ".jsonl", ".html", ".onnx")
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class Files:
         """
         document = self.documents.get(str(path))
         if document is None:
+            _check_ending(path, named_at)
             return read(path, self._kept_or_read(path, named_at, MAX_BYTES))
         source = source_of(document, path)
         self.texts[str(path)] = yaml_text(source.value)
@@ -102,6 +104,13 @@ def resolved(name: str, beside: Path) -> Path:
         return (beside.parent / name).resolve()
     except (OSError, ValueError, RuntimeError) as error:
         raise SpecError(f"{name[:60]!r} names no file: {error}") from error
+
+
+def _check_ending(path: Path, named_at: str) -> None:
+    """Raise SpecError for a file that is no YAML by its name, such as a program."""
+    if path.suffix.lower() in _NO_YAML and path.is_file():
+        hint = "name a study or a space file, written in YAML"
+        raise SpecError(f"{shown(path)} is no YAML file", where=named_at, hint=hint)
 
 
 def library() -> Path:

@@ -27,10 +27,16 @@ def mistyped(plugin: Any, options: Mapping[str, Any]) -> tuple[str, str] | None:
 def _fits(plugin: Any, name: str, value: Any) -> bool:
     """True unless the value is certain to be of another type."""
     try:
-        kind = get_type_hints(plugin if isinstance(plugin, type) else plugin.__init__)[name]
+        of_class = get_type_hints(plugin)  # of a dataclass its fields, of a function its options
+        own = get_type_hints(vars(plugin).get("__init__", plugin)) if _is_class(plugin) else {}
+        kind = {**of_class, **own}[name]
         TypeAdapter(kind, config=_AS_WRITTEN).validate_python(value)
     except ValidationError:
         return False
     except (KeyError, NameError, TypeError, AttributeError, PydanticUserError):
         return True
     return True
+
+
+def _is_class(plugin: Any) -> bool:
+    return isinstance(plugin, type)

@@ -6,7 +6,7 @@ import re
 
 from dse.core.parser import RESERVED
 
-NAME_HINT = "letters, digits and '_', and no word of the expression language"
+NAME_HINT = "letters, digits and '_', a letter first, and no word of the expression language"
 
 _LONGEST = 200
 _WORD = re.compile(r"[^\W\d]\w*")

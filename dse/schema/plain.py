@@ -50,7 +50,11 @@ class _Plain:
         if isinstance(value, Sequence):
             return [self.value(one, (*path, place)) for place, one in enumerate(value)]
         kind = type(value).__name__
-        raise SpecError(f"a {kind} is nothing that a space file could say", where=_place(path))
+        raise SpecError(
+            f"a {kind} is nothing that a space file could say",
+            where=_place(path),
+            hint="write numbers and texts; a rule is a text: 'tile * stages <= 512'",
+        )
 
 
 def _scalar(value: Any, path: Path_) -> Any:

@@ -29,9 +29,10 @@ from dse.schema.files import Files, resolved
 from dse.schema.kinds import is_space
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, PartialStudySpec, PluginSpec, PriorSpec, StudySpec
+from dse.schema.plugged import AUTO, check_is_space
 from dse.schema.retries import retries_of
 from dse.schema.scenarios import weights_of
-from dse.schema.sections import AUTO, Question, Sections
+from dse.schema.sections import Question, Sections
 from dse.schema.source import Path_, Source
 from dse.schema.space import LegibleSpace, legible_space
 from dse.schema.unread import Readers
@@ -199,6 +200,7 @@ class _Builder:
         where = self.source.place(["space"])
         try:
             path = resolved(self.spec.space, self.source.path)
+            check_is_space(self.files.source(path, named_at=where), where)
             return legible_space(path, self.files, self.mistakes, named_at=where)
         except DseError as error:
             if ("space",) not in self.lost:

@@ -73,6 +73,17 @@ def objective_of(
     )
 
 
+def check_new(objective: Objective, before: Sequence[Objective]) -> None:
+    """Check that no objective before has the same goal and formula.
+
+    Raises:
+        SpecError: one has.
+    """
+    if any((one.goal, one.text) == (objective.goal, objective.text) for one in before):
+        problem = f"'{objective.goal}: {objective.text}' stands twice"
+        raise SpecError(problem, hint="leave one of them out")
+
+
 def check_label(label: str, others: Sequence[Objective], known: Mapping[str, str]) -> None:
     """Nothing, if an objective can be shown by this name. Raises SpecError if not."""
     if label and label in {*known, *(other.label for other in others)}:

@@ -14,9 +14,9 @@ from dse.core.objective import Limit, Objective
 from dse.core.problem import Problem
 from dse.dimensions import check_shares
 from dse.early_rules import Rule
-from dse.errors import DseError, SpecError
+from dse.errors import DseError
 from dse.pipeline import Pipeline
-from dse.registry import check_options, load, make, names
+from dse.registry import names
 from dse.schema.baselines import Baselines, check_name, named, told_baselines
 from dse.schema.budgets import Budget, budget_of
 from dse.schema.cast import Bindings
@@ -27,12 +27,18 @@ from dse.schema.early import early_of
 from dse.schema.fidelities import Ladders, ladder_of
 from dse.schema.formulas import Formulas
 from dse.schema.mistakes import Mistakes
-from dse.schema.models import ClaimSpec, FindingSpec, PluginSpec, StudySpec
-from dse.schema.question import check_label, limits_of, objective_of, reference_of
+from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
+from dse.schema.plugged import (
+    check_gain,
+    check_listed,
+    check_plugin,
+    check_storage,
+    check_workers,
+    make_with_options,
+)
+from dse.schema.question import check_label, check_new, limits_of, objective_of, reference_of
 from dse.schema.source import Source
 from dse.schema.space import LegibleSpace
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,30 +180,30 @@ class Sections:
 
     def check_options(self) -> None:
         """Keep what is wrong with the optimizer, the executor and what they are asked for."""
-        self._check_plugin("optimizers", "optimizer", self.spec.optimizer)
-        self._check_plugin("executors", "executor", self.spec.executor)
-        self._guarded(["budget", "gain"], self._check_gain)
-        solved = not (self.legible.partial or self.legible.empty)
-        if self.spec.optimizer.use != "exhaustive":
-            return
-        if not solved:
+        optimizer, executor = self.spec.optimizer, self.spec.executor
+        self._guarded(["optimizer"], lambda: check_plugin("optimizers", optimizer))
+        self._guarded(["executor"], lambda: check_plugin("executors", executor))
+        self._guarded(["executor"], lambda: check_workers(executor))
+        self._guarded(["storage"], lambda: check_storage(self.spec.storage))
+        self._guarded(["budget", "gain"], lambda: check_gain(self.spec.budget, optimizer))
+        if optimizer.use == "exhaustive" and (self.legible.partial or self.legible.empty):
             self._skip(["optimizer"])
-        elif self.legible.space.count() is None:
-            self.mistakes.add(
-                SpecError(
-                    "the legal designs cannot be listed: there is a real parameter, or too many",
-                    where=self.source.place(["optimizer"]),
-                    hint="give real parameters steps, or use another optimizer",
-                )
-            )
+        else:
+            self._guarded(["optimizer"], lambda: check_listed(optimizer, self.legible.space))
 
     def check_factorial(self, problem: Problem | None) -> None:
         """Keep levels that cannot be had: a mistake of the file, and told before it runs."""
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
         if use == "factorial" and problem is None:
             self._skip(["optimizer"])
-        elif use == "factorial":
-            self._guarded(["optimizer"], lambda: make("optimizers", use, problem, **options))
+        elif use == "factorial" or (options and use in names("optimizers") and self._is_open()):
+            self._guarded(
+                ["optimizer"], lambda: make_with_options("optimizers", use, problem, options)
+            )
+
+    def _is_open(self) -> bool:
+        """Whether options of the optimizer can be tried: all is well, and the study is new."""
+        return not self.stored and not self.mistakes.errors
 
     def _objectives(self) -> list[Objective]:
         found: list[Objective] = []
@@ -212,6 +218,8 @@ class Sections:
                 ),
             )
             if objective is not None:
+                if not self.stored:  # what was begun once stays legible
+                    self._guarded(["objectives", place], lambda o=objective: check_new(o, found))
                 label = one.label or ""
                 self._guarded(["objectives", place], lambda n=label: check_label(n, found, known))
                 found.append(replace(objective, label=label))
@@ -261,28 +269,6 @@ class Sections:
                 lambda metric=metric, rungs=rungs, s=sources: ladder_of(metric, rungs, s),
             )
         return found
-
-    def _check_plugin(self, group: Any, key: str, spec: PluginSpec) -> None:
-        if spec.use == AUTO:
-            if spec.options and key == "optimizer":
-                first = next(iter(spec.options))
-                error = SpecError(f"'auto' has no option {first!r}", hint="name an optimizer")
-                self.mistakes.add(error, self.source.place([key, first]))
-            return
-        self._guarded(
-            [key],
-            lambda: check_options(group, spec.use, load(group, spec.use), spec.options),
-        )
-
-    def _check_gain(self) -> None:
-        use = self.spec.optimizer.use
-        if self.spec.budget.gain is None or use not in names("optimizers"):
-            return
-        if not hasattr(load("optimizers", use), "expected_gain"):
-            raise SpecError(
-                f"the optimizer {use!r} does not tell what it expects to gain",
-                hint="leave 'gain' out, or name another optimizer",
-            )
 
     def _skip(self, path: list[str | int]) -> None:
         self.mistakes.skip(self.source.place(path))

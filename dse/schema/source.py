@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from dse.errors import SpecError
+from dse.schema.yaml_faults import explain_fault
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 30
@@ -34,12 +35,6 @@ _WORDS: Mapping[str, Any] = {
     "": None,
 }
 
-
-_LOOK = (
-    "look for a missing colon, quote or indentation just before; within [...], a rule that has "
-    "brackets of its own goes in quotes"
-)
-_TABS = "YAML is indented by blanks alone: put blanks where the tab is"
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C reads sixteen times as fast, and gives the same events."""
@@ -131,13 +126,7 @@ def read(path: Path, text: str) -> Source:
         for event in _events(path, text):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problem = error.problem or error.context or ""
-        raise SpecError(
-            f"this is no YAML: {problem}",
-            where=f"{shown(path)}:{line}",
-            hint=_TABS if " tab " in problem or "'\\t'" in problem else _LOOK,
-        ) from error
+        raise explain_fault(error, text, shown(path)) from error
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         where = f"{shown(path)}:{line}"
@@ -161,7 +150,7 @@ def _events(path: Path, text: str) -> Iterator[yaml.Event]:
             raise SpecError(
                 "anchors and aliases are not read",
                 where=f"{shown(path)}:{_line(event)}",
-                hint="write the value out",
+                hint="write the value out; a text that begins with '*' or '&' goes in quotes",
             )
         tag = getattr(event, "tag", None)
         if tag is not None:
@@ -214,8 +203,7 @@ class _Builder:
         if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
             mapping, path = self._open[-1]
             if event.value in mapping:
-                first = self.lines[(*path, event.value)]
-                raise self._error(f"the key {event.value!r} stands on line {first} already", line)
+                raise self._repeated(event.value, path, line)
             self._key[-1] = event.value
             self.lines[(*path, event.value)] = line
             return
@@ -260,5 +248,12 @@ class _Builder:
             return value
         return text
 
-    def _error(self, problem: str, line: int) -> SpecError:
-        return SpecError(problem, where=f"{shown(self.path)}:{line}")
+    def _repeated(self, key: str, path: Path_, line: int) -> SpecError:
+        """Return what to say of a key that stands twice in one mapping."""
+        problem = f"the key {key!r} stands on line {self.lines[(*path, key)]} already"
+        listed = bool(path) and isinstance(path[-1], int)
+        hint = "each entry of a list begins with '- '" if listed else "leave one of them out"
+        return self._error(problem, line, hint)
+
+    def _error(self, problem: str, line: int, hint: str = "") -> SpecError:
+        return SpecError(problem, where=f"{shown(self.path)}:{line}", hint=hint)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from dse.errors import SpecError
+from dse.errors import DseError, SpecError, SpecErrors
 from dse.schema.budgets import Budget, changed
 from dse.schema.checked import model_of
 from dse.schema.models import BudgetSpec, PluginSpec, Quantity
 from dse.schema.plain import source_of
-from dse.schema.plan import AUTO, Plan
+from dse.schema.plan import Plan
+from dse.schema.plugged import AUTO, check_workers
 
 _ALONE = "serial"
 """Where nothing is said, functions that measure run in this process, which is one worker."""
@@ -37,6 +38,22 @@ def stated_budget(plan: Plan, told: Stops) -> Budget:
     return changed(plan.budget, model_of(BudgetSpec, source_of(said)))
 
 
+def budget_of_words(plan: Plan, told: Stops) -> Budget:
+    """Return the plan's budget with what a command says; a mistake is placed at its option.
+
+    Raises:
+        DseError: a bound cannot be read, at ``--time``.
+    """
+    for key, value in told.items():
+        try:
+            stated_budget(plan, {key: value})  # type: ignore[misc]
+        except SpecErrors as errors:
+            raise errors.errors[0].at(f"--{key}") from errors
+        except DseError as error:
+            raise error.at(f"--{key}") from error
+    return stated_budget(plan, told)
+
+
 def stated_executor(
     plan: Plan, told: str | Mapping[str, Any] | None, workers: int | None = None
 ) -> PluginSpec | None:
@@ -61,7 +78,9 @@ def stated_executor(
         if use == AUTO or (told is None and use == _ALONE):
             use, options = "processes", {k: v for k, v in options.items() if use == AUTO}
         options = {**options, "workers": workers}
-    return PluginSpec(use=use, **options)
+    spec = PluginSpec(use=use, **options)
+    check_workers(spec)
+    return spec
 
 
 def _named(told: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -154,7 +154,7 @@ BAD = {
     "double key": ("space: s\nspace: t\n", ["main.yaml:2", "line 1 already"]),
     "no mapping": ("- 1\n", ["main.yaml:1", "a mapping"]),
     "nothing": ("", ["main.yaml:1", "a mapping"]),
-    "no yaml": ("space: [s\nparameters: 3", ["main.yaml:2", "no YAML"]),
+    "no yaml": ("space: [s\nparameters: 3", ["main.yaml:1", "'[' is opened here and never closed"]),
     "deep": ("space: " + "[" * 5000 + "\n", ["main.yaml:1", "nested deeper"]),
     "long": ("space: s\n# " + "x" * (1 << 20), ["larger than 1024 KiB"]),
     "control character": ("space: s\x00\n", ["main.yaml", "no YAML"]),

@@ -91,7 +91,7 @@ def test_a_formula_in_no_unit_is_not_told_to_declare_nothing(answered):
         ("{measurements: 8}", "{measurements: '8'}", "without quotes: 8"),
         ("{measurements: 8}", "{n_trials: 8}", "write 'trials'"),
         ("budget: {measurements: 8}", "n_trials: 8", "write 'budget: {trials: N}'"),
-        ("    run:", "\trun:", "blanks where the tab is"),
+        ("    run:", "\trun:", "spaces where the tab is"),
         ("space: space.yaml", "space: other/space.yaml", "there is no folder other"),
         ("{ordinal: [1, 2, 4]}", "[1, 2, 4]", "such as workers: {ordinal: [1, 2, 4]}"),
         ("{ordinal: [1, 2, 4]}", "{ordinal: pow2(1, 4)}", "a text with a comma goes in quotes"),

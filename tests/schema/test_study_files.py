@@ -176,7 +176,7 @@ BAD = {
     ),
     "reading itself": (
         with_line("board.power * 3 ms", "chip.energy"),
-        ["study.yaml:4", "in a circle"],
+        ["study.yaml:6", "which it gives itself"],
     ),
     "reference of nothing": (
         STUDY + "reference: {chip.enrgy: 1 mJ, board.speed: 0}\n",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +18,7 @@ from dse.schema.spaces.exactness import check_exact_values
 from dse.schema.spaces.space_models import DomainSpec
 
 MAX_VALUES = 100_000
+_INFINITE = re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE)
 
 Number = int | float
 
@@ -73,11 +76,12 @@ def ordinal_of(
         SpecError: there is none, or one stands twice.
     """
     if not values:
-        raise SpecError("the domain is empty")
+        raise SpecError("the domain is empty", hint="give at least one value: ordinal: [1, 2, 4]")
     if len(values) > MAX_VALUES:
         raise SpecError(f"more than {MAX_VALUES} values")
     if len(set(values)) < len(values):
-        raise SpecError("a value stands twice in the list")
+        twice = next(value for value, count in Counter(values).items() if count > 1)
+        raise SpecError(f"the value {twice} stands twice in the list", hint="leave one out")
     if scale == "log" and (values[0] <= 0 or list(values) != sorted(values)):
         raise SpecError(f"a log scale needs ascending values above zero, not {values[0]} first")
     return Ordinal(name=name, values=uniform(values), unit=unit, scale=scale)
@@ -100,7 +104,7 @@ def amount(text: Quantity, unit: str = "") -> Amount:
     if isinstance(text, str):
         found = units.quantity(text)
         if found is None:
-            raise SpecError(f"{text[:60]!r} is no number", hint="write it like 64 or '64 KiB'")
+            raise _no_number(text)
         value, told = found
         if unit and not units.same_dimension(told, unit):
             raise SpecError(f"{text!r} is no quantity in {unit}", hint=f"use a unit such as {unit}")
@@ -114,6 +118,16 @@ def amount(text: Quantity, unit: str = "") -> Amount:
     except SpecError as error:
         raise SpecError(f"{str(text)[:60]!r} is no finite number") from error
     return Amount(plain(found_value), units.coherent(told))
+
+
+def _no_number(text: str) -> SpecError:
+    """Return what to say of a text that should be a number."""
+    shown = repr(text[:60])
+    if _INFINITE.fullmatch(text.strip()):
+        return SpecError(f"{shown} is no finite number", hint="state the largest that is meant")
+    word = re.fullmatch(r"[^\W\d]\w*", text) is not None
+    words = "; words go in a 'choice: [...]'" if word else ""
+    return SpecError(f"{shown} is no number", hint=f"write it like 64 or '64 KiB'{words}")
 
 
 def amounts(
@@ -177,7 +191,8 @@ def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
     if unit:
         values, unit = amounts(values, unit)
     if not values:
-        raise SpecError("there is nothing to choose from")
+        hint = "give at least one value: choice: [int8, int4]"
+        raise SpecError("there is nothing to choose from", hint=hint)
     if len(values) > MAX_VALUES:
         raise SpecError(f"more than {MAX_VALUES} values")
     seen = set[tuple[bool, Scalar]]()
@@ -192,7 +207,8 @@ def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
 def _bounds(stated: Sequence[Quantity], unit: str, reader: Reader) -> tuple[Number, Number, str]:
     (low, high), told = amounts(stated, unit, reader)
     if low > high:
-        raise SpecError(f"the range goes backwards: {stated[0]} .. {stated[1]}")
+        problem = f"the range goes backwards: {stated[0]} .. {stated[1]}"
+        raise SpecError(problem, hint=f"write [{stated[1]}, {stated[0]}]")
     return low, high, told
 
 

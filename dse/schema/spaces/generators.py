@@ -78,6 +78,7 @@ def _divisors(text: str, numbers: Sequence[Number]) -> list[Number]:
 
 def _pow2(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
     (low, high), told = amounts(_range(arguments), unit, reader)
+    _check_order(low, high, arguments)
     if low <= 0:
         raise SpecError(f"powers of two start above zero, not at {low}")
     exponents = range(-64, 65)
@@ -91,6 +92,7 @@ def _multiples(arguments: str, unit: str, reader: Reader) -> tuple[list[Number],
     (step, low, high), told = amounts([literal(step_text), *_range(rest)], unit, reader)
     if step <= 0:
         raise SpecError(f"the step must be above zero, not {step}")
+    _check_order(low, high, rest)
     if not high / step - low / step <= MAX_VALUES:
         raise SpecError(f"more than {MAX_VALUES} values")
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -100,6 +102,7 @@ def _multiples(arguments: str, unit: str, reader: Reader) -> tuple[list[Number],
 def _stepped(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
     ends, _, step_text = arguments.partition(",")
     (low, high, step), told = amounts([*_range(ends), literal(step_text or "1")], unit, reader)
+    _check_order(low, high, ends)
     if step <= 0 or not (high - low) / step <= MAX_VALUES:
         raise SpecError(f"range({arguments}) has no step, or more than {MAX_VALUES} values")
     count = math.floor((high - low) / step + 1e-9) + 1
@@ -112,6 +115,14 @@ _GENERATORS: Mapping[str, Callable[[str, str, Reader], tuple[list[Number], str]]
     "range": _stepped,
     "divisors": lambda _text, unit, _reader: ([], unit),
 }
+
+
+def _check_order(low: Number, high: Number, text: str) -> None:
+    """Raise SpecError if a range ``low .. high`` is written the other way round."""
+    if low > high:
+        first, _, last = text.partition("..")
+        hint = f"write {last.strip()} .. {first.strip()}"
+        raise SpecError(f"the range goes backwards: {text.strip()}", hint=hint)
 
 
 def _range(text: str) -> list[Quantity]:

@@ -8,8 +8,10 @@ from dse.core.expression import Expression
 from dse.core.parameter import Parameter
 from dse.core.structured import Each, Partition, Permutation, Simplex, Structured, Subset
 from dse.core.values import Value
-from dse.errors import SpecError
+from dse.errors import SpecError, nearest
+from dse.schema.mistakes import HiddenError
 from dse.schema.models import Scalar
+from dse.schema.names import is_name
 from dse.schema.spaces.cells import is_number
 from dse.schema.spaces.domains import uniform, whole_number
 from dse.schema.spaces.scope import MAX_ITEMS, Scope
@@ -103,7 +105,15 @@ def _partition(name: str, length: int, count: _Count, when: Expression | None) -
 def _length(value: int | str, scope: Scope, what: str) -> int:
     """How many items: a number, or as many as a list or a table of data has."""
     keys = scope.keys(value) if isinstance(value, str) else None
-    length = scope.count(value, what) if keys is None else len(keys)
+    try:
+        length = scope.count(value, what) if keys is None else len(keys)
+    except SpecError as error:
+        if isinstance(error, HiddenError) or not is_name(str(value)):
+            raise
+        known = nearest(str(value), [*scope.whole.data, *scope.whole.listings])
+        hint = known or f"declare it: 'data: {{{value}: {value}.csv}}'"
+        problem = f"{error.problem}, no list and no table of 'data:'"
+        raise SpecError(problem, where=error.where, hint=hint) from error
     if not 1 <= length <= MAX_ITEMS:
         raise SpecError(f"{what} is from 1 to {MAX_ITEMS}, not {length}")
     return length

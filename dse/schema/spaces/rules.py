@@ -89,6 +89,9 @@ class Rules:
                     f"{name} has words such as {words[0]!r} beside its numbers: make all of "
                     "them words by quotes, or leave numbers only"
                 )
+            if words:
+                shown = ", ".join(map(repr, words))[:60]
+                return f"{name} is a word: {shown}; words are compared by '==', '!=' and 'in'"
         return ""
 
     def _told(self, rule: Expression, where: str) -> Expression | None:

@@ -138,5 +138,16 @@ class Whole:
         elif name in self.dropped:
             hint = f"it was dropped at {self.dropped[name]}: drop the rule too"
         else:
-            hint = self._word(name) or nearest(name, [*self.parameters, *self.lists, *self.data])
+            hint = (
+                _meant(name)
+                or self._word(name)
+                or nearest(name, [*self.parameters, *self.lists, *self.data])
+            )
         return SpecError(f"there is no {name!r} (in {rule!r})", hint=hint)
+
+
+def _meant(name: str) -> str:
+    """Return what to write for a constant of Python."""
+    if name in ("True", "False"):
+        return f"write {name.lower()}"
+    return "write 'x is absent' or 'x is not absent'" if name in ("None", "null") else ""

@@ -27,6 +27,7 @@ from dse_evaluators.generic.options import (
 )
 from dse_evaluators.generic.printed import printed_answer, refuse_constant
 from dse_evaluators.generic.process import Ended, Program, run
+from dse_evaluators.generic.program_files import check_program
 from dse_evaluators.generic.warden import Warden
 
 _LAST_WORDS = 2_000
@@ -87,6 +88,14 @@ class Command:
         with Warden() as warden:
             answers = [self._measured(batch.row(row), warden) for row in range(len(batch))]
         return columns_of(answers, tuple(self.provides))
+
+    def check_program(self) -> None:
+        """Check that the program is on this machine.
+
+        Raises:
+            PluginError: its folder, itself or its script is not there.
+        """
+        check_program(self._program)
 
     def _measured(self, design: Mapping[str, Value], warden: Warden) -> Answer:
         given = {

@@ -18,6 +18,9 @@ from dse.units import converted, factor, quantity
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
+_FLAT = "write one list of texts, without lists or mappings in it"
+
+
 def metrics_of(units: Any) -> dict[str, Metric]:
     """The metrics that ``{name: unit}`` declares.
 
@@ -26,10 +29,7 @@ def metrics_of(units: Any) -> dict[str, Metric]:
         SpecError: there is no such unit.
     """
     if not isinstance(units, Mapping) or not units:
-        raise PluginError(
-            f"metrics names each metric with its unit, and is {units!r}",
-            hint="write metrics: {power: W, hits: ''}",
-        )
+        raise _no_metrics(units)
     for name, unit in units.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise PluginError(
@@ -45,6 +45,18 @@ def metrics_of(units: Any) -> dict[str, Metric]:
             )
         _check_unit(unit, ["metrics", name])
     return {name: Metric(name=name, unit=unit) for name, unit in units.items()}
+
+
+def _no_metrics(found: Any) -> PluginError:
+    """Return what to say where no mapping of metrics stands."""
+    names = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+    shown = ", ".join(f"{name}: UNIT" for name in names if isinstance(name, str))
+    hint = f"write metrics: {{{shown}}}, with '' for no unit" if shown else ""
+    if isinstance(found, Mapping):
+        problem = "metrics is empty: it names at least one metric with its unit"
+    else:
+        problem = f"metrics names each metric with its unit, and is {found!r}"
+    return PluginError(problem, hint=hint or "write metrics: {power: W, hits: ''}")
 
 
 def _check_unit(unit: str, part: Sequence[str]) -> None:
@@ -98,10 +110,12 @@ def texts_of(option: str, given: Any) -> tuple[str, ...]:
         words = given.split() if isinstance(given, str) else []
         hint = f"write {option}: [{', '.join(words) or 'a, b'}]"
         raise PluginError(f"{option} is {given!r} and no list", hint=hint, part=[option])
-    odd = next((item for item in given if not isinstance(item, str)), None)
-    if odd is not None:
-        problem = f"{option} holds {odd!r}, which is no text"
-        raise PluginError(problem, hint=f'write "{odd}"', part=[option])
+    odd = next((item for item in given if not isinstance(item, str)), "")
+    if odd != "":
+        shown = "null" if odd is None else str(odd).lower() if isinstance(odd, bool) else str(odd)
+        problem = f"{option} holds {shown}, which is no text"
+        hint = f'put it in quotes: "{shown}"' if not isinstance(odd, list | dict) else _FLAT
+        raise PluginError(problem, hint=hint, part=[option])
     return tuple(given)
 
 

@@ -38,7 +38,8 @@ def printed_answer(stdout: str, names: Sequence[str]) -> Answer:
     except _TwiceError as error:
         return invalid(f"the answer says {error}: {shown(lines[-1])}")
     except (ValueError, RecursionError) as error:
-        return invalid(f"the last line of stdout is no JSON ({error}): {shown(lines[-1])}")
+        mend = "; json.dumps(...) writes it" if lines[-1].startswith("{'") else ""
+        return invalid(f"the last line of stdout is no JSON ({error}): {shown(lines[-1])}{mend}")
     if not isinstance(said, dict):
         return invalid(f"the last line of stdout is JSON but no object: {shown(lines[-1])}")
     why = said.get("infeasible", False)

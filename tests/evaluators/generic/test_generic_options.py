@@ -40,9 +40,9 @@ def test_a_time_in_another_unit_is_refused(given: str, named: str) -> None:
     [
         ({"run": "python bench.py"}, r"run is 'python bench.py' and no list"),
         ({"run": []}, "run is empty"),
-        ({"run": ["bench", 4]}, r'run holds 4, which is no text\n.*write "4"'),
+        ({"run": ["bench", 4]}, r'run holds 4, which is no text\n.*quotes: "4"'),
         ({"run": ["bench", "a\0b"]}, "NUL"),
-        ({"metrics": {}}, "metrics names each metric"),
+        ({"metrics": {}}, "metrics is empty"),
         ({"metrics": ["power"]}, "metrics names each metric"),
         ({"metrics": {"peak power": "W"}}, "cannot be called 'peak power'"),
         ({"metrics": {"power": None}}, "unit of 'power' is None"),
