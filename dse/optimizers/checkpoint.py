@@ -21,8 +21,11 @@ from dse.errors import StudyError
 from dse.optimizers.running_front import Found
 from dse.optimizers.stretches import judged
 
-_MARK = "dse exhaustive 2"
-"""How the first line begins; the digest of the second line follows."""
+_KIND = "dse exhaustive "
+"""How the first line of every version begins: an older one is ours, and counts as none."""
+
+_MARK = f"{_KIND}2"
+"""How the first line of this version begins; the digest of the second line follows."""
 
 _PROBES = 256
 
@@ -50,7 +53,7 @@ class Checkpoint:
         self.path = path
         self._key = key
         with suppress(OSError), path.open("rb") as file:
-            if not file.read(len(_MARK)).startswith(_MARK.encode()):
+            if file.read(len(_KIND)) != _KIND.encode():
                 raise StudyError(f"{path} is no checkpoint of a search", hint="name another file")
 
     def read(self, objectives: int) -> Progress | None:

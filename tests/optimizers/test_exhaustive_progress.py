@@ -65,6 +65,14 @@ def test_a_file_of_another_question_counts_as_none(tmp_path):
     assert Checkpoint(tmp_path / "kept", "another").read(2) is None
 
 
+def test_a_file_of_an_older_version_counts_as_none_and_is_replaced(tmp_path):
+    path = tmp_path / "kept"
+    path.write_text("dse exhaustive 1 5bc9ff\n{}\n")
+    assert Checkpoint(path, "key").read(2) is None
+    Checkpoint(path, "key").write(PROGRESS)
+    assert Checkpoint(path, "key").read(2) == PROGRESS
+
+
 def test_a_file_of_something_else_is_not_overwritten(tmp_path):
     (tmp_path / "thesis.tex").write_text("My thesis")
     with pytest.raises(StudyError, match="no checkpoint"):
