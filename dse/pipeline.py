@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial, reduce
@@ -63,7 +63,7 @@ class Pipeline:
         """The outcome of each task; metrics that a task brings along are not measured again."""
         rows = [_Row(task) for task in tasks]
         for bound in self.bound:
-            todo = [row for row in rows if row.needs(bound)]
+            todo = [row for row in rows if row.needs(bound, bound.reads & self.sources.keys())]
             groups = [todo] if bound.evaluator.kind == "modelled" else [[row] for row in todo]
             for group in groups:
                 if group:
@@ -120,7 +120,7 @@ class Pipeline:
         for place, row in enumerate(rows):
             row.cost_s += seconds
             row.measured += bound.evaluator.kind == "measured"
-            row.fault = got.faults.get(place)
+            row.judge(got.faults.get(place))
             if row.fault is None:
                 for own, values in got.columns.items():
                     row.metrics[bound.metric(own)] = float(values[place])
@@ -200,13 +200,26 @@ class _Row:
         self.cost_s = 0.0
         self.measured = 0
 
-    def needs(self, bound: Bound) -> bool:
-        """True if the evaluator is to run for this row."""
-        if self.fault is not None or self.stopped or bound.provides.keys() <= self.metrics.keys():
+    def needs(self, bound: Bound, read: Set[str]) -> bool:
+        """True if the evaluator, which reads these metrics, is to run for this row."""
+        if self.fault is not None:
+            return self._may_be_impossible(bound, read)
+        if self.stopped or bound.provides.keys() <= self.metrics.keys():
             return False
         wanted = self.only is None or bound.label in self.only
         self.skipped |= not wanted
         return wanted
+
+    def _may_be_impossible(self, bound: Bound, read: Set[str]) -> bool:
+        """Whether a model that reads nothing of what failed may still say that it cannot exist."""
+        assert self.fault is not None
+        free = bound.evaluator.kind == "modelled" and read <= self._defined().keys()
+        return free and self.only is None and self.fault.kind != "infeasible"
+
+    def judge(self, fault: Fault | None) -> None:
+        """Take a fault: that a design cannot exist goes before a failure, whatever came first."""
+        if self.fault is None or (fault is not None and fault.kind == "infeasible"):
+            self.fault = fault
 
     def can(self, bound: Bound) -> bool:
         """Return whether the evaluator can run; else its metrics are undefined, as one it reads."""

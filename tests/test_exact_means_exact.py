@@ -241,3 +241,16 @@ def test_a_completed_design_without_a_value_is_counted_and_named(mixed):
     assert words in study.front.proof.failed_words
     assert words in study.front._repr_html_()
     assert words in ended_json(study.engine, ended)["failure"]
+
+
+@pytest.mark.parametrize("optimizer", ["exhaustive", "random"])
+def test_that_a_design_cannot_exist_goes_before_a_failure(optimizer):
+    first = function("modelled", fails_below(2))
+    evaluators = {"a": first, "b": function("modelled", cannot_below(1)), "f": formula("m")}
+    asked = {"minimize": ["a.cost", "b.cost", "f.cost"], "optimizer": optimizer}
+    study = Study(
+        "s", SPACE, evaluators, storage=MemoryStorage("memory://"), budget={"trials": 40}, **asked
+    )
+    study.run(progress=False, on_error="keep")
+    assert study.front.failed == 4
+    assert all(t.fault.kind == "infeasible" for t in study.trials if t.design["n"] == 0)
