@@ -23,6 +23,8 @@ _RUNAWAY = re.compile(r"\d{3}|[\d)]\s*(\*\*|\^)")
 _RATE_PER_TIME = re.compile(r"FLOP/s(?=\s*/\s*(?:[mun]?s|min|h)\b)")
 """Who writes ``TFLOPS/s`` counts operations, and has the time beside them."""
 
+_MONEY = re.compile(r"\b(USD|dollars?)\b|\$")
+
 _LONGEST = 60
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 WRITTEN = (
@@ -166,6 +168,8 @@ def shown(value: float, text: str) -> str:
         return f"{size / 1024**power:.4g} {_BINARY[power]}"
     if not text or value == 0 or not math.isfinite(value):
         return f"{value:.4g} {text}".rstrip()
+    if _MONEY.search(text) and abs(value) < 1:  # nobody pays in nanodollars
+        return f"{value:.4g} {_MONEY.sub('$', text)}"
     if re.fullmatch(r"[A-Za-zµΩ]+(/[A-Za-z]+)?", text) and not same_dimension(text, ""):
         compact = (value * unit(text)).to_compact()
         return f"{compact.magnitude:.4g} {short(compact.units)}"

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from dse.core.pareto import ParetoSet, nondominated
+from dse.core.ties import is_tie
 from dse.core.trial import Trial
 from dse.core.values import Floats, Ints
 
@@ -51,6 +52,7 @@ def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
     losses = front.losses[:, [first, second]]
     places = np.flatnonzero(nondominated(losses))
     places = places[np.argsort(-losses[places, 0], kind="stable")]  # the first gets better
+    places = _without_ties(losses, places)
     steps = len(places) - 1
     if steps < 1:
         return []
@@ -70,6 +72,18 @@ def _pair(front: ParetoSet, first: int, second: int) -> list[Rate]:
         )
         for step, where in sorted(at.items())
     ]
+
+
+def _without_ties(losses: Floats, places: Ints) -> Ints:
+    """Return the places without those that are as good as a neighbour but for rounding."""
+    sizes = np.abs(losses[places]).max(axis=0, initial=0.0).tolist()
+    kept: list[int] = []
+    for place in places.tolist():
+        if kept and is_tie(losses[place, 1], losses[kept[-1], 1], sizes[1]):
+            kept[-1] = place  # better in the first at no price
+        elif not kept or not is_tie(losses[place, 0], losses[kept[-1], 0], sizes[0]):
+            kept.append(place)
+    return np.array(kept, dtype=np.int64)
 
 
 def _knee(losses: Floats, places: Ints) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.problem import Problem
+from dse.core.ties import is_tie
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
 from dse.core.values import Floats, Mask
@@ -70,7 +71,7 @@ class _Judged:
             now = float(self.losses[self.kept, place].min())
             row = int(np.argmin(np.where(wider, self.losses[:, place], np.inf)))
             then = float(self.losses[row, place])
-            if then < now:
+            if then < now and not is_tie(then, now):
                 trial = self.trials[row]
                 found.append(Buys(objective=place, now=sign * now, then=sign * then, trial=trial))
         return tuple(found)

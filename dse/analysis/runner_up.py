@@ -15,6 +15,7 @@ from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
+from dse.core.ties import is_tie
 from dse.core.trial import Trial
 from dse.core.values import Floats, Ints, Value
 
@@ -48,8 +49,8 @@ class Part:
 
     @property
     def more(self) -> float:
-        """What the rival has more of it; negative where it has less."""
-        return self.rival - self.winner
+        """What the rival has more of it; negative where it has less, zero where the two tie."""
+        return 0.0 if is_tie(self.rival, self.winner) else self.rival - self.winner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,8 @@ class Duel:
     @property
     def beaten(self) -> bool:
         """True where the rival is better: the study has not tried it, or not to the end."""
-        return bool(self.rival.losses[self.place] < self.winner.losses[self.place])
+        mine, theirs = (float(one.losses[self.place]) for one in (self.winner, self.rival))
+        return theirs < mine and not is_tie(theirs, mine)
 
 
 def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:

@@ -8,12 +8,14 @@ from html import escape
 from dse.analysis.runner_up import Breakdown, Contender, Duel, Part
 from dse.core.metric import Metric
 from dse.core.problem import Problem
+from dse.core.ties import is_tie
 from dse.report.answer import MOST_PARAMETERS
 from dse.report.words import (
     design_text,
     joined,
     number_text,
     parameter_units,
+    percent_text,
     shortened,
     value_text,
 )
@@ -83,10 +85,10 @@ def _changes(problem: Problem, duel: Duel) -> str:
 
 def _gap(duel: Duel) -> str:
     mine, theirs = (float(one.losses[duel.place]) for one in (duel.winner, duel.rival))
-    if mine == theirs:
+    if is_tie(mine, theirs):
         return ""
     side = "more" if (duel.objective.goal == "minimize") != duel.beaten else "less"
-    share = f" ({100 * abs(theirs / mine - 1):.2g} % {side})" if mine else ""
+    share = f" ({percent_text(abs(theirs / mine - 1))} {side})" if mine else ""
     return f"{duel.objective.name} {_value(duel, duel.rival)}{share}"
 
 

@@ -11,7 +11,7 @@ from dse.analysis.scenarios import Contest, Contrast, Standing
 from dse.report.export import finite
 from dse.report.grid import Lane, print_split, results_console
 from dse.report.shapes.scenarios import ContrastFacts, StandingFacts
-from dse.report.words import joined, number_text
+from dse.report.words import joined, number_text, percent_text
 
 
 def contrast_table(contrast: Contrast, *, console: Console | None = None) -> None:
@@ -99,7 +99,7 @@ def _rows(contrast: Contrast, contest: Contest) -> tuple[list[str], list[list[st
             f"trial {one.winner}",
             number_text(one.value, contest.unit),
             number_text(one.chosen_value, contest.unit),
-            "-" if one.behind is None else f"{100 * one.behind:.3g} %",
+            "-" if one.behind is None else percent_text(one.behind, 3),
         ]
         for one in contest.standings
     ]

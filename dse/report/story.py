@@ -8,6 +8,7 @@ import numpy as np
 
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
+from dse.core.ties import is_tie
 from dse.core.trial import Trial
 from dse.report.answer import MOST_PARAMETERS, Answer
 from dse.report.words import broken_text, design_text, joined, number_text, parameter_units
@@ -66,7 +67,7 @@ def _superlative(objective: Objective) -> str:
 def _gap(answer: Answer, place: int, at: int, best: int) -> str:
     objective = answer.problem.objectives[at]
     value, ideal = float(answer.values[place, at]), float(answer.values[best, at])
-    if value == ideal:
+    if is_tie(value, ideal):
         return f"the best {objective.name}"
     side = "above" if value > ideal else "below"
     if ideal == 0:

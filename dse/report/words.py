@@ -87,10 +87,20 @@ def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
     """Which limits a design breaks, and by how much: in percent of the bound, where it has one."""
     bounded = {limit.text for limit in problem.limits if limit.scale != 1.0}
     told = {
-        text: f"{100 * amount:.3g} %" if text in bounded else f"{amount:.3g}"
+        text: percent_text(amount, 3) if text in bounded else f"{amount:.3g}"
         for text, amount in broken.items()
     }
     return "; ".join(f"{text} is missed by {amount}" for text, amount in told.items())
+
+
+def percent_text(share: float, digits: int = 2) -> str:
+    """A share in percent, with so many digits and never as a power of ten: ``280 %``."""
+    percent = 100 * share
+    if 0 < abs(percent) < 1e-3:
+        return "less than 0.001 %"
+    if abs(percent) < 10**digits:
+        return f"{percent:.{digits}g} %"
+    return f"{float(f'{percent:.{digits}g}'):,.0f} %"
 
 
 def joined(words: Iterable[str], last: str = "and") -> str:

@@ -1,0 +1,64 @@
+"""Values are told in units that people use, shares without powers of ten, and dust as no difference."""
+
+import numpy as np
+import pytest
+
+from dse import Study, evaluator
+from dse.analysis.exchange import rates
+from dse.analysis.runner_up import duels
+from dse.core.pareto import ParetoSet
+from dse.report.runner_up import duel_words
+from dse.report.words import number_text, percent_text
+from dse.storage.memory import MemoryStorage
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (2.8, "280 %"),
+        (28.4, "2,800 %"),
+        (0.051, "5.1 %"),
+        (0.5, "50 %"),
+        (0.0, "0 %"),
+        (1e-9, "less than 0.001 %"),
+    ],
+)
+def test_a_share_is_no_power_of_ten(share, words):
+    assert percent_text(share) == words
+
+
+@pytest.mark.parametrize("unit", ["$", "USD"])
+def test_nobody_pays_in_nanodollars(unit):
+    assert number_text(3.2e-9, unit) == "3.2e-09 $"
+    assert number_text(0.25, unit) == "0.25 $"
+
+
+def study_of(first, second):
+    @evaluator("x", "y", kind="modelled", version="1")
+    def tells(n: int) -> dict[str, float]:
+        return {"x": first[n], "y": second[n]}
+
+    space = {"n": list(range(len(first)))}
+    goals = {"minimize": ["e.x", "e.y"]}
+    study = Study("s", space, {"e": tells}, storage=MemoryStorage("memory://"), **goals)
+    study.run(progress=False)
+    return study
+
+
+@pytest.mark.parametrize("dust", [1e-10, 1e-13])
+def test_a_difference_of_rounding_is_no_trade_off(dust):
+    study = study_of([1.0, 1.0 + dust, 5.0], [4.0 * (1 + dust), 4.0, 2.0])
+    found = [(one.gain, one.price) for one in rates(study.front.found)]
+    assert found == [pytest.approx((4.0, 2.0))]
+    twins = study_of([1.0, 1.0 + dust], [4.0 * (1 + dust), 4.0])
+    assert rates(twins.front.found) == []
+    front = ParetoSet.of(twins.problem, list(twins.trials))
+    told = duels(front, list(twins.trials))
+    assert [one.beaten for one in told] == [False, False]
+    assert all(duel_words(twins.problem, one).endswith("ties.") for one in told)
+
+
+def test_a_real_difference_is_one():
+    study = study_of([1.0, 1.0 + 1e-6], [4.0 + 1e-5, 4.0])
+    (rate,) = rates(study.front.found)
+    assert np.isclose([rate.gain, rate.price], [1e-6, 1e-5], rtol=1e-6).all()
