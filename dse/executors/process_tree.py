@@ -10,20 +10,27 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from dse.marks import end_marked, marks_of
+
 _LOOK_S = 0.02
 
 
 def end(pid: int) -> None:
     """Kill the descendants of a process, the group that it leads or led, and itself.
 
+    Programs of evaluators carry a mark, by which what left both the tree and the group is found.
     Where there is no ``/proc``, descendants that left the group live on.
     """
-    for member in descendants(pid):
+    members = descendants(pid)
+    marks = marks_of(members) - marks_of([os.getpid()])
+    for member in members:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(member, signal.SIGKILL)
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
+    for mark in marks:
+        end_marked(mark)
 
 
 def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dse_evaluators.generic.marked import end_marked, new_mark
+from dse.marks import end_marked, new_mark
 from dse_evaluators.generic.warden import Warden
 
 GRACE_S = 2.0

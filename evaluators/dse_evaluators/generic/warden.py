@@ -15,7 +15,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from dse_evaluators.generic.marked import end_marked
+from dse.marks import end_marked
 
 _PROGRAM = f"""
 import os, signal, sys

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from dse_evaluators.generic.marked import new_mark
+from dse.marks import new_mark
 from dse_evaluators.generic.process import Program, Tail, stop
 from dse_evaluators.generic.warden import Warden
 

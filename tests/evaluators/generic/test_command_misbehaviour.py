@@ -13,6 +13,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Metrics
+from dse.executors import process_tree
 from dse_evaluators.generic.command import Command
 
 
@@ -89,7 +90,10 @@ def test_nor_does_it_outlive_a_timeout(tmp_path: Path) -> None:
     assert ends(soon(tmp_path / "child"))
 
 
-def test_nor_does_it_outlive_a_driver_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kill", [lambda pid: os.kill(pid, signal.SIGKILL), process_tree.end], ids=["alone", "tree"]
+)
+def test_nor_does_it_outlive_a_driver_that_is_killed(kill, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(DAEMON + "time.sleep(600)")
     driver = subprocess.Popen(
         [
@@ -104,7 +108,7 @@ command.evaluate(Batch.of([{{"rows": 8}}]))
         ]
     )
     child = soon(tmp_path / "child")
-    driver.kill()
+    kill(driver.pid)
     driver.wait()
     assert ends(child)
 

@@ -3,6 +3,8 @@
 import os
 import secrets
 import signal
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 MARK = "DSE_TRIAL_"
@@ -15,6 +17,20 @@ def new_mark() -> str:
     Each program has its own: one that runs others so is found together with all of theirs.
     """
     return f"{MARK}{secrets.token_hex(8)}"
+
+
+def marks_of(pids: Iterable[int]) -> set[str]:
+    """Return the marks that these processes carry, as far as ``/proc`` tells."""
+    found: set[str] = set()
+    for pid in pids:
+        with suppress(OSError):
+            names = (word.partition(b"=")[0] for word in _environ(pid).split(b"\0"))
+            found |= {name.decode() for name in names if name.startswith(MARK.encode())}
+    return found
+
+
+def _environ(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
 
 
 def end_marked(mark: str, rounds: int = 20) -> None:
