@@ -18,7 +18,8 @@ class Metric:
     """A named quantity with its unit and, where there is an obvious one, its goal.
 
     With ``words`` a value is the place of one of them: ``bottleneck`` is ``compute`` or ``memory``.
-    The metrics that are ``part_of`` another one sum to it.
+    The metrics that are ``part_of`` another one sum to it. ``written`` is the unit in which the
+    user of a study writes it, where that is another one.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Metric:
     goal: Goal | None = None
     words: tuple[str, ...] = ()
     part_of: str = ""
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

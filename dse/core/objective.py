@@ -22,7 +22,8 @@ class Objective:
     """An expression over metrics to be minimised or maximised, told in ``unit``.
 
     ``scale`` is how many coherent SI units one ``unit`` is: the expression reads metrics in SI and
-    its value divided by ``scale`` is in ``unit``. With a ``label`` it is shown by that.
+    its value divided by ``scale`` is in ``unit``. With a ``label`` it is shown by that. ``written``
+    is the unit in which the user writes it, where that is another one.
     """
 
     expression: Expression
@@ -30,6 +31,7 @@ class Objective:
     unit: str = ""
     scale: float = 1.0
     label: str = ""
+    written: str = ""
 
     @property
     def text(self) -> str:

@@ -133,7 +133,9 @@ class StudyPanel:
         rose = "" if watch.since_s is None else f" {_ago(watch.since_s)}"
         if len(watch.steps):
             (objective,) = watch.problem.objectives
-            best = number_text(signed(objective, watch.steps[-1, 1]), objective.unit)
+            best = number_text(
+                signed(objective, watch.steps[-1, 1]), objective.unit, written=objective.written
+            )
             return f"best {best}" + (f", found{rose}" if rose else "")
         about = "≈" if watch.hypervolume_is_estimated else ""
         return f"hypervolume {about}{watch.hypervolume:.5g}" + (f", rose{rose}" if rose else "")

@@ -57,7 +57,8 @@ def _cells(answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping
     units = parameter_units(problem)
     pairs = zip(problem.objectives, values, strict=True)
     cells = [
-        _cell(value, number_text(value, o.unit, trial.spread.get(o.text)), "") for o, value in pairs
+        _cell(value, number_text(value, o.unit, trial.spread.get(o.text), o.written), "")
+        for o, value in pairs
     ]
     for name in answer.other_metrics:
         number, metric = trial.metrics.get(name), problem.metrics[name]

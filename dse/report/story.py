@@ -52,7 +52,9 @@ def _told(answer: Answer, place: int) -> str:
     pairs: Sequence[tuple[Objective, float]] = list(
         zip(answer.problem.objectives, answer.values[place].tolist(), strict=True)
     )
-    values = joined(f"{o.name} {number_text(value, o.unit)}" for o, value in pairs)
+    values = joined(
+        f"{o.name} {number_text(value, o.unit, written=o.written)}" for o, value in pairs
+    )
     return f"trial {trial.number} with {values} ({design_words(answer, trial)})"
 
 

@@ -112,7 +112,7 @@ def _objective_lanes(problem: Problem, trials: Sequence[Trial], values: Floats) 
         Lane(
             heading=f"{o.name}\n({o.goal})",
             cells=[
-                number_text(value, o.unit, trial.spread.get(o.text))
+                number_text(value, o.unit, trial.spread.get(o.text), o.written)
                 for value, trial in zip(column.tolist(), trials, strict=True)
             ],
             right=True,

@@ -7,6 +7,7 @@ from html import escape
 
 from dse.analysis.exchange import Rate
 from dse.analysis.limits import LOOSER, Activity, Buys
+from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.report.page_parts import breakable
 from dse.report.words import joined, number_text
@@ -36,7 +37,7 @@ def step_words(problem: Problem, rate: Rate) -> str:
     first, second = problem.objectives[rate.first], problem.objectives[rate.second]
     better = "less" if first.goal == "minimize" else "more"
     worse = "more" if second.goal == "minimize" else "less"
-    gain, price = number_text(rate.gain, first.unit), number_text(rate.price, second.unit)
+    gain, price = _value(rate.gain, first), _value(rate.price, second)
     return f"{gain} {better} {first.name} for {price} {worse} {second.name}"
 
 
@@ -46,8 +47,12 @@ def rate_words(problem: Problem, rate: Rate) -> str:
     hundredth = 0.01 * abs(rate.value)
     if not hundredth:
         return "-"
-    price = number_text(hundredth * rate.each, second.unit)
-    return f"1 % ({number_text(hundredth, first.unit)}) costs {price}"
+    price = _value(hundredth * rate.each, second)
+    return f"1 % ({_value(hundredth, first)}) costs {price}"
+
+
+def _value(value: float, objective: Objective) -> str:
+    return number_text(value, objective.unit, written=objective.written)
 
 
 def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
@@ -86,7 +91,7 @@ def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
     told = []
     for one in buys:
         objective = problem.objectives[one.objective]
-        now, then = (number_text(value, objective.unit) for value in (one.now, one.then))
+        now, then = (_value(value, objective) for value in (one.now, one.then))
         told.append(f"{objective.name} {then} in place of {now} (trial {one.trial.number})")
     return joined(told) or "nothing among the trials"
 

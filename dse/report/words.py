@@ -13,6 +13,9 @@ from dse.core.problem import Problem
 from dse.core.values import Value
 from dse.units import converted, shown
 
+_LEGIBLE = 1e-3, 1e6
+"""Numbers between these are read without an exponent."""
+
 
 @lru_cache(maxsize=65_536, typed=True)  # tables and figures tell the same values again and again
 def value_text(value: Value | None, unit: str = "") -> str:
@@ -29,10 +32,18 @@ def value_text(value: Value | None, unit: str = "") -> str:
 
 
 @lru_cache(maxsize=65_536)
-def number_text(value: float | None, unit: str = "", spread: float | None = None) -> str:
-    """A metric for people, with its standard error where one is known; a dash without value."""
+def number_text(
+    value: float | None, unit: str = "", spread: float | None = None, written: str = ""
+) -> str:
+    """A metric for people, with its standard error where one is known; a dash without value.
+
+    It is told in the unit that the user has ``written``, where its size can be read in that.
+    """
     if value is None or not math.isfinite(value):
         return "-"
+    if written and _LEGIBLE[0] <= abs(converted(value, unit, written)) < _LEGIBLE[1]:
+        error = f" ± {converted(spread, unit, written):.2g}" if spread else ""
+        return f"{converted(value, unit, written):.4g}{error} {written}"
     if not spread or not math.isfinite(spread):
         return shown(value, unit)
     told = prefixed(value, unit)
@@ -42,7 +53,7 @@ def number_text(value: float | None, unit: str = "", spread: float | None = None
 
 def metric_text(value: float | None, metric: Metric, spread: float | None = None) -> str:
     """A metric for people: its word where it has words, else its number with the unit."""
-    return word_of(value, metric) or number_text(value, metric.unit, spread)
+    return word_of(value, metric) or number_text(value, metric.unit, spread, metric.written)
 
 
 def word_of(value: float | None, metric: Metric) -> str | None:
@@ -112,7 +123,9 @@ def joined(words: Iterable[str], last: str = "and") -> str:
 def reference_text(objectives: Iterable[Objective], point: Iterable[float]) -> str:
     """A reference point by objective: ``chip.energy 1 mJ, quality.accuracy 0.5``."""
     pairs = zip(objectives, point, strict=True)
-    return ", ".join(f"{o.name} {number_text(value, o.unit)}" for o, value in pairs)
+    return ", ".join(
+        f"{o.name} {number_text(value, o.unit, written=o.written)}" for o, value in pairs
+    )
 
 
 def volume_text(front: ParetoSet, digits: int = 5) -> str:

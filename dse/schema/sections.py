@@ -39,6 +39,7 @@ from dse.schema.plugged import (
 from dse.schema.question import check_label, check_new, limits_of, objective_of, reference_of
 from dse.schema.source import Source
 from dse.schema.space import LegibleSpace
+from dse.schema.written_units import objective_as_written, sources_as_written, written_units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,10 +158,12 @@ class Sections:
         """What optimizers see of it; ``None`` where a mistake leaves it open."""
         if pipeline is None:
             return None
+        rules = [rule for text in self.spec.constraints for rule in self.formulas.rules(text)]
+        units = written_units(rules)
         return Problem(
             space=self.legible.space,
-            sources=pipeline.sources,
-            objectives=tuple(question.objectives),
+            sources=sources_as_written(pipeline.sources, units),
+            objectives=tuple(objective_as_written(o, units) for o in question.objectives),
             limits=tuple(question.limits),
             seed=seed,
             baselines=tuple(self.designs.values()),

@@ -213,5 +213,8 @@ def _links(name: str, numbers: list[int]) -> str:
 
 def _point(objectives: tuple[Objective, ...], point: tuple[float, ...]) -> str:
     pairs = zip(objectives, point, strict=True)
-    words = (f"{shortened(o.name, _NAME_LETTERS)} {number_text(v, o.unit)}" for o, v in pairs)
+    words = (
+        f"{shortened(o.name, _NAME_LETTERS)} {number_text(v, o.unit, written=o.written)}"
+        for o, v in pairs
+    )
     return f"from {', '.join(words)}"

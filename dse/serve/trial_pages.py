@@ -161,7 +161,9 @@ def _objectives(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str
     pairs = zip(problem.objectives, trial.objectives, strict=True)
     if all(value is None for value in trial.objectives):
         return []
-    return [(f"{o.goal} {o.name}", number_text(value, o.unit)) for o, value in pairs]
+    return [
+        (f"{o.goal} {o.name}", number_text(value, o.unit, written=o.written)) for o, value in pairs
+    ]
 
 
 def _metrics(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:

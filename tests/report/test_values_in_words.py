@@ -1,14 +1,20 @@
 """Values are told in units that people use, shares without powers of ten, and dust as no difference."""
 
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 
-from dse import Study, evaluator
+from dse import Metric, Study, evaluator
 from dse.analysis.exchange import rates
 from dse.analysis.runner_up import duels
 from dse.core.pareto import ParetoSet
+from dse.report.answer import Answer
 from dse.report.runner_up import duel_words
-from dse.report.words import number_text, percent_text
+from dse.report.story import best_words
+from dse.report.table import front_table
+from dse.report.words import metric_text, number_text, percent_text
 from dse.storage.memory import MemoryStorage
 
 
@@ -62,3 +68,35 @@ def test_a_real_difference_is_one():
     study = study_of([1.0, 1.0 + 1e-6], [4.0 + 1e-5, 4.0])
     (rate,) = rates(study.front.found)
     assert np.isclose([rate.gain, rate.price], [1e-6, 1e-5], rtol=1e-6).all()
+
+
+LIMITED = [
+    ("e.x <= 7 days", "4.492 days"),
+    ("0.1 h <= e.x", "107.8 h"),
+    ("2 * e.x <= 20 days", "388.1 ks"),
+]
+
+
+@pytest.mark.parametrize(("limit", "words"), LIMITED)
+def test_a_value_is_told_in_the_unit_of_its_limit(limit, words):
+    @evaluator(Metric("x", "s"), Metric("y"), kind="modelled", version="1")
+    def tells(n: int) -> dict[str, float]:
+        return {"x": 388_100.0, "y": n}
+
+    asked = {"minimize": ["e.x", "e.y"], "constraints": limit}
+    study = Study("s", {"n": [1]}, {"e": tells}, storage=MemoryStorage("memory://"), **asked)
+    study.run(progress=False)
+    shown = StringIO()
+    front_table(
+        study.front.found,
+        study.trials,
+        proof=study.front.proof,
+        console=Console(file=shown, width=150),
+    )
+    assert words in shown.getvalue()
+    assert words in study.front._repr_html_()
+    assert any(
+        words in told for _, told in best_words(study.front.found, Answer.of(study.front.found))
+    )
+    assert metric_text(388_100.0, study.problem.metrics["e.x"]) == words
+    assert study.front[0].metrics["e.x"] == 388_100.0

@@ -94,7 +94,7 @@ def _objectives(shown: Answer) -> list[Column]:
             note=one.goal,
             number=True,
             cells=[
-                number_text(value, one.unit, trial.spread.get(one.text))
+                number_text(value, one.unit, trial.spread.get(one.text), one.written)
                 for value, trial in zip(column.tolist(), shown.trials, strict=True)
             ],
         )

@@ -124,7 +124,9 @@ def hovers(answer: Answer) -> list[str]:
 
 def _objectives(answer: Answer, place: int) -> list[str]:
     pairs = zip(answer.problem.objectives, answer.values[place].tolist(), strict=True)
-    return [text(f"{o.name}: {number_text(value, o.unit)}") for o, value in pairs]
+    return [
+        text(f"{o.name}: {number_text(value, o.unit, written=o.written)}") for o, value in pairs
+    ]
 
 
 def _design(trial: Trial, answer: Answer, units: dict[str, str]) -> str:
