@@ -18,6 +18,7 @@ from dse.schema.checked import model_of
 from dse.schema.files import Files
 from dse.schema.models import StudySpec
 from dse.schema.plan import plan_of
+from dse.schema.turning import impossible_ends
 
 FOLDER = Path(__file__).parents[2] / "studies" / "reproductions"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -102,6 +103,12 @@ def reproduced(path: Path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_reproduction_is_a_study_with_claims(path):
     assert plan_of(path).claims
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_reproduction_can_be_run_at_both_ends_of_each_assumption(path):
+    assert list(impossible_ends(plan_of(path))) == []
 
 
 @pytest.mark.slow
