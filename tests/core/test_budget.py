@@ -72,6 +72,11 @@ def test_the_grid_holds_all_that_keeps_the_budget_and_knows_how_much_it_holds(te
     assert graph.count <= grid.count <= graph.count * (1 + 1e-6) + 1
 
 
+@pytest.mark.parametrize("text", ["a == 'red'", "a + b <= a * b", "max(a, b) <= 3", "a != 2"])
+def test_what_is_no_sum_of_numbers_is_no_budget(text):
+    assert linear_of(LETTERS, parse(text)) is None
+
+
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("text", [RULES["<="], RULES[">="], RULES["fractions"]])
 def test_draws_from_the_grid_are_uniform_over_the_legal_combinations(text):

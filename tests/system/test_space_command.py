@@ -96,6 +96,8 @@ def test_designs_are_counted_whole_and_in_part(dse):
     assert json.loads(dse("count real.yaml --format json")) == {
         "file": "real.yaml",
         "designs": None,
+        "exact": False,
+        "estimate": None,
         "reason": "clock is a real parameter",
     }
     assert dse("count real.yaml") == "not countable: clock is a real parameter\n"

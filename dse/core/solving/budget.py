@@ -171,9 +171,11 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
         return None
     costs = {parameter.name: np.zeros(len(parameter.values)) for parameter in parameters}
     domains = {parameter.name: parameter.values for parameter in parameters}
-    constant = _add(Binary("-", *node.operands), 1.0, costs, domains)
-    if constant is None:
+    left = _add(node.operands[0], 1.0, costs, domains)
+    right = None if left is None else _add(node.operands[1], -1.0, costs, domains)
+    if left is None or right is None:
         return None
+    constant = left + right
     most, least = -constant, -constant
     if node.operators[0] in (">", ">="):
         costs, most = {name: -one for name, one in costs.items()}, constant

@@ -112,11 +112,15 @@ class Legal:
             if component.dropped:
                 keep &= component.undropped(component.diagram.draw(_ESTIMATED, rng))
         hits = int(keep.sum())
-        found = bool(hits) or all(len(witness(component)) for component in self.components)
+        found = bool(hits) or len(self.witness()) > 0
         return estimate_of(self.bound, hits, _ESTIMATED, found=found)
 
     def witness(self) -> Batch:
         """One legal design if a search finds one, else none; for where draws find none."""
+        return self._searched
+
+    @cached_property
+    def _searched(self) -> Batch:
         if self.mixed or self.reals:
             return self.batch([])
         rows = [witness(component) for component in self.components]
@@ -140,7 +144,7 @@ class Legal:
             batch = batch.take(np.arange(min(len(batch), count - have)))
             found.append(batch)
             have += len(batch)
-            hopeless = not least or not (self.mixed or least < tries)
+            hopeless = not least or not self.mixed  # a component that is short has tried enough
             if have >= count or hopeless:
                 break
         if count and not have:

@@ -106,6 +106,9 @@ def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
     """The smallest superset that is found soon, listed if it is small; else the full search."""
     small = min(_formulas(group), key=lambda one: one.bound, default=None)
     if small is None or (small.bound > FILTERED_ROWS and _share(small) < _ENOUGH):
+        exact = _grown(group, _narrower(group, group.constraints), _SMALL_SHARE)
+        if isinstance(exact, Component):
+            return exact
         fewer = _without_rules(group, wide)
         small = fewer if small is None else min([small, fewer], key=lambda one: one.bound)
     listed = _filtered(small)
