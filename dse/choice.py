@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dse.core.printed import whole_text
 from dse.core.problem import Problem
 from dse.optimizers.groups import cannot
 
@@ -90,8 +91,8 @@ def _modelled(problem: Problem) -> Choice:
     if count is not None and not cannot(problem):
         return Choice(
             "decompose",
-            f"all metrics are modelled, and the {count:,} legal designs fall into groups that "
-            "can be searched one by one: every one is accounted for",
+            f"all metrics are modelled, and the {whole_text(count)} legal designs fall into groups "
+            "that can be searched one by one: every one is accounted for",
         )
     use = "nsga2" if len(problem.objectives) <= FEW_OBJECTIVES else "age-moea2"
     return Choice(use, "all metrics are modelled, but the space is too large to enumerate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 _PARTS = 8
@@ -32,7 +33,7 @@ class DseError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         mend = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{place}{self.problem}{mend}"
+        return _CONTROL.sub(_escape, f"{place}{self.problem}{mend}")
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows in place of a traceback."""
@@ -113,6 +114,9 @@ class EvaluationError(DseError):
     """Raised by an evaluator: the design could not be measured; the problem is the reason."""
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys in place of showing it: escapes, and marks that turn the reading order."""
+
 _COMPARED = 2_000
 _SHOWN = 30
 _SAME = 3
@@ -139,6 +143,11 @@ def nearest(name: object, valid: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"valid: {', '.join(names[:_SHOWN])}{more}" if names else ""
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Return a control character as it is written in Python: a terminal must not obey it."""
+    return found[0].encode("unicode_escape").decode()
 
 
 def _plain(name: str) -> str:

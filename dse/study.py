@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -394,7 +395,7 @@ def opened_storage(url: str | Storage, *, begins: bool = False) -> Storage:
     scheme = url.partition(":")[0].partition("+")[0]
     file = url.partition("///")[2].partition("?")[0]
     named = scheme == "sqlite" and file not in ("", ":memory:")
-    if named and not begins and not Path(file).exists():
+    if named and not begins and not os.path.exists(file):  # noqa: PTH110 - no error of long names
         scheme, url = "memory", "memory://"
     made: Storage = make("storages", scheme, url)
     return made

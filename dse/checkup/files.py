@@ -9,6 +9,7 @@ from pathlib import Path
 from dse.core.problem import Problem
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.report.shapes.judgement import JudgedFile
+from dse.report.space_words import big
 from dse.schema.files import Files, resolved
 from dse.schema.kinds import is_study
 from dse.schema.mistakes import Mistakes
@@ -127,4 +128,4 @@ def _counted(things: Sized, noun: str) -> str:
 def _told(count: int | None) -> str:
     if count is None:
         return "legal designs not countable"
-    return f"{count:,} legal design{'' if count == 1 else 's'}"
+    return f"{big(count)} legal design{'' if count == 1 else 's'}"

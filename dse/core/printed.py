@@ -28,6 +28,9 @@ from dse.core.expression import (
 )
 from dse.errors import SpecError
 
+MOST_DIGITS = 100
+"""Of a count with more digits its power of ten is told."""
+
 _MOST_DIGITS = 18
 _MEMBER = re.compile(r"(?P<list>.*)\[(?P<key>[^\[\]]*)\]", re.DOTALL)
 
@@ -192,3 +195,9 @@ def _number(node: Number) -> str:
             raise SpecError(f"{value} has too many digits to be written in a rule")
         value = float(value)
     return f"{value!r} {node.unit}".rstrip()
+
+
+def whole_text(number: int) -> str:
+    """Return a count with all its digits, or its power of ten where they are beyond reading."""
+    digits = int(number.bit_length() * math.log10(2))
+    return f"{number:,}" if digits < MOST_DIGITS else f"some 10^{digits}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from dse.core.design import Design
 from dse.core.parameter import Choice, Ordinal, Parameter, Real
+from dse.core.printed import whole_text
 from dse.core.problem import Problem
 from dse.core.proof import Coverage
 from dse.core.space import Space
@@ -107,7 +108,7 @@ def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], st
     grid = replace(space, parameters=parameters)
     count = grid.count()
     if count is None or count > most:
-        many = "more legal combinations than can be counted" if count is None else f"{count:,}"
+        many = "more legal combinations than can be counted" if count is None else whole_text(count)
         raise StudyError(
             f"{many} are more than the {most:,} of a full factorial", hint=f"{_HINT}, or 'most'"
         )
@@ -115,7 +116,7 @@ def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], st
     if count:
         found = space.batch(found).designs()  # 1 and 1.0 are one value
     sizes = " x ".join(str(len(_values(one))) for one in parameters)
-    return found, f"{count:,} legal designs of {sizes} levels"
+    return found, f"{whole_text(count)} legal designs of {sizes} levels"
 
 
 def _part(space: Space, resolution: int, levels: int | None) -> tuple[list[Design], str]:

@@ -16,6 +16,7 @@ from dse.core.trials import Trials
 from dse.core.values import Floats
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.grid import Lane, print_fitted, print_lanes, results_console
+from dse.report.space_words import big
 from dse.report.story import common_words
 from dse.report.words import (
     broken_text,
@@ -147,7 +148,7 @@ def _cost(trial: Trial) -> str:
 
 def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], proof: Proof) -> str:
     if not answer.trials and proof.searched:
-        return f"no front: none of {proof.of:,} legal designs has a value"
+        return f"no front: none of {big(proof.of)} legal designs has a value"
     if not answer.trials:
         tried = int(Trials.of(trials).over.sum())
         words = f"none of {tried} evaluated designs has a number for each objective"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from dse.errors import DseError, SpecError, SpecErrors, nearest
 from dse.schema.examples import example, meant
-from dse.schema.mistakes import Mistakes
+from dse.schema.mistakes import MOST_TOLD, Mistakes
 from dse.schema.source import Path_, Source
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -129,9 +129,12 @@ def _told(error: ValidationError, kind: type[BaseModel], source: Source) -> list
         other = _stands_for(str(one["loc"][-1]), one["input"]) if one["type"] == "missing" else ""
         found.setdefault((*path, other) if other else path, []).append(one)
     told: list[DseError] = []
+    around = {path[:size] for path in found for size in range(len(path))}
     for path, ones in found.items():
-        deeper = any(len(other) > len(path) and other[: len(path)] == path for other in found)
-        if deeper and all(one["type"] in _TYPES for one in ones):
+        if len(told) >= MOST_TOLD:  # it will only be counted, and names are compared at length
+            told.append(SpecError(f"{_label(path)} is off", where=source.place(path)))
+            continue
+        if path in around and all(one["type"] in _TYPES for one in ones):
             continue
         misfits = [one for one in ones if one["type"] in _TYPES]
         others = [one for one in ones if one["type"] not in _TYPES]

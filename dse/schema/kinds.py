@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
@@ -13,6 +14,8 @@ from dse.schema.spaces.space_models import SpaceSpec
 _DECISIVE = frozenset({"study", "evaluators", "objectives"})
 _OF_STUDIES, _OF_SPACES = StudySpec.model_fields.keys(), SpaceSpec.model_fields.keys()
 _SIMILAR = 0.8
+_MOST_KEYS = 100
+"""A file with more keys is neither, and names are compared at length."""
 
 
 def is_study(value: Mapping[str, Any]) -> bool:
@@ -26,7 +29,8 @@ def is_study(value: Mapping[str, Any]) -> bool:
     if value.keys() & (_OF_SPACES - _OF_STUDIES):
         return False
     own = sorted(_OF_STUDIES - _OF_SPACES)
-    return any(get_close_matches(str(key)[:60], own, n=1, cutoff=_SIMILAR) for key in value)
+    keys = islice(value, _MOST_KEYS)
+    return any(get_close_matches(str(key)[:60], own, n=1, cutoff=_SIMILAR) for key in keys)
 
 
 def is_space(value: Mapping[str, Any]) -> bool:
