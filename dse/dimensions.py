@@ -201,9 +201,19 @@ def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
         if other != TEXT and not same_dimension(fixed[0], other):
             raise SpecError(
                 f"{_named(fixed[0])} does not go with {_named(other)}: {text!r}",
-                hint=f"give both the unit {fixed[0] or other}",
+                hint=_mend(nodes, fixed[0], other),
             )
     return fixed[0]
+
+
+def _mend(nodes: Sequence[Node], first: str, other: str) -> str:
+    """How a literal would be written beside a quantity; else which unit is wanted."""
+    pairs = [(node, unit) for node in nodes if isinstance(node, Number) for unit in (first, other)]
+    for node, wanted in pairs:
+        if wanted and not same_dimension(node.unit, wanted) and wanted != TEXT:
+            kind = f", not {node.unit}" if node.unit else ""
+            return f"give it a unit such as {wanted}{kind}: '{node.value:g} {wanted}'"
+    return f"give both the unit {first or other}"
 
 
 def _is_zero(node: Node) -> bool:

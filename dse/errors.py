@@ -118,19 +118,28 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 """What a terminal obeys in place of showing it: escapes, and marks that turn the reading order."""
 
 _COMPARED = 2_000
-_SHOWN = 30
+_SHOWN = 60
+_CLOSEST = 12
 _SAME = 3
 """So many names with one last word are told; more say nothing."""
+_STEM = 3
+"""A name that begins with so many letters of another one, up to a mark, is taken for it."""
+_LONGEST = 80
 
 _SIGNS = str.maketrans("", "", "-_. ")
 """Signs that a name is often written without, or with another one of them."""
 
 
-def nearest(name: object, valid: Iterable[str]) -> str:
-    """A hint that names the valid name closest to ``name``, or all of them; of many, the first.
+def nearest(name: object, valid: Iterable[str], command: str = "") -> str:
+    """A hint that names the valid name closest to ``name``, or all of them; of many, the closest.
 
-    A name that is the last word of dotted ones stands for them: ``time`` for ``bench.time``. Where
-    there is no valid name at all the hint is empty.
+    A name that is the last word of dotted ones stands for them: ``time`` for ``bench.time``. Names
+    that are far from it are not suggested. Where there is no valid name at all the hint is empty.
+
+    Args:
+        name: what was written.
+        valid: what there is.
+        command: what lists all of it.
     """
     names, written = sorted(set(valid)), str(name)  # YAML has numbers where a name should be
     same = [one for one in names if _plain(one) == _plain(written)]
@@ -138,11 +147,63 @@ def nearest(name: object, valid: Iterable[str]) -> str:
     if 0 < len(same) <= _SAME:
         return f"did you mean {' or '.join(map(repr, same))}?"
     near = names if len(names) <= _COMPARED else [n for n in names if n[:2] == written[:2]]
-    close = difflib.get_close_matches(written[:200], near[:_COMPARED], n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"valid: {', '.join(names[:_SHOWN])}{more}" if names else ""
+    close = difflib.get_close_matches(written[:200], near[:_COMPARED], n=8, cutoff=0.6)
+    misspelt = [one for one in close if is_misspelt(written, one)]
+    for one in (*misspelt, *_stems(written, near)):
+        return f"did you mean {one!r}?"
+    if len(names) <= _SHOWN:
+        return f"valid: {', '.join(names)}" if names else ""
+    some = difflib.get_close_matches(written[:200], near[:_COMPARED], n=_CLOSEST, cutoff=0.0)
+    rest = f"; {command} lists all" if command else ""
+    return f"{len(names)} are valid, the closest: {', '.join(some)}{rest}"
+
+
+def is_misspelt(written: str, name: str) -> bool:
+    """True if few letters are to be changed: at most a third.
+
+    Of dotted names with one beginning it is a third of the rest.
+    """
+    one, other = written.lower(), name.lower()
+    other = other if "@" in one else other.partition("@")[0]  # under any scenario
+    head, dot, _ = one.rpartition(".")
+    if dot and other.startswith(head + dot):
+        one, other = one[len(head) + 1 :], other[len(head) + 1 :]
+    if max(len(one), len(other)) > _LONGEST:
+        return True  # a formula, whose words are compared no further
+    return _shortens(one, other) or _edits(one, other) <= max(1, max(len(one), len(other)) // 3)
+
+
+def _shortens(one: str, other: str) -> bool:
+    """True if a word is the other one without some letters: ``pwr`` for ``power``."""
+    letters = iter(other)
+    whole = one[:1] == other[:1] and 2 * len(one) >= len(other)
+    return whole and all(letter in letters for letter in one)
+
+
+def _edits(one: str, other: str) -> int:
+    """How many letters to add, drop, replace, or swap with the next one."""
+    before, row = list[int](), list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        last, before, row = before, row, [i]
+        for j, mark in enumerate(other, start=1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != mark))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == mark:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+def _stems(written: str, names: Iterable[str]) -> list[str]:
+    """The only name of which one word begins what was written, or is begun by it: ``pop_size``."""
+    low = written.lower()
+    if len(low) < _STEM or not low.isalpha():
+        return []
+    found = []
+    for name in names:
+        words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if len(word) >= _STEM]
+        if any(low.startswith(word) or word.startswith(low) for word in words):
+            found.append(name)
+    return found if len(found) == 1 else []
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from dse.core.values import Floats
+from dse.errors import SpecError, nearest
 
 Goal = Literal["minimize", "maximize"]
 Kind = Literal["modelled", "measured"]
@@ -29,6 +30,12 @@ class Metric:
     words: tuple[str, ...] = ()
     part_of: str = ""
     written: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a goal that is none. Raises SpecError."""
+        if self.goal is not None and self.goal not in get_args(Goal):
+            problem = f"the goal of {self.name!r} cannot be {self.goal!r}"
+            raise SpecError(problem, hint=nearest(self.goal, get_args(Goal)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

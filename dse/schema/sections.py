@@ -39,6 +39,7 @@ from dse.schema.plugged import (
 from dse.schema.question import check_label, check_new, limits_of, objective_of, reference_of
 from dse.schema.source import Source
 from dse.schema.space import LegibleSpace
+from dse.schema.unitless import check_units
 from dse.schema.written_units import objective_as_written, sources_as_written, written_units
 
 
@@ -128,6 +129,8 @@ class Sections:
     def question(self) -> Question:
         """All that the study asks."""
         objectives, limits = self._objectives(), self._limits()
+        if not self.stored:  # what was begun once stays legible
+            check_units(self.spec, self.source, self.mistakes, objectives)
         stated = len(self.spec.objectives) == len(objectives) and "objectives" not in self.lost
         bounded = len(limits) == len(self.spec.constraints) and "constraints" not in self.lost
         reference = None

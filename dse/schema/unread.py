@@ -87,9 +87,16 @@ class Readers:
 
     @cached_property
     def _tied(self) -> frozenset[str]:
-        """What is read, and what rules tie to it, through others too."""
+        """What is read, and what rules tie to it, through others too.
+
+        A condition ties what it reads to the parameter that it guards, and not the other way: who
+        exists only for int4 is not read because the format is.
+        """
         ties = [self._owners(rule.names) for rule in self.space.constraints]
-        ties += [self._owners({n, *c.names}) for n, c in self.space.conditions.items()]
+        guards: dict[str, frozenset[str]] = {}
+        for guarded, condition in self.space.conditions.items():
+            name = self._owner.get(guarded, guarded)
+            guards[name] = guards.get(name, frozenset()) | self._owners(condition.names)
         reached, waiting = set[str](), list(self._direct)
         by_name: dict[str, list[frozenset[str]]] = {}
         for tie in ties:
@@ -100,6 +107,7 @@ class Readers:
             if name not in reached:
                 reached.add(name)
                 waiting += [other for tie in by_name.pop(name, ()) for other in tie]
+                waiting += guards.get(name, ())
         return frozenset(reached)
 
     @cached_property

@@ -110,6 +110,17 @@ def test_a_parameter_that_only_its_own_rules_name_is_refused_once(tmp_path, name
     assert "chip reads rows" in told
 
 
+def test_a_condition_is_read_by_what_it_guards_and_not_the_other_way(tmp_path):
+    given = {
+        "rows": "{ordinal: [1, 2], when: wide}",
+        "wide": "{boolean: true}",
+        "lanes": "{ordinal: [1, 2], when: rows == 2}",
+    }
+    told = refused(written(tmp_path, given, FORMULA))
+    assert "nothing reads the parameter 'lanes'" in told
+    assert told.count("nothing reads") == 1
+
+
 def test_a_list_is_read_where_one_of_its_members_is(tmp_path):
     given = {"rows": "{ordinal: [1, 2]}", "bits": "{each: 3, ordinal: [2, 4]}"}
     study = FORMULA.replace("rows * 1 s", "'rows * bits[0] * 1 s'")

@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from dse import units
+from dse.core.evaluation import AGREEMENT
 from dse.core.expression import folded
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.errors import SpecError
@@ -82,9 +84,26 @@ def ordinal_of(
     if len(set(values)) < len(values):
         twice = next(value for value, count in Counter(values).items() if count > 1)
         raise SpecError(f"the value {twice} stands twice in the list", hint="leave one out")
+    check_apart(values)
     if scale == "log" and (values[0] <= 0 or list(values) != sorted(values)):
         raise SpecError(f"a log scale needs ascending values above zero, not {values[0]} first")
     return Ordinal(name=name, values=uniform(values), unit=unit, scale=scale)
+
+
+def check_apart(values: Sequence[Scalar]) -> None:
+    """Nothing, if no two numbers are equal to rules, which compare fractions to twelve digits.
+
+    Raises:
+        SpecError: two are.
+    """
+    numbers = sorted(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
+    for one, other in pairwise(numbers):
+        fractions = isinstance(one, float) or isinstance(other, float)
+        if fractions and one != other and math.isclose(one, other, rel_tol=AGREEMENT):
+            raise SpecError(
+                f"{one!r} and {other!r} are one value: they agree to twelve digits",
+                hint="leave one of them out",
+            )
 
 
 def uniform(values: Sequence[Number]) -> tuple[Number, ...]:
@@ -201,6 +220,7 @@ def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
         if key in seen:
             raise SpecError(f"{value!r} stands twice in the list")
         seen.add(key)
+    check_apart(values)
     return Choice(name=name, values=tuple(values), unit=unit)
 
 

@@ -188,6 +188,16 @@ def _row(table: Mapping[str, Row], name: str) -> Row:
     """The operator of this name."""
     if name in table:
         return table[name]
-    other = name in _THINNING or name in _STORING
-    problem = "stands at the wrong place" if other else "is unknown"
-    raise SpecError(f"the operator {name!r} {problem}", hint=nearest(name, table))
+    if name in _THINNING:
+        raise SpecError(
+            f"{name!r} makes weights zero, and nothing says how they are kept",
+            hint=f"end with a format: '{name} ... > format fp16'",
+        )
+    if name in _STORING:
+        raise SpecError(
+            f"{name!r} says how weights are kept, and more follows it",
+            hint=f"write it last: 'prune 0.5 > {name} ...'",
+        )
+    raise SpecError(
+        f"the operator {name!r} is unknown", hint=nearest(name, {**_THINNING, **_STORING})
+    )
