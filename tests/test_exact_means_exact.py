@@ -83,7 +83,7 @@ def run(one, optimizer, storage="memory://", **asked):
     goal = {"minimize": ["e.cost", "f.z"], "optimizer": optimizer}
     evaluators = {"e": one, "f": {"use": "expression", "metrics": {"z": {"formula": "m"}}}}
     study = Study("s", SPACE, evaluators, storage=kept, **{**goal, **asked})
-    return study, study.run(progress=False)
+    return study, study.run(progress=False, on_error="keep")
 
 
 @pytest.mark.parametrize(("case", "optimizer"), RUNS)
@@ -233,7 +233,7 @@ def test_a_completed_design_without_a_value_is_counted_and_named(mixed):
         optimizer="grey-box",
         budget={"measurements": 4, "trials": 100},
     )
-    ended = study.run(progress=False)
+    ended = study.run(progress=False, on_error="keep")
     shared = {trial.design["n"] for trial in study.trials if trial.measured}
     least = 1 if mixed else 2 * len(shared)  # a search of neighbours does not see all
     assert least <= study.front.proof.sharing <= 2 * len(shared)

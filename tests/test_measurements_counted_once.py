@@ -39,7 +39,7 @@ def run(first, optimizer):
         optimizer=optimizer,
         **ASKED,
     )
-    return study, study.run(progress=False)
+    return study, study.run(progress=False, on_error="keep")
 
 
 @pytest.mark.parametrize("optimizer", ["grey-box", "random"])

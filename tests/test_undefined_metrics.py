@@ -49,7 +49,7 @@ def run(evaluators, space=None, **asked):
     asked = {"minimize": "e.cost", "optimizer": "exhaustive", "unread": unread, **asked}
     storage = MemoryStorage("memory://")
     study = Study("s", space, evaluators, storage=storage, **asked)
-    study.run(progress=False)
+    study.run(progress=False, on_error="keep")
     return study
 
 
