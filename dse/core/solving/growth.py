@@ -185,7 +185,7 @@ class _Growth:
                 columns = self._columns(rule.names, parameter, source, code)
                 keep = Expression("", rule.node).holds(columns, len(source), unknown=True)
                 source, code = source[keep], code[keep]
-            if step < self.states:  # what one chunk leaves is pruned before the next is added
+            if 4 * step < self.states:  # what one chunk leaves is pruned before the next is added
                 source, code = self._pruned(parameter, source, code)
             total += len(source)
             if total > self.most_edges and self.widest:
