@@ -12,8 +12,9 @@ from scipy.stats import chisquare
 from dse.core.expression import Binary, Call, Compare, Expression, Name, Number
 from dse.core.parameter import Ordinal
 from dse.core.parser import parse
+from dse.core.solving import blocks, growth, solution
 from dse.core.solving import component as component_of
-from dse.core.solving import growth, solution
+from dse.core.solving.blocks import fold_rules
 from dse.core.solving.budget import Budget, linear_of
 from dse.core.solving.diagram import Diagram
 from dse.core.solving.solution import solved
@@ -34,10 +35,11 @@ def network(sizes, widths=WIDTHS, average=4.25) -> Space:
     return Space(parameters=bits, constraints=(rule,))
 
 
-def legal_rows(parameters, rule) -> np.ndarray:
+def legal_rows(parameters, *rules) -> np.ndarray:
     rows = np.array(list(itertools.product(*(range(len(p.values)) for p in parameters))))
     columns = component_of.columns_of(parameters, rows.astype(np.int32))
-    return rows[rule.holds(columns, len(rows), unknown=True)]
+    keep = [rule.holds(columns, len(rows), unknown=True) for rule in rules]
+    return rows[np.logical_and.reduce(keep)]
 
 
 @pytest.fixture
@@ -46,6 +48,7 @@ def forced(monkeypatch):
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
     monkeypatch.setattr(growth, "MAX_EDGES", 4)
+    monkeypatch.setattr(blocks, "MOST_ROWS", 12)
     monkeypatch.setattr(component_of, "TRIES", 100_000)
 
 
@@ -143,3 +146,84 @@ def test_the_estimate_of_a_network_holds_the_exact_count_between_its_ends():
     exact, estimate = exact_count_of_gpt(), network(GPT).estimate()
     assert estimate.low <= exact <= estimate.high <= estimate.at_most
     assert estimate.high < 1.05 * estimate.low
+
+
+EXTRAS = {
+    "a fixed value": ["a == 8"],
+    "three fixed values": ["a == 8", "c is not absent and c == 3", "e != 5"],
+    "a small rule": ["a * b >= 40"],
+    "a chain of small rules": ["a == b", "b == c"],
+    "a fixed value and a wide rule": ["b == 4", "a + c <= d + e"],
+    "a small and a wide rule": ["a == d", "a * b * c * e >= 300"],
+    "another budget": ["a + b + c + d + e <= 20"],
+    "a contradiction": ["a == 8", "a == 4"],
+}
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("extras", EXTRAS.values(), ids=EXTRAS)
+@pytest.mark.parametrize("text", [RULES["<="], RULES["fractions"], RULES["an equation"]])
+def test_a_budget_with_other_rules_has_the_legal_combinations_of_trying_all(text, extras):
+    rules = tuple(map(parse, [text, *extras]))
+    part = solved(LETTERS, {}, rules)
+    rows = legal_rows(LETTERS, *rules)
+    drawn = part.sample(30 * len(rows), np.random.default_rng(SEED))
+    assert len(rows) <= part.bound
+    assert {tuple(row) for row in drawn.tolist()} <= {tuple(row) for row in rows.tolist()}
+    assert len(drawn) == 30 * len(rows)
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("extras", [["a == 8", "b >= 3"], ["a == b"], ["a + d <= c + e"]])
+def test_draws_with_other_rules_are_uniform(extras):
+    rules = tuple(map(parse, [RULES["<="], *extras]))
+    part = solved((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, rules)
+    rows = legal_rows(part.parameters, *rules)
+    drawn = part.sample(40 * len(rows), np.random.default_rng(SEED))
+    assert isinstance(part.graph, Budget)
+    places = {tuple(row): place for place, row in enumerate(rows.tolist())}
+    found = np.bincount([places[tuple(row)] for row in drawn.tolist()], minlength=len(rows))
+    assert chisquare(found).pvalue > 1e-3
+
+
+def test_a_listed_budget_with_blocks_is_exact(monkeypatch):
+    monkeypatch.setattr(solution, "TRIED_ROWS", 0)
+    monkeypatch.setattr(growth, "MAX_EDGES", 4)
+    rules = tuple(map(parse, [RULES["<="], "a == d", "b != 2"]))
+    part = solved(LETTERS, {}, rules)
+    rows = legal_rows(LETTERS, *rules)
+    listed = part.diagram.at(np.arange(part.count))
+    assert {tuple(row) for row in listed.tolist()} == {tuple(row) for row in rows.tolist()}
+    assert (part.indices(listed) == np.arange(len(rows))).all()
+
+
+def test_rules_are_folded_while_their_blocks_are_small():
+    rules = [parse(text) for text in ("a == b", "b == c", "d >= 4", "a + b + c + d <= e * e")]
+    found, left = fold_rules(LETTERS, rules)
+    assert [sorted(block.places) for block in found] == [[0, 1, 2, 3, 4]]
+    assert len(found[0].rows) == len(legal_rows(LETTERS, *rules))
+    assert left == []
+    found, left = fold_rules(LETTERS, [*rules[:1], rules[3], parse("b + c + d + e >= 4")])
+    assert [len(block.rows) for block in found] == [6, 6, 6, 6]
+    assert len(left) == 2
+
+
+EXTRA_RULES = {
+    "one fixed": ["b0 == 8"],
+    "three fixed": ["b0 == 8", "b5 == 2", "b10 == 4"],
+    "fixed and equal": ["b0 == 8", "b1 == b2"],
+    "fixed and another sum": ["b0 == 8", "b1 + b2 + b3 + b4 + b5 + b6 + b7 >= 30"],
+}
+
+
+@pytest.mark.parametrize("extras", EXTRA_RULES.values(), ids=EXTRA_RULES)
+def test_a_network_with_other_rules_is_solved_without_growing_its_graph(extras, monkeypatch):
+    grown = []
+    monkeypatch.setattr(solution, "grown", lambda *args, **_: grown.append(args))
+    space = network(GPT)
+    rules = [parse(text).renamed(lambda name: f"bits[{name[1:]}]") for text in extras]
+    part = solved(space.parameters, {}, (*space.constraints, *rules))
+    drawn = part.sample(200, np.random.default_rng(SEED))
+    assert grown == []
+    assert part.diagram.edges < 5_000_000
+    assert part.legal(drawn).sum() == 200

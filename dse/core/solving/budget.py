@@ -9,7 +9,7 @@ after the other on a grid that divides it: rounding then only loses where one un
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ import numpy as np
 from dse.core.batch import Column
 from dse.core.expression import Binary, Call, Compare, Expression, Node, Unary
 from dse.core.parameter import Finite
+from dse.core.solving.blocks import Block
+from dse.core.solving.diagram import Diagram
 from dse.core.solving.growth import Codes, Layer
 from dse.core.solving.residual import names_of
 from dse.core.values import Array, Floats, Ints, Value
@@ -39,9 +41,26 @@ Domains = Mapping[str, tuple[Value, ...]]
 class Linear:
     """``least <= sum of costs <= most``: one cost for each value of each parameter, from zero."""
 
-    costs: tuple[Floats, ...]  # one per parameter, (values,)
+    costs: tuple[Floats, ...]  # one per parameter or block, (values,)
     least: float
     most: float
+
+    def over(self, blocks: Sequence[Block]) -> Linear:
+        """Return the same budget with a cost for each combination of each block."""
+        costs = [
+            np.sum(
+                [self.costs[place][block.rows[:, turn]] for turn, place in enumerate(block.places)],
+                axis=0,
+            )
+            for block in blocks
+        ]
+        lowest = [float(np.min(one, initial=np.inf)) for one in costs]
+        shift = sum(low for low in lowest if low < np.inf)
+        return Linear(
+            costs=tuple(one - low for one, low in zip(costs, lowest, strict=True)),
+            least=self.least - shift,
+            most=self.most - shift,
+        )
 
 
 class Budget:
@@ -52,21 +71,28 @@ class Budget:
     Args:
         linear: the costs, and between which sums they have to be.
         states: how many sums may be told apart at each parameter, about.
+        blocks: parameters that are set together, each with at least one combination; each
+            parameter on its own where it is ``None``.
     """
 
-    def __init__(self, linear: Linear, states: int) -> None:
+    def __init__(self, linear: Linear, states: int, blocks: Sequence[Block] | None = None) -> None:
+        self._blocks = (
+            [_single(p, c) for p, c in enumerate(linear.costs)] if blocks is None else blocks
+        )
+        linear = linear if blocks is None else linear.over(blocks)
         units = [_unit(costs) for costs in linear.costs]
-        self.order = sorted(range(len(units)), key=lambda p: (units[p], linear.costs[p].max()))
-        grids = _grids(linear, units, self.order, states)
+        self.turns = sorted(range(len(units)), key=lambda p: (units[p], linear.costs[p].max()))
+        self.order = [place for turn in self.turns for place in self._blocks[turn].places]
+        grids = _grids(linear, units, self.turns, states)
         self._moves = [
             np.floor(linear.costs[place] / grid + _MARGIN).astype(np.int64)
-            for place, grid in zip(self.order, grids, strict=True)
+            for place, grid in zip(self.turns, grids, strict=True)
         ]
         after = [*grids[1:], grids[-1]]
         self._ratios = [grid / then for grid, then in zip(grids, after, strict=True)]
         lost = sum(
             float(linear.costs[place].max() > 0) * g
-            for place, g in zip(self.order, grids, strict=True)
+            for place, g in zip(self.turns, grids, strict=True)
         )
         lost += sum(grid for grid, before in zip(grids[1:], grids, strict=False) if grid != before)
         self._tops = self._reached([linear.most / grid for grid in [*grids, grids[-1]]])
@@ -109,19 +135,32 @@ class Budget:
         points: Floats,  # (n, k), in [0, 1), one coordinate per layer
     ) -> Codes:
         """The combinations at points of the cube, (n, k); uniform points give uniform ones."""
-        codes = np.zeros((len(points), len(self.order)), dtype=np.int32)
+        codes = np.zeros((len(points), len(self.turns)), dtype=np.int32)
         spent, rows = np.zeros(len(points), dtype=np.int64), np.arange(len(points))
-        for turn, place in enumerate(self.order):
+        for turn, place in enumerate(self.turns):
             then = self._after(turn, spent)
             weight = np.exp(self._ways[turn + 1][then] - self._ways[turn][spent])
             passed = np.cumsum(weight, axis=0)
             code = (passed <= points[:, turn] * passed[-1]).sum(axis=0)
             codes[:, place] = code
             spent = then[code, rows]
+        return self._expanded(codes)
+
+    def chunks(self, size: int) -> Iterator[Codes]:
+        """Yield all combinations in lexicographic order, at most ``size`` at once."""
+        graph = Diagram(self.layers(), self.turns)
+        for start in range(0, graph.count, size):
+            yield self._expanded(graph.at(np.arange(start, min(start + size, graph.count))))
+
+    def _expanded(self, chosen: Codes) -> Codes:
+        """Return the codes of the parameters, (n, k), for a row of each block, (n, blocks)."""
+        codes = np.empty((len(chosen), len(self.order)), dtype=np.int32)
+        for turn, block in enumerate(self._blocks):
+            codes[:, block.places] = block.rows[chosen[:, turn]]
         return codes
 
     def layers(self) -> list[Layer]:
-        """The same combinations as the layers of a graph, an edge for each sum and value."""
+        """The same combinations as the layers of a graph, one for each block in turn."""
         layers = list[Layer]()
         for turn, top in enumerate(self._tops[:-1]):
             ends = turn == len(self._moves) - 1
@@ -260,6 +299,10 @@ def _add_term(
         return float(values[0])
     costs[name][:] += values
     return 0.0
+
+
+def _single(place: int, costs: Floats) -> Block:
+    return Block((place,), np.arange(len(costs), dtype=np.int32)[:, None])
 
 
 def _unit(costs: Floats) -> float:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from dse.core.expression import Expression
 from dse.core.parameter import Finite
 from dse.core.solving import growth
+from dse.core.solving.blocks import Block, fold_rules
 from dse.core.solving.budget import Budget, Linear, least_edges, linear_of
 from dse.core.solving.component import Component, Graph
 from dse.core.solving.diagram import Diagram
@@ -46,6 +48,9 @@ _PILOTS = 1_000
 _ENOUGH = 0.5
 """A superset of which so large a share is legal is not improved any more."""
 
+_ENOUGH_OF_WIDE = 0.01
+"""The same where a budget is known to need a large graph: to try for one would take a minute."""
+
 Conditions = Mapping[str, Expression]
 
 
@@ -56,6 +61,29 @@ class _Group:
     parameters: tuple[Finite, ...]
     conditions: Conditions
     constraints: tuple[Expression, ...]
+
+    @cached_property
+    def folded(self) -> tuple[list[Block], list[Expression]]:
+        """The parameters in blocks that small rules make, and the rules that are not small."""
+        return fold_rules(self.parameters, self.constraints)
+
+    @cached_property
+    def wide(self) -> list[int]:
+        """The places of budgets that alone need large graphs: adding up is faster than growing."""
+        most = growth.MAX_TOTAL // _SMALL_SHARE
+        sizes = {p.name: len(p.values) for p in self.parameters}
+        linears = {
+            place: linear_of(self.parameters, rule)
+            for place, rule in enumerate([] if self.conditions else self.constraints)
+            if math.prod(sizes[name] for name in rule.names & sizes.keys()) > most
+        }
+        return [
+            place
+            for place, linear in linears.items()
+            if linear is not None
+            and least_edges(linear, most) > most
+            and least_edges(linear.over(self.folded[0]), most) > most
+        ]
 
     def component(
         self, graph: Graph, order: Sequence[int], dropped: Sequence[Expression] = ()
@@ -83,36 +111,24 @@ def solved(
     among = order_of(parameters, conditions, constraints)
     if among is not None and len(constraints) == 1:
         return group.component(among[0], range(len(parameters)))
-    wide = [0]
-    if not _is_wide(group):
-        order = listing_order(parameters, conditions, constraints)
-        exact = _grown(group, order, _SMALL_SHARE)
-        if isinstance(exact, Component):
-            return exact
-        wide = exact
-    return _relaxed(group, wide)
-
-
-def _is_wide(group: _Group) -> bool:
-    """True if a lone budget surely needs a large graph: adding up says so sooner than growing."""
-    if len(group.constraints) != 1 or group.conditions:
-        return False
-    linear = linear_of(group.parameters, group.constraints[0])
-    most = growth.MAX_TOTAL // _SMALL_SHARE
-    return linear is not None and least_edges(linear, most) > most
+    if group.wide:
+        return _relaxed(group, group.wide)
+    exact = _grown(group, listing_order(parameters, conditions, constraints), _SMALL_SHARE)
+    return exact if isinstance(exact, Component) else _relaxed(group, exact)
 
 
 def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
     """The smallest superset that is found soon, listed if it is small; else the full search."""
     small = min(_formulas(group), key=lambda one: one.bound, default=None)
-    if small is None or (small.bound > FILTERED_ROWS and _share(small) < _ENOUGH):
+    enough = _ENOUGH_OF_WIDE if group.wide else _ENOUGH
+    if small is None or (small.bound > FILTERED_ROWS and _share(small) < enough):
         exact = _grown(group, _narrower(group, group.constraints), _SMALL_SHARE)
         if isinstance(exact, Component):
             return exact
         fewer = _without_rules(group, wide)
         small = fewer if small is None else min([small, fewer], key=lambda one: one.bound)
     listed = _filtered(small)
-    if listed is not None or _share(small) >= _ENOUGH:
+    if listed is not None or _share(small) >= enough:
         return listed or small
     exact = _grown(group, _narrower(group, group.constraints), 1)
     return exact if isinstance(exact, Component) else small
@@ -162,25 +178,41 @@ def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
 
 
 def _budgets(group: _Group) -> Iterator[Component]:
-    """Each rule that is a budget on its own grid, which is refined until most of it is legal."""
+    """Each rule that is a budget on its own grid, which is refined until most of it is legal.
+
+    Small rules shorten domains and tie parameters together first; the other ones are dropped.
+    """
     if group.conditions:
         return
-    for rule in group.constraints:
+    blocks, left = group.folded
+    if not left or not all(len(block.rows) for block in blocks):
+        yield _folded(group, blocks)
+        return
+    for rule in left:
         linear = linear_of(group.parameters, rule)
-        if linear is None:
-            continue
-        budget = _refined(group, rule, linear)
-        yield group.component(budget, budget.order, group.constraints)
+        if linear is not None:
+            budget = _refined(group, rule, linear)
+            yield group.component(budget, budget.order, left)
+
+
+def _folded(group: _Group, blocks: Sequence[Block]) -> Component:
+    """The combinations where small rules leave one block of all parameters, or none of some."""
+    order = range(len(group.parameters))
+    rows = np.zeros((0, len(order)), dtype=np.int32)
+    if len(blocks) == 1:
+        rows = np.unique(blocks[0].rows[:, np.argsort(blocks[0].places)], axis=0)
+    return group.component(Diagram(_layers(rows), order), order)
 
 
 def _refined(group: _Group, rule: Expression, linear: Linear) -> Budget:
     """The rule's budget on the coarsest grid of which most is legal, or on the finest that fits."""
-    budget = Budget(linear, _STATES)
+    blocks, _ = group.folded
+    budget = Budget(linear, _STATES, blocks)
     for fineness in range(1, _REFINEMENTS):
         alone = group.component(budget, budget.order, [rule])
         if _share(alone) >= _ENOUGH or 2 * budget.edges > _MOST_EDGES:
             break
-        budget = Budget(linear, _STATES << fineness)
+        budget = Budget(linear, _STATES << fineness, blocks)
     return budget
 
 
@@ -197,10 +229,9 @@ def _filtered(component: Component) -> Component | None:
     if component.bound > FILTERED_ROWS:
         return None
     graph, found, cells = component.diagram, [component.none], 0
-    if isinstance(graph, Budget):
-        graph = Diagram(graph.layers(), component.order)
-    for start in range(0, graph.count, _CHUNK):
-        codes = graph.at(np.arange(start, min(start + _CHUNK, graph.count)))
+    starts = range(0, graph.count, _CHUNK)
+    each = (graph.at(np.arange(start, min(start + _CHUNK, graph.count))) for start in starts)
+    for codes in graph.chunks(_CHUNK) if isinstance(graph, Budget) else each:
         found.append(codes[component.undropped(codes)])
         cells += found[-1].size
         if cells > _FILTERED_CELLS:
