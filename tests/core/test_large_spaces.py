@@ -98,6 +98,62 @@ def grid_colouring_count(rows: int, columns: int, colours: int) -> int:
     return sum(ways)
 
 
+PLAN = {
+    "tp": {"integer": [1, 32]},
+    "pp": {"integer": [1, 48]},
+    "dp": {"integer": [1, 128]},
+    "microbatch": {"integer": [1, 64]},
+    "layers": {"integer": [1, 96]},
+}
+SHAPE = ["tp * pp * dp <= 256", "layers % pp == 0", "512 % (dp * microbatch) == 0"]
+ACTIVATIONS = "microbatch * 4096 * 8192 * layers * 34 / (tp * pp)"
+MEMORY = {
+    "a share": f"16 * 70e9 * layers / 96 / (tp * pp) + {ACTIVATIONS} / dp <= 80e9",
+    "ZeRO": f"4 * 70e9 / (tp * pp) + 12 * 70e9 / (tp * pp * dp) + {ACTIVATIONS} / layers <= 80e9",
+    "a quotient": f"80e9 / (16 * 70e9 / (tp * pp) / dp + {ACTIVATIONS} / dp) >= 1",
+    "whole quotients": f"({ACTIVATIONS}) // 1e9 + 16 * 70 * layers // 96 // tp <= 40 + dp // pp",
+}
+
+
+def plan_count(memory: str) -> int:
+    """By loops over plans that fit the machine, and the rule of memory as Python reads it."""
+    shapes = [
+        (tp, pp, dp, microbatch)
+        for tp in range(1, 33)
+        for pp in range(1, min(48, 256 // tp) + 1)
+        for dp in range(1, min(128, 256 // (tp * pp)) + 1)
+        for microbatch in range(1, 65)
+        if 512 % (dp * microbatch) == 0
+    ]
+    tp, pp, dp, microbatch = (np.array(one)[:, None] for one in zip(*shapes, strict=True))
+    layers = np.arange(1, 97)[None, :]
+    names = {"tp": tp, "pp": pp, "dp": dp, "microbatch": microbatch, "layers": layers}
+    return int((eval(memory, {}, names) & (layers % pp == 0)).sum())
+
+
+@pytest.mark.parametrize("memory", MEMORY.values(), ids=MEMORY)
+def test_a_plan_within_a_memory_with_divisions_is_counted_exactly(memory):
+    text = {"space": "plan", "parameters": PLAN, "constraints": [*SHAPE, memory]}
+    space = space_from(text)
+    drawn = space.sample(50, np.random.default_rng(SEED))
+    assert 10_000 < space.count() == plan_count(memory) < 237_590
+    assert all(design in space for design in drawn.designs())
+
+
+def test_a_wide_rule_is_left_out_and_its_superset_filtered_before_a_large_graph_is_grown(
+    monkeypatch,
+):
+    shares, grown = [], solution.grown
+    monkeypatch.setattr(
+        solution, "grown", lambda *args, share: shares.append(share) or grown(*args, share=share)
+    )
+    space = space_from(
+        {"space": "plan", "parameters": PLAN, "constraints": [*SHAPE, MEMORY["a share"]]}
+    )
+    assert space.count() == 177_321
+    assert set(shares) == {16}
+
+
 @pytest.fixture
 def narrow(monkeypatch):
     """Little room: nothing is tried or listed, graphs are small, and few draws are made."""

@@ -36,8 +36,11 @@ _FILTERED_CELLS = 60_000_000
 
 _CHUNK = 262_144
 
-_SMALL_SHARE = 4
-"""The first graph that is tried may need one in so many of the edges allowed."""
+_LEAST_SHARE, _SMALL_SHARE = 16, 4
+"""The first graph that is tried may need one in so many of the edges allowed, and the second."""
+
+_FILTERED_SOON = 2_000_000
+"""To list and to filter so many combinations takes less time than to grow a graph of some size."""
 
 _STATES = 500
 _REFINEMENTS = 8
@@ -113,8 +116,23 @@ def solved(
         return group.component(among[0], range(len(parameters)))
     if group.wide:
         return _relaxed(group, group.wide)
-    exact = _grown(group, listing_order(parameters, conditions, constraints), _SMALL_SHARE)
-    return exact if isinstance(exact, Component) else _relaxed(group, exact)
+    usual = listing_order(parameters, conditions, constraints)
+    found = _grown(group, usual, _LEAST_SHARE)
+    if not isinstance(found, Component):
+        found = _filtered_soon(group, found) or _grown(group, usual, _SMALL_SHARE)
+    return found if isinstance(found, Component) else _relaxed(group, found)
+
+
+def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
+    """The exact component, if the widest rules leave a graph small enough to list what it holds."""
+    if len(group.constraints) == 1:
+        return None
+    dropped = [group.constraints[wide[0]]]
+    kept = [rule for rule in group.constraints if rule is not dropped[0]]
+    found = _grown(group, _narrower(group, kept), _LEAST_SHARE, dropped)
+    if not isinstance(found, Component) or found.bound > _FILTERED_SOON:
+        return None
+    return _filtered(found)
 
 
 def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
