@@ -91,7 +91,11 @@ def test_no_design_outside_the_space_is_on_the_front(tmp_path, begun):
 @pytest.mark.parametrize("optimizer", ["random", "sobol", "nsga2", "qlognehvi"])
 def test_a_carried_study_goes_on_with_its_whole_budget(tmp_path, begun, optimizer):
     new = written(
-        tmp_path / "new", rows="range(1 .. 24)", formats="[int8, fp8]", optimizer=optimizer
+        tmp_path / "new",
+        rows="range(1 .. 24)",
+        formats="[int4, int8, fp8]",
+        more="constraints: [format != 'int4']\n",
+        optimizer=optimizer,
     )
     study = migrated("carry", new, storage=begun).study
     study.run()
@@ -120,6 +124,7 @@ def test_a_new_parameter_needs_the_value_that_old_trials_had(tmp_path, begun):
     with pytest.raises(StudyError, match="another one: options"):
         migrated("carry", new, storage=begun)
     same = written(tmp_path / "same", more=more)
+    same.write_text(same.read_text() + "unread: [depth]\n")
     told = migrated("carry", same, storage=begun, settings={"depth": 1})
     untold = migrated("carry", same, storage=begun)
     assert (told.inside, untold.inside) == (8, 0)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import TypedDict
 
 from dse.report.shapes import (
     assets,
@@ -25,7 +26,7 @@ from dse.report.shapes import (
     study,
     trials,
 )
-from dse.report.shapes.shape import Design
+from dse.report.shapes.shape import Design, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,17 @@ class _Untitled(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of an object; pydantic takes no meanings of keys from a base class."""
+        found = super().typed_dict_schema(schema)
+        for base in getattr(schema.get("cls"), "__orig_bases__", ()):
+            if base in (Shape, TypedDict):
+                continue
+            inherited = TypeAdapter(base).json_schema()["properties"]
+            for key in inherited.keys() & found["properties"].keys():
+                found["properties"][key].setdefault("description", inherited[key]["description"])
+        return found
 
 
 PUBLISHED: Mapping[str, Printed] = {

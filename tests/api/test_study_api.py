@@ -292,7 +292,7 @@ def test_what_is_no_space_is_refused(space):
 
 @pytest.mark.parametrize("storage", ["own.db", "folder/own.db", Path("own.db")])
 def test_a_file_is_no_url_and_the_url_of_it_is_told(storage, here):
-    with pytest.raises(PluginError, match="is no URL of a storage") as caught:
+    with pytest.raises(SpecError, match="is no URL of a storage") as caught:
         asked(storage)
     assert caught.value.hint == f"of a file: sqlite:///{storage}"
 

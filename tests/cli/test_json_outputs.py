@@ -24,7 +24,7 @@ RUNS: dict[str, list[list[str]]] = {
     "status": [["status", "odd"], ["status", "empty"], ["status"]],
     "front": [["front", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
     "trials": [["trials", study] for study in ("odd", "empty", "hopeless", "formulas", "ladder")],
-    "compare": [["compare", "formulas", "factorial"], ["compare", "odd"], ["compare", "empty"]],
+    "compare": [["compare", "formulas", "factorial"], ["compare", "odd", "empty"]],
     "sweep": [["sweep", "formulas.yaml", "--optimizer", "random", "--optimizer", "sobol"]],
     "effects": [["effects", "factorial"], ["effects", "odd"]],
     "report": [["report", "odd", "-o", "odd.html"]],

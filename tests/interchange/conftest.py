@@ -27,6 +27,7 @@ evaluators:
       error: {formula: "1 / rows + 0.1 * (format == 'int4')"}
 objectives: [{minimize: cost.energy}, {minimize: cost.error * clock}, {maximize: cost.error}]
 constraints: [cost.energy <= 60 pJ]
+unread: [group]
 optimizer: nsga2
 budget: {trials: 30}
 seed: 3

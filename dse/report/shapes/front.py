@@ -48,7 +48,7 @@ class RungFacts(Shape):
     """How the rung is calibrated."""
 
 
-class ProofFacts(Shape):
+class CoverageFacts(Shape):
     """How far a front is proved, and how many designs have no value."""
 
     exact: bool
@@ -63,7 +63,7 @@ class ProofFacts(Shape):
     """That count with one of these designs and the reason; empty where none failed."""
 
 
-class Front(ProofFacts):
+class Front(CoverageFacts):
     """The front of a study, or the nearest misses where no design keeps all limits."""
 
     study: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dse.report.shapes.front import FrontRow, ProofFacts
+from dse.report.shapes.front import CoverageFacts, FrontRow
 from dse.report.shapes.shape import FaultKind, Shape, State
 from dse.report.shapes.trials import ObjectiveFacts
 
@@ -33,7 +33,7 @@ class DriverFacts(Shape):
     """With what it ran: versions of packages, processor, the state of the study's folder."""
 
 
-class Status(ProofFacts):
+class Status(CoverageFacts):
     """How far a study is."""
 
     study: str
@@ -62,7 +62,7 @@ class Status(ProofFacts):
     """Who works or worked on it."""
 
 
-class Ended(ProofFacts):
+class Ended(CoverageFacts):
     """What a run came to."""
 
     study: str

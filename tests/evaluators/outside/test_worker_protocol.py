@@ -155,13 +155,18 @@ def test_a_program_in_any_language_needs_ten_lines(raw):
         ("'[]'", r"must say one object with the id 1, said \[\]"),
         ("json.dumps({'id': 99, 'metrics': {'power': 1}})", "with the id 1, said"),
         ("json.dumps({'id': told['id']})", "expected a mapping from metrics to numbers"),
-        ("json.dumps({'id': told['id'], 'metrics': {}})", "the metric 'power' is missing"),
     ],
 )
 def test_what_is_no_answer_is_told(raw, says, why):
     fault = raw(f"{READY}{EVERY}    print({says})").evaluate(batch("a")).faults[0]
     assert fault.kind == "invalid"
     assert re.search(why, fault.reason)
+
+
+def test_a_metric_that_is_left_out_is_undefined(raw):
+    said = raw(f"{READY}{EVERY}    print(json.dumps({{'id': told['id'], 'metrics': {{}}}}))")
+    undefined = said.evaluate(batch("a")).undefined
+    assert undefined == {"power": {0: "the metric 'power' is missing; there is nothing"}}
 
 
 def test_a_second_answer_to_one_design_is_not_taken_for_the_next(raw):
