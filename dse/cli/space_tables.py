@@ -11,7 +11,7 @@ from dse.core.insight.portions import DRAWS, Extent, Portion, Portions, Removal
 from dse.core.insight.why import obstacle
 from dse.core.space import Space
 from dse.report.grid import Lane, print_lanes, results_console
-from dse.report.space_words import Entry, big, counted, entries, short
+from dse.report.space_words import Entry, big, counted, entries, estimate_text, short
 
 _RARE = 1e-3
 """Shares below are told as one in so many."""
@@ -122,7 +122,8 @@ def _unruled(group: Group) -> str:
 def _extent(space: Space, extent: Extent) -> str:
     if extent.designs is None:
         share = f"{percent(extent.share)} of what there would be without rules"
-        return f"legal designs not countable ({obstacle(space)}): {share}"
+        about = "" if extent.estimate is None else f"{estimate_text(extent.estimate)}; "
+        return f"legal designs not countable ({obstacle(space)}): {about}{share}"
     designs = f"{big(extent.designs)} legal design{'' if extent.designs == 1 else 's'}"
     if extent.unruled is None or extent.unruled == extent.designs:
         return designs

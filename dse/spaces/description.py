@@ -7,6 +7,7 @@ from dse.core.insight.why import obstacle
 from dse.core.parameter import describe
 from dse.core.space import Space
 from dse.report.shapes.space import Described, ShareFacts
+from dse.spaces.sizes import estimate_json
 
 
 def space_json(space: Space, file: str, *, name: str, description: str) -> Described:
@@ -27,6 +28,7 @@ def space_json(space: Space, file: str, *, name: str, description: str) -> Descr
         "name": name,
         "description": description,
         "designs": extent.designs,
+        "estimate": None if extent.estimate is None else estimate_json(extent.estimate),
         "reason": obstacle(space),
         "combinations": extent.combinations,
         "without_rules": extent.unruled,

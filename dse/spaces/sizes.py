@@ -21,12 +21,13 @@ def count_json(space: Space, file: str) -> Counted:
         "file": file,
         "designs": designs,
         "exact": designs is not None,
-        "estimate": None if estimate is None else _facts(estimate),
+        "estimate": None if estimate is None else estimate_json(estimate),
         "reason": obstacle(space),
     }
 
 
-def _facts(estimate: Estimate) -> EstimateFacts:
+def estimate_json(estimate: Estimate) -> EstimateFacts:
+    """Return an estimate of a count with its interval, its bound and its draws."""
     return {
         "designs": estimate.count,
         "low": estimate.low,

@@ -17,6 +17,7 @@ from dse.core.solving import component as component_of
 from dse.core.solving.blocks import fold_rules
 from dse.core.solving.budget import Budget, linear_of
 from dse.core.solving.diagram import Diagram
+from dse.core.solving.nearby import near
 from dse.core.solving.solution import solved
 from dse.core.space import Space
 
@@ -206,6 +207,37 @@ def test_rules_are_folded_while_their_blocks_are_small():
     found, left = fold_rules(LETTERS, [*rules[:1], rules[3], parse("b + c + d + e >= 4")])
     assert [len(block.rows) for block in found] == [6, 6, 6, 6]
     assert len(left) == 2
+
+
+@pytest.mark.usefixtures("forced")
+@pytest.mark.parametrize("extras", [[], ["a == 8"], ["a == b"], ["a + d <= c + e"]])
+def test_neighbours_on_the_grid_are_legal_and_hold_every_single_change(extras):
+    rules = tuple(map(parse, [RULES["<="], *extras]))
+    part = solved(LETTERS, {}, rules)
+    rows = legal_rows(LETTERS, *rules)
+    row = part.sample(1, np.random.default_rng(SEED))[0]
+    found = {tuple(one) for one in near(part, row).tolist()}
+    changed = (rows != row).sum(axis=1)
+    assert isinstance(part.graph, Budget)
+    assert {tuple(one) for one in rows[changed == 1].tolist()} <= found
+    assert found <= {tuple(one) for one in rows[(changed == 1) | (changed == 2)].tolist()}
+
+
+@pytest.mark.usefixtures("forced")
+def test_neighbours_of_many_matrices_hold_every_single_change():
+    space = network(GPT[:32])
+    part = solved(space.parameters, {}, space.constraints)
+    row = part.sample(1, np.random.default_rng(SEED))[0]
+    singles = np.repeat(row[None, :], 32 * len(WIDTHS), axis=0)
+    singles[np.arange(len(singles)), np.repeat(np.arange(32), len(WIDTHS))] = np.tile(
+        np.arange(len(WIDTHS)), 32
+    )
+    singles = singles[(singles != row).any(axis=1)]
+    legal = {tuple(one) for one in singles[part.legal(singles)].tolist()}
+    found = near(part, row)
+    assert len(legal) > 60
+    assert legal <= {tuple(one) for one in found.tolist()}
+    assert part.legal(found).all()
 
 
 EXTRA_RULES = {

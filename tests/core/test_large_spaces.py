@@ -1,10 +1,12 @@
 """Spaces that no table and no usual graph holds: counted, searched, and never called empty."""
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import dse
@@ -197,6 +199,25 @@ def test_a_draw_that_finds_nothing_says_in_how_many_tries():
     estimate = space.estimate()
     assert (estimate.count, estimate.low) == (0, 0)
     assert 0 < estimate.high <= estimate.at_most
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_description_shows_the_estimate_that_a_count_shows(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump({**RARE, "constraints": ["a * b + c ** 2 <= 1200 + d"]}))
+    words, counted, described = (
+        CliRunner().invoke(app, ["space", *command, str(path)]).stdout
+        for command in (
+            ["describe"],
+            ["count", "--format", "json"],
+            ["describe", "--format", "json"],
+        )
+    )
+    estimate = json.loads(described)["estimate"]
+    assert estimate == json.loads(counted)["estimate"]
+    assert f"{estimate['legal']:,} of 10,000 draws were legal" in " ".join(words.split())
+    share = json.loads(described)["share"]["share"]
+    assert share == pytest.approx(estimate["designs"] / 40**4)
 
 
 def test_a_space_that_is_proved_empty_says_so():

@@ -20,6 +20,7 @@ from dse.core.expression import Expression
 from dse.core.insight.counts import Group, Rules, Weight, groups_of, weight, without
 from dse.core.insight.explain import Rule, constraint_rules
 from dse.core.parameter import Real, size
+from dse.core.solving.estimate import Estimate
 from dse.core.space import Space
 from dse.core.values import Mask
 
@@ -56,12 +57,14 @@ class Extent:
     ``combinations`` is the product of the domains; ``unruled`` the designs that there would be
     without constraints, fewer where parameters can be inactive and in lists of a certain form,
     such as orders; ``designs`` the legal ones, and ``share`` their share of the unruled ones.
+    ``estimate`` is about how many legal ones there are where they cannot be counted.
     """
 
     combinations: int | None
     unruled: int | None
     designs: int | None
     share: Portion
+    estimate: Estimate | None = None
 
 
 class Portions:
@@ -91,15 +94,21 @@ class Portions:
     def extent(self) -> Extent:
         """The size of the space before and after its rules."""
         sizes = [size(parameter) for parameter in self._space.parameters]
-        if self._exact is None:
+        designs = self._space.count()
+        estimate = self._space.estimate() if designs is None else None
+        if estimate is not None and estimate.hits and self._unruled:
+            about = float(Fraction(estimate.count, self._unruled))
+            share = Portion(share=about, draws=estimate.draws)
+        elif self._exact is None:
             share = self._drawn_share(weight(self.groups, self._plain))
         else:
             share = Portion(share=float(self._exact))
         return Extent(
             combinations=None if self._reals else math.prod(int(one) for one in sizes),
             unruled=self._unruled,
-            designs=self._space.count(),
+            designs=designs,
             share=share,
+            estimate=estimate,
         )
 
     @cached_property

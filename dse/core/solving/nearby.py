@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +20,7 @@ WALKED_EDGES = 100_000
 
 _TRIES = 256
 _MOST_SWAPS = 2_000
+_MOST_SINGLES = 4_000
 
 
 def near(component: Component, row: Codes) -> Codes:
@@ -114,21 +116,38 @@ def _nearest_in(component: Component, rows: Codes, wanted: Codes) -> Codes:
 
 
 def _near_by_trial(component: Component, row: Codes) -> Codes:
-    """Legal ones among many copies of ``row`` with one, two or three parameters changed."""
+    """Legal ones among many copies of ``row``: each single change, and some of two or three."""
     rng = np.random.default_rng(zlib.crc32(row.tobytes()))
     lows = [-1 if name in component.conditions else 0 for name in component.names]
     highs = [len(parameter.values) for parameter in component.parameters]
-    found = component.none
+    found, sure = (
+        component.none,
+        np.concatenate([_singles(row, lows, highs), _swapped(component, row)]),
+    )
     for most in (2, 3, 4):
         drawn = rng.integers(lows, highs, size=(_TRIES * most, len(row))).astype(np.int32)
         turn = rng.random(drawn.shape).argsort(axis=1)
         tries = np.where(turn < rng.integers(1, most + 1, size=(len(drawn), 1)), drawn, row)
-        tries = np.concatenate([tries, _swapped(component, row)])
+        tries = np.concatenate([tries, sure])
         tries = np.unique(tries[(tries != row).any(axis=1)], axis=0)
         found = tries[component.legal(tries)]
         if len(found):
             break
     return found
+
+
+def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
+    """Copies of ``row`` with one value changed, the first parameters' where there are many."""
+    changes = [
+        (place, code)
+        for place, (low, high) in enumerate(zip(lows, highs, strict=True))
+        for code in range(low, high)
+        if code != row[place]
+    ][:_MOST_SINGLES]
+    tries = np.repeat(row[None, :], len(changes), axis=0)
+    for turn, (place, code) in enumerate(changes):
+        tries[turn, place] = code
+    return tries
 
 
 def _swapped(component: Component, row: Codes) -> Codes:

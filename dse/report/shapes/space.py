@@ -106,6 +106,8 @@ class Described(Shape):
     """What the file says of it; may be empty."""
     designs: int | None
     """How many legal designs there are; null where that cannot be counted."""
+    estimate: EstimateFacts | None
+    """What draws tell where they were not counted; null with real parameters."""
     reason: str | None
     """Why it cannot be counted; null where it was."""
     combinations: int | None
