@@ -25,7 +25,7 @@ def explain_fault(error: yaml.MarkedYAMLError, text: str, path: str) -> SpecErro
     """
     lines = text.splitlines() or [""]
     at = min(error.problem_mark.line if error.problem_mark else 0, len(lines) - 1)
-    begun = error.context_mark.line if error.context_mark else at
+    begun = min(error.context_mark.line, at) if error.context_mark else at
     line, problem, hint = _fault(error, lines, begun, at)
     return SpecError(problem, where=f"{path}:{line + 1}", hint=hint)
 

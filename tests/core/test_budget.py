@@ -1,6 +1,7 @@
 """A budget on a grid: a superset of what keeps it, drawn from uniformly, never too small."""
 
 import itertools
+import math
 from bisect import bisect_right
 
 import numpy as np
@@ -259,3 +260,45 @@ def test_a_network_with_other_rules_is_solved_without_growing_its_graph(extras, 
     assert grown == []
     assert part.diagram.edges < 5_000_000
     assert part.legal(drawn).sum() == 200
+
+
+WHOLE = [
+    "a + b + c + d <= 14 + e",
+    "a + b * b + c + d * d == 60 - e",
+    "3 * a - 3 * b >= 6 + 3 * c - 3 * d + 3 * e",
+]
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_a_grid_of_whole_numbers_holds_just_what_keeps_the_budget(text):
+    grid = Budget(linear_of(LETTERS, parse(text)), 10_000)
+    graph = Diagram(grid.layers(), grid.order)
+    held = set(map(tuple, graph.at(np.arange(graph.count)).tolist()))
+    assert grid.exact
+    assert held == {tuple(row) for row in legal_rows(LETTERS, parse(text)).tolist()}
+
+
+def test_a_grid_of_fractions_claims_nothing_exact():
+    assert not Budget(linear_of(LETTERS, parse(RULES["fractions"])), 10_000).exact
+    assert not Budget(linear_of(LETTERS, parse(RULES["<="])), 3).exact
+
+
+@pytest.mark.parametrize(
+    ("operator", "counts"),
+    [("==", [3]), ("<=", [0, 1, 2, 3]), (">=", range(3, 601)), ("<", [0, 1, 2])],
+)
+def test_a_lone_sum_over_many_parameters_is_counted(operator, counts):
+    many = tuple(Ordinal(name=f"x{i}", values=(0, 1)) for i in range(600))
+    total = Call("sum", tuple(Name(one.name) for one in many))
+    rule = Expression("lone", Compare((operator,), (total, Number(3))))
+    space = Space(parameters=many, constraints=(rule,))
+    assert space.count() == sum(math.comb(600, ones) for ones in counts)
+
+
+def test_a_thousand_parameters_of_one_value_are_one_design():
+    many = tuple(Ordinal(name=f"x{i}", values=(i,)) for i in range(1_000))
+    rule = Expression(
+        "all", Compare(("<=",), (Call("max", tuple(Name(p.name) for p in many)), Number(999)))
+    )
+    two = Ordinal(name="y", values=(1, 2))
+    assert Space(parameters=(*many, two), constraints=(rule,)).count() == 2

@@ -155,6 +155,11 @@ BAD = {
     "no mapping": ("- 1\n", ["main.yaml:1", "a mapping"]),
     "nothing": ("", ["main.yaml:1", "a mapping"]),
     "no yaml": ("space: [s\nparameters: 3", ["main.yaml:1", "'[' is opened here and never closed"]),
+    "no yaml to the end": (
+        "space: s\nparameters: {a: {boolean: true},\n",
+        ["main.yaml:2", "'{' is opened here and never closed"],
+    ),
+    "a value to come": ("space: s\nparameters: {a: {ordinal:\n", ["main.yaml:2", "never closed"]),
     "deep": ("space: " + "[" * 5000 + "\n", ["main.yaml:1", "nested deeper"]),
     "long": ("space: s\n# " + "x" * (1 << 20), ["larger than 1024 KiB"]),
     "control character": ("space: s\x00\n", ["main.yaml", "no YAML"]),

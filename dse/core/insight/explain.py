@@ -85,7 +85,7 @@ def drawn(space: Space, rng: np.random.Generator) -> Design:
     Raises:
         DesignError: none was found.
     """
-    return space.sample(_TRIES, rng).design(0)
+    return space.sample(_TRIES if space.legal.mixed else 1, rng).design(0)
 
 
 def narrowed(space: Space, values: Mapping[str, Value]) -> Space:

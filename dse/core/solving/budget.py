@@ -44,6 +44,14 @@ class Linear:
     costs: tuple[Floats, ...]  # one per parameter or block, (values,)
     least: float
     most: float
+    is_strict: bool = False  # the ends themselves break the rule, which the budget lets through
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all costs are whole numbers that add up exactly."""
+        return sum(float(costs.max(initial=0.0)) for costs in self.costs) < 2**53 and all(
+            bool((costs == np.floor(costs)).all()) for costs in self.costs
+        )
 
     def over(self, blocks: Sequence[Block]) -> Linear:
         """Return the same budget with a cost for each combination of each block."""
@@ -60,13 +68,15 @@ class Linear:
             costs=tuple(one - low for one, low in zip(costs, lowest, strict=True)),
             least=self.least - shift,
             most=self.most - shift,
+            is_strict=self.is_strict,
         )
 
 
 class Budget:
     """The combinations whose rounded costs keep a budget, counted and drawn layer by layer.
 
-    Counts are kept as logarithms; ``count`` is rounded up.
+    Counts are kept as logarithms; ``count`` is rounded up. ``exact`` is true where nothing is
+    rounded: all costs are whole numbers, and multiples of their grids.
 
     Args:
         linear: the costs, and between which sums they have to be.
@@ -91,10 +101,12 @@ class Budget:
         after = [*grids[1:], grids[-1]]
         self._ratios = [grid / then for grid, then in zip(grids, after, strict=True)]
         lost = sum(
-            float(linear.costs[place].max() > 0) * g
-            for place, g in zip(self.turns, grids, strict=True)
+            grid
+            for place, grid in zip(self.turns, grids, strict=True)
+            if not _divides(grid, linear.costs[place])
         )
         lost += sum(grid for grid, before in zip(grids[1:], grids, strict=False) if grid != before)
+        self.exact = not lost and linear.is_whole
         self._tops = self._reached([linear.most / grid for grid in [*grids, grids[-1]]])
         self._ways = self._counted(grids[-1], linear, lost)
         self.edges = sum(
@@ -136,14 +148,17 @@ class Budget:
     ) -> Codes:
         """The combinations at points of the cube, (n, k); uniform points give uniform ones."""
         codes = np.zeros((len(points), len(self.turns)), dtype=np.int32)
-        spent, rows = np.zeros(len(points), dtype=np.int64), np.arange(len(points))
+        spent = np.zeros(len(points), dtype=np.int64)
         for turn, place in enumerate(self.turns):
-            then = self._after(turn, spent)
-            weight = np.exp(self._ways[turn + 1][then] - self._ways[turn][spent])
-            passed = np.cumsum(weight, axis=0)
-            code = (passed <= points[:, turn] * passed[-1]).sum(axis=0)
+            states, state = np.unique(spent, return_inverse=True)
+            then = self._after(turn, states)  # (values, states)
+            code = _picked(
+                np.exp(self._ways[turn + 1][then] - self._ways[turn][states]),
+                state,
+                points[:, turn],
+            )
             codes[:, place] = code
-            spent = then[code, rows]
+            spent = then[code, state]
         return self._expanded(codes)
 
     def chunks(self, size: int) -> Iterator[Codes]:
@@ -203,6 +218,23 @@ class Budget:
         return ways
 
 
+def _picked(weights: Floats, state: Ints, points: Floats) -> Ints:
+    """Pick a value for each point by the weights of its state, (n,).
+
+    Each state's weights are added up once, however many points are in it.
+
+    Args:
+        weights: of each value in each state, (values, states); some in each are positive.
+        state: the state of each point, (n,).
+        points: in [0, 1), (n,).
+    """
+    passed = np.cumsum(weights, axis=0)
+    ends = (np.arange(weights.shape[1])[:, None] + (passed / passed[-1]).T).ravel()
+    code = np.searchsorted(ends, state + points, side="right") - state * len(weights)
+    last = len(weights) - 1 - np.argmax(weights[::-1] > 0, axis=0)
+    return np.minimum(code, last[state])
+
+
 def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
     """The rule as a budget, if it is one: a sum of terms that read one parameter each."""
     node = rule.node
@@ -223,6 +255,7 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
         costs=tuple(one - one.min() for one in costs.values()),
         most=most - shift,
         least=least - shift if node.operators[0] == "==" else -math.inf,
+        is_strict=node.operators[0] in ("<", ">"),
     )
 
 
@@ -313,6 +346,13 @@ def _unit(costs: Floats) -> float:
     if (positive == np.floor(positive)).all() and positive.max() < 2**53:
         return float(np.gcd.reduce(positive.astype(np.int64)))
     return float(positive.min())
+
+
+def _divides(grid: float, costs: Floats) -> bool:
+    """Whether the costs are whole numbers and multiples of the grid, so that none is rounded."""
+    steps = costs / grid
+    whole = bool((costs == np.floor(costs)).all())
+    return whole and bool((np.abs(steps - np.round(steps)) <= _MARGIN).all())
 
 
 def _grids(

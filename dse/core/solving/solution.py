@@ -47,6 +47,9 @@ _REFINEMENTS = 8
 _MOST_EDGES = 120_000_000
 """A budget's grid is refined up to here, while too much of what is drawn breaks the budget."""
 
+_MANY = 500
+"""Over so many parameters a lone sum is counted without growing its graph."""
+
 _PILOTS = 1_000
 _ENOUGH = 0.5
 """A superset of which so large a share is legal is not improved any more."""
@@ -109,11 +112,14 @@ def solved(
     """The component of these parameters: exact if its graph or a list of it fits."""
     group = _Group(tuple(parameters), conditions, tuple(constraints))
     sizes = [len(p.values) + (p.name in conditions) for p in parameters]
-    if math.prod(sizes) <= TRIED_ROWS:
+    if math.prod(sizes) <= min(TRIED_ROWS, _FILTERED_CELLS // len(sizes)):
         return _tried(group)
     among = order_of(parameters, conditions, constraints)
     if among is not None and len(constraints) == 1:
         return group.component(among[0], range(len(parameters)))
+    lone = _summed(group)
+    if lone is not None:
+        return lone
     if group.wide:
         return _relaxed(group, group.wide)
     usual = listing_order(parameters, conditions, constraints)
@@ -133,6 +139,25 @@ def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
     if not isinstance(found, Component) or found.bound > _FILTERED_SOON:
         return None
     return _filtered(found)
+
+
+def _summed(group: _Group) -> Component | None:
+    """The component of one sum of whole numbers over very many parameters, if its graph fits.
+
+    Growing looks at all terms of the sum at each parameter, which is quadratic.
+    """
+    if len(group.constraints) != 1 or group.conditions or len(group.parameters) < _MANY:
+        return None
+    linear = linear_of(group.parameters, group.constraints[0])
+    if linear is None or not linear.is_whole or linear.is_strict or linear.most < 1:
+        return None
+    edges = sum(len(costs) for costs in linear.costs) * linear.most
+    if edges > growth.MAX_TOTAL // _SMALL_SHARE:
+        return None
+    budget = Budget(linear, math.ceil(linear.most))
+    if not budget.exact:
+        return None
+    return group.component(Diagram(budget.layers(), budget.turns), budget.order)
 
 
 def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
@@ -292,9 +317,12 @@ def _tried(group: _Group) -> Component:
         np.arange(-1 if p.name in component.conditions else 0, len(p.values), dtype=np.int32)
         for p in (component.parameters[place] for place in component.order)
     ]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-    codes = np.empty_like(grid)
-    codes[:, component.order] = grid
+    row = np.arange(math.prod(len(axis) for axis in axes))
+    codes = np.empty((len(row), len(axes)), dtype=np.int32)
+    repeats = len(row)
+    for place, axis in zip(component.order, axes, strict=True):  # the last one runs fastest
+        repeats //= len(axis)
+        codes[:, place] = axis[row // repeats % len(axis)]
     if component.constraints or component.conditions:
         codes = codes[component.legal(codes)]
     return replace(component, table=codes)

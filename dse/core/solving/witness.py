@@ -87,18 +87,19 @@ def _changed(
     for rule in component.constraints:
         if not rule.holds(columns, 1, unknown=True)[0]:
             names |= rule.names
-    places = [place for place, name in enumerate(component.names) if name in names]
-    pairs = [
-        (place, code)
-        for place in places or range(len(row))
-        for code in range(lows[place], sizes[place])
-        if code != row[place]
-    ]
-    if len(pairs) > _MOST_VALUES:
-        pairs = [pairs[turn] for turn in rng.choice(len(pairs), _MOST_VALUES, replace=False)]
-    tries = np.repeat(row[None, :], max(len(pairs), 1), axis=0)
-    for turn, (place, code) in enumerate(pairs):
-        tries[turn, place] = code
+    read = [place for place, name in enumerate(component.names) if name in names]
+    places, low = np.array(read or range(len(row))), np.array(lows)
+    others = np.array(sizes)[places] - low[places] - 1  # of each parameter
+    total = int(others.sum())
+    picks = np.arange(total)
+    if total > _MOST_VALUES:
+        picks = rng.choice(total, _MOST_VALUES, replace=False)
+    first = np.cumsum(others)
+    which = np.searchsorted(first, picks, side="right")
+    place = places[which]
+    code = low[place] + picks - (first - others)[which]
+    tries = np.repeat(row[None, :], max(len(picks), 1), axis=0)
+    tries[np.arange(len(picks)), place] = code + (code >= row[place])
     return tries
 
 
