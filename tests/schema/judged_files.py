@@ -17,11 +17,15 @@ from dse.schema.plan import plan_of
 from dse.schema.space import space_of
 
 MOST_BYTES = 2 << 30
+MOST_CPU_S = 60
+"""So much of the processor may one file take, on a busy machine; then the process is killed."""
 
 
 def judged(path: Path) -> dict:
     """What came of the file: its mistakes, or nothing where it is legal."""
     begun = time.process_time()
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(begun) + MOST_CPU_S, hard))
     try:
         asked = "studies" in path.parts
         space = plan_of(path).problem.space if asked else space_of(path, Files())
@@ -34,6 +38,7 @@ def judged(path: Path) -> dict:
         errors = [one]
     return {
         "seconds": time.process_time() - begun,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
         "errors": [{"where": e.where, "problem": e.problem, "hint": e.hint} for e in errors],
     }
 
