@@ -147,13 +147,41 @@ def test_a_wide_rule_is_left_out_and_its_superset_filtered_before_a_large_graph_
 ):
     shares, grown = [], solution.grown
     monkeypatch.setattr(
-        solution, "grown", lambda *args, share: shares.append(share) or grown(*args, share=share)
+        solution,
+        "grown",
+        lambda *args, share, **more: shares.append(share) or grown(*args, share=share, **more),
     )
     space = space_from(
         {"space": "plan", "parameters": PLAN, "constraints": [*SHAPE, MEMORY["a share"]]}
     )
     assert space.count() == 177_321
-    assert set(shares) == {16}
+    assert shares == [16, 4]  # the first try, and the superset that is filtered
+
+
+def test_a_plan_for_any_number_of_devices_is_counted_exactly():
+    limits = {"gpus": 2_048, "tp": 2_048, "pp": 128, "dp": 1_024, "microbatch": 64}
+    rules = ["tp * pp * dp == gpus", "1024 % (dp * microbatch) == 0"]
+    memory = (
+        "16 * 70e9 / (tp * pp * dp) + microbatch * 4096 * 8192 * 80 * 34 / (tp * pp)"
+        " + 2e9 * gpus / dp / microbatch <= 60e9"
+    )
+    text = {
+        "space": "plan",
+        "parameters": {name: {"integer": [1, high]} for name, high in limits.items()},
+        "constraints": [*rules, memory],
+    }
+    shapes = [
+        (tp, pp, dp, microbatch)
+        for microbatch in (2**power for power in range(7))
+        for dp in (2**power for power in range(11))
+        if 1024 % (dp * microbatch) == 0
+        for pp in range(1, min(128, 2_048 // dp) + 1)
+        for tp in range(1, 2_048 // (dp * pp) + 1)
+    ]
+    tp, pp, dp, microbatch = (np.array(one) for one in zip(*shapes, strict=True))
+    names = {"tp": tp, "pp": pp, "dp": dp, "microbatch": microbatch, "gpus": tp * pp * dp}
+    assert len(shapes) == 151_521
+    assert space_from(text).count() == int(eval(memory, {}, names).sum())
 
 
 @pytest.fixture

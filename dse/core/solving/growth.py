@@ -8,6 +8,7 @@ paths are the legal combinations (:mod:`dse.core.solving.diagram`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +30,7 @@ MAX_EDGES = 4_000_000
 
 MAX_TOTAL = 24_000_000
 """The same over all parameters: some gigabyte."""
+
 
 _CHUNK = 1_000_000
 
@@ -70,6 +72,7 @@ def grown(
     constraints: Sequence[Expression],
     *,
     share: int = 1,
+    most_tried: float = math.inf,
 ) -> list[Layer]:
     """The layers of the group, one per parameter.
 
@@ -78,12 +81,14 @@ def grown(
         conditions: when each is active.
         constraints: the rules between them.
         share: the graph may need one in so many of the edges that one may need at all.
+        most_tried: so many edges may be tried at one parameter, with those that rules forbid.
 
     Raises:
         TooWideError: a layer has more than :data:`MAX_EDGES` edges, or all have more than
             :data:`MAX_TOTAL`.
     """
     growth = _Growth(parameters, conditions, constraints, MAX_EDGES // share)
+    growth.most_tried = most_tried
     if growth.hopeless:
         none = np.zeros(0, dtype=np.int64)
         return [Layer(none, none.astype(np.int32), none, 0) for _ in parameters]
@@ -108,6 +113,7 @@ class _Growth:
     ) -> None:
         self.states = 1
         self.most_edges = most_edges
+        self.most_tried = math.inf
         self.known: dict[str, Known] = {}
         self.bounds: dict[str, float] = _bounds(parameters)
         self.parts: dict[Node, Name] = {}
@@ -177,6 +183,8 @@ class _Growth:
         active = self._active(parameter.name)
         sources, codes, total = list[Ints](), list[Codes](), 0
         step = max(_CHUNK // (len(parameter.values) + 1), 1)
+        if not defining and self.states * len(parameter.values) > self.most_tried and self.widest:
+            raise TooWideError(self.widest)
         for start in range(0, max(self.states, 1), step):
             states = np.arange(start, min(start + step, self.states))
             found = self._solved(defining, parameter, states, active) if defining else None

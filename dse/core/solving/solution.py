@@ -39,6 +39,9 @@ _CHUNK = 262_144
 _LEAST_SHARE, _SMALL_SHARE = 16, 4
 """The first graph that is tried may need one in so many of the edges allowed, and the second."""
 
+_TRIED_SOON = 2_000_000
+"""So many edges the first graph may try at one parameter, before a filtered superset is better."""
+
 _FILTERED_SOON = 2_000_000
 """To list and to filter so many combinations takes less time than to grow a graph of some size."""
 
@@ -123,7 +126,7 @@ def solved(
     if group.wide:
         return _relaxed(group, group.wide)
     usual = listing_order(parameters, conditions, constraints)
-    found = _grown(group, usual, _LEAST_SHARE)
+    found = _grown(group, usual, _LEAST_SHARE, most_tried=_TRIED_SOON)
     if not isinstance(found, Component):
         found = _filtered_soon(group, found) or _grown(group, usual, _SMALL_SHARE)
     return found if isinstance(found, Component) else _relaxed(group, found)
@@ -135,10 +138,12 @@ def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
         return None
     dropped = [group.constraints[wide[0]]]
     kept = [rule for rule in group.constraints if rule is not dropped[0]]
-    found = _grown(group, _narrower(group, kept), _LEAST_SHARE, dropped)
-    if not isinstance(found, Component) or found.bound > _FILTERED_SOON:
-        return None
-    return _filtered(found)
+    usual = listing_order(group.parameters, group.conditions, kept)
+    for order in (usual, frontier_order(group.parameters, group.conditions, kept, usual)):
+        found = _grown(group, order, _SMALL_SHARE, dropped)
+        if isinstance(found, Component):
+            return _filtered(found) if found.bound <= _FILTERED_SOON else None
+    return None
 
 
 def _summed(group: _Group) -> Component | None:
@@ -188,12 +193,14 @@ def _grown(
     order: Sequence[int],
     share: int,
     dropped: Sequence[Expression] = (),
+    *,
+    most_tried: float = math.inf,
 ) -> Component | list[int]:
     """The component without the dropped rules; the rules that are too wide if it does not fit."""
     listed = [group.parameters[place] for place in order]
     kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
     try:
-        layers = grown(listed, group.conditions, kept, share=share)
+        layers = grown(listed, group.conditions, kept, share=share, most_tried=most_tried)
     except TooWideError as error:
         return error.rules
     return group.component(Diagram(layers, order), order, dropped)
