@@ -30,11 +30,13 @@ class FirstFailure:
         if on_error not in get_args(OnError):
             hint = nearest(on_error, get_args(OnError))
             raise SpecError(f"on_error cannot be {on_error!r}", hint=hint)
+        self._study = study
         given = study.plan.objects.values()
         self._functions = [one for one in given if isinstance(one, FunctionEvaluator)]
         for one in self._functions:
             one.error = None
         earlier = study.finished if on_error == "raise" and self._functions else None
+        self._raises = earlier is not None
         self._watches = earlier is not None and all(t.state is State.FAILED for t in earlier)
         self._known = {trial.number for trial in earlier or ()}
 
@@ -59,3 +61,22 @@ class FirstFailure:
                 error.add_note(f"trial {trial.number}, {dict(trial.design)}: {_HINT}")
                 raise error
         raise StudyError(f"trial {trial.number} failed: {fault.reason}", hint=_HINT)
+
+    def ended(self) -> None:
+        """Look at a run that has ended: a search of modelled designs stores no trial that failed.
+
+        Raises:
+            Exception: what a function raised last, where no design has a value.
+            StudyError: that no design has one, where the function ran elsewhere.
+        """
+        if not self._raises:
+            return
+        proof = self._study.proof
+        if not proof.in_vain:
+            return
+        for function in self._functions:
+            error, function.error = function.error, None
+            if error is not None:
+                error.add_note(f"{proof.failed_words}: {_HINT}")
+                raise error
+        raise StudyError(proof.failed_words, hint=_HINT)

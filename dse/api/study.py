@@ -209,8 +209,9 @@ class Study:
             on_finished: told each trial when it is stored.
             progress: show how far it is: in the notebook's cell, or in the terminal; ``None``
                 where there is one, ``False`` nowhere.
-            on_error: ``raise`` what a function of yours raises before any trial came out; ``keep``
-                ends nothing. Later failures are kept with their trials either way.
+            on_error: ``raise`` what a function of yours raises before any trial came out, or where
+                no design has a value; ``keep`` ends nothing. Later failures are kept with their
+                trials either way.
 
         Raises:
             SpecError: there is no such budget.
@@ -232,6 +233,7 @@ class Study:
             )
             told_to.ends(reason)
         self.ended = reason
+        failure.ended()
         return reason
 
     def ask(self, count: int = 1, *, wait: bool = False) -> list[Trial]:

@@ -63,7 +63,7 @@ def _tell_space(told: JudgedFile, path: Path) -> None:
 
 
 def _tell_study(told: JudgedFile, path: Path) -> None:
-    plan = plan_of(path)
+    plan = _plan(path)
     _check_programs(plan)
     problem, bound = plan.problem, plan.pipeline.bound
     impossible = list(impossible_ends(plan))
@@ -83,6 +83,22 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
         + (f", {_counted(plan.assumptions, 'assumption')}" if plan.assumptions else "")
         + notes
     )
+
+
+def _plan(path: Path) -> Plan:
+    """Return the plan of a study file.
+
+    Raises:
+        SpecErrors: the file's mistakes; where it runs programs, that these were not looked for.
+    """
+    try:
+        return plan_of(path)
+    except SpecErrors as error:
+        stated = Files().source(path).value.get("evaluators")
+        every = stated.values() if isinstance(stated, dict) else ()
+        runs = any(isinstance(one, dict) and "run" in one for one in every)
+        rest = ["whether programs and scripts exist"] if runs else []
+        raise SpecErrors(error.errors, [*error.unchecked, *rest]) from error
 
 
 def _check_programs(plan: Plan) -> None:

@@ -31,15 +31,18 @@ def show_outcome(
         typer.Exit: with 1, where every trial that could exist failed.
     """
     finished = study.finished
-    in_vain = faults.are_in_vain(finished)
+    proof = study.proof
+    in_vain = faults.are_in_vain(finished) or proof.in_vain
     if not quiet:
         say(f"{study.name}: {reason}")
     if not quiet or in_vain:
         for line in faults.lines(study.name, finished, storage=storage):
             say(line)
+    if quiet and proof.in_vain and not finished:
+        say(f"{study.name}: {proof.failed_words}")
     if output is Told.JSON:
         show_json(ended_json(study, reason))
     elif not quiet:
-        front_table(study.front, finished, proof=study.proof)
+        front_table(study.front, finished, proof=proof)
     if in_vain:
         raise typer.Exit(FELL_SHORT)

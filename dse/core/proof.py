@@ -121,6 +121,11 @@ class Proof:
         return self.searched and not self.failed and not self.at_least
 
     @property
+    def in_vain(self) -> bool:
+        """True if every legal design was looked at, and each that can exist failed."""
+        return self.searched and self.failed > 0 and self.over == 0
+
+    @property
     def front_words(self) -> str:
         """The front by what it is: ``the exact front``."""
         if self.exact:

@@ -109,9 +109,8 @@ def percent_text(share: float, digits: int = 2) -> str:
     percent = 100 * share
     if 0 < abs(percent) < 1e-3:
         return "less than 0.001 %"
-    if abs(percent) < 10**digits:
-        return f"{percent:.{digits}g} %"
-    return f"{float(f'{percent:.{digits}g}'):,.0f} %"
+    rounded = float(f"{percent:.{digits}g}")  # 99.9 has become 100, which :.2g writes 1e+02
+    return f"{rounded:,.0f} %" if abs(rounded) >= 10**digits else f"{rounded:.{digits}g} %"
 
 
 def joined(words: Iterable[str], last: str = "and") -> str:

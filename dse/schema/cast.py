@@ -83,7 +83,7 @@ class Cast:
         self._mistakes = mistakes
         self._options = options
         self._doubtful = set(doubtful)
-        self._lost = set[str]()  # metrics whose unit is a mistake
+        self._lost = set[str]()  # metrics whose unit or formula is a mistake
         self._scenarios = spec.scenarios or {ANYWHERE: ScenarioSpec()}
 
     def bound(self, legible: LegibleSpace) -> Bindings:
@@ -200,6 +200,7 @@ class Cast:
         made, errors = repaired_evaluator(changed, options)
         for error in errors:
             self._doubtful.add(name)
+            self._lose(name, error)
             self._mistakes.add_in(error, self._source, path)
         if made is None or not spec.replicates:
             return made
@@ -259,7 +260,7 @@ class Cast:
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
 
     def _lose(self, name: str, error: DseError) -> None:
-        """Note the metrics whose formulas have mistakes: their units say nothing."""
+        """Note the metrics whose formulas or units have mistakes: no mistake is to use them."""
         for one in error.errors if isinstance(error, SpecErrors) else (error,):
             self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
 

@@ -127,7 +127,8 @@ def _found(snapshot: Snapshot, told: models.StudyState) -> str:
         return snapshot.proof.search_words
     if told.counts.get("done"):
         return "no design is within all limits"
-    return "no design has numbers" if told.finished else "nothing is known yet"
+    untold = told.finished or told.failure
+    return "no design has numbers" if untold else "nothing is known yet"
 
 
 def _measured(snapshot: Snapshot, told: models.StudyState) -> str:
@@ -163,6 +164,8 @@ def _note(snapshot: Snapshot, told: models.StudyState) -> str:
         return f'<p class="soft">{words}</p>' if pairs > MOST_PAIRS else ""
     if told.finished:
         words = f"No design has numbers: {told.finished} finished, and below stands why."
+    elif told.failure:
+        words = "No design has a value: see the reasons below."
     elif told.state == "running":
         words = "The first designs are being evaluated."
     else:

@@ -122,3 +122,24 @@ def test_an_edited_function_hides_no_other_change():
             optimizer="sobol",
             seed=3,
         )
+
+
+@pytest.mark.parametrize("optimizer", ["auto", "exhaustive"])
+def test_a_bug_in_a_modelled_function_is_raised_too(optimizer):
+    kernel = evaluator(TIME, kind="modelled")(buggy)
+    study = Study("own", SPACE, [kernel], storage="memory://", optimizer=optimizer)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="unsupported operand") as caught:
+            study.run()
+        assert caught.traceback[-1].name == "buggy"
+        assert "3 of 3 legal designs failed, such as tile=16" in caught.value.__notes__[0]
+    assert "exact over the 0 designs" in study.run(on_error="keep")
+
+
+def test_a_modelled_function_may_fail_on_some_designs():
+    def fragile(tile: int) -> dict[str, float]:
+        return {"time": 1 / (tile - 16)}
+
+    study = Study("own", SPACE, [evaluator(TIME, kind="modelled")(fragile)], storage="memory://")
+    study.run()
+    assert study.front.failed == 1

@@ -72,3 +72,16 @@ def test_which_runs_are_in_vain(states, vain):
         for number, state in enumerate(states.split())
     ]
     assert are_in_vain(trials) == vain
+
+
+@pytest.mark.parametrize("words", [(), ("--quiet",), ("--quiet", "--format", "json")])
+def test_a_search_that_finds_no_design_with_a_value_is_in_vain(run, words):
+    Path("model.yaml").write_text(
+        "study: model\nspace: space.yaml\nobjectives: [{minimize: m.time}]\n"
+        "evaluators: {m: {use: expression, metrics: {time: {formula: rows * (0 / (rows - rows))}}}}\n"
+    )
+    run("exit 1")  # which writes the space
+    for _ in range(2):  # also where it is run again
+        done = CliRunner().invoke(app, ["run", "model.yaml", *words])
+        assert done.exit_code == 1, done.output
+        assert done.output.count("3 of 3 legal designs failed, such as rows=1") >= 1

@@ -196,3 +196,49 @@ def test_python_reports_all_at_once_too():
     told = str(caught.value)
     for words in ("kernel.tiem", "is no time", "populaton"):
         assert words in told
+
+
+def judged(folder: Path, space: str, evaluators: str, rest: str) -> str:
+    """Return what `dse check` prints in a study of these parts."""
+    (folder / "space.yaml").write_text(f"space: s\n{space}")
+    study = f"study: s\nspace: space.yaml\nevaluators: {evaluators}\n{rest}\n"
+    (folder / "study.yaml").write_text(study)
+    done = CliRunner().invoke(app, ["check", str(folder / "study.yaml")])
+    assert done.exit_code == 2, done.output
+    return done.output
+
+
+ROWS = "parameters: {rows: {ordinal: [8, 16]}}"
+
+
+def test_every_metric_without_a_formula_is_reported(tmp_path):
+    forms = "{use: expression, metrics: {a: rows, b: rows * 2, c: {formul: rows}, d: {formula: 3}}}"
+    told = judged(tmp_path, ROWS, f"{{e: {forms}}}", "objectives: [{minimize: e.a}]")
+    assert [f"'{name}'" in told for name in "abcd"] == [True] * 4, told
+    assert "did you mean 'formula'?" in told
+
+
+def test_a_metric_whose_formula_is_a_mistake_is_there(tmp_path):
+    forms = "{use: expression, metrics: {v: {formula: rows *}, w: {formula: rows}}}"
+    rest = "objectives: [{minimize: e.w}]\nconstraints: [e.v <= 3]"
+    told = judged(tmp_path, ROWS, f"{{e: {forms}}}", rest)
+    assert "1 mistake\n" in told, told
+    assert "study.yaml:5" in told.partition("not checked")[2]  # the constraint
+
+
+def test_a_name_near_to_a_parameter_with_a_mistake_is_that_parameter(tmp_path):
+    space = "parameters: {layers: {integer: [1, 8], stp: 2}, g: {ordinal: [1, 2]}}\n"
+    rules = "constraints: [layerz * g <= 8]"
+    forms = "{use: expression, metrics: {v: {formula: g}}}"
+    told = judged(tmp_path, space + rules, f"{{e: {forms}}}", "objectives: [{minimize: e.v}]")
+    assert "did you mean 'layers'?" in told, told
+
+
+@pytest.mark.parametrize("program", [True, False])
+def test_programs_that_were_not_looked_for_are_said(tmp_path, program):
+    board = "{use: command, run: [python3, none.py], metrics: {t: s}}"
+    chip = "{use: expression, metrics: {t: {formula: rows, unit: ''}}}"
+    evaluators = f"{{e: {board if program else chip}}}"
+    rest = "objectives: [{minimize: e.t}]\nbudget: {measurments: 4}"
+    told = judged(tmp_path, ROWS, evaluators, rest)
+    assert ("whether programs and scripts exist" in told) == program, told

@@ -66,7 +66,7 @@ def answered(tmp_path: Path, monkeypatch):
         ("time: ms", "time: msec", "study.yaml:8", "did you mean 'ms'?"),
         ("10 s", "10 sec", "study.yaml:10", "did you mean 's'?"),
         ("[python3, bench.py]", "python3 bench.py", "study.yaml:6", "run: [python3, bench.py]"),
-        ("formula:", "fomula:", "study.yaml:14", "write metrics: {edp: {formula:"),
+        ("formula:", "fomula:", "study.yaml:14", "did you mean 'formula'?"),
         ("unit: ms", "unit: W", "study.yaml:14", "declare 'unit: ms'"),
         ("bench.time * 2", "bench.time * (2", "study.yaml:14", "^"),
         ("bench.time * 2", "bench.tiem * 2", "study.yaml:14", "did you mean 'bench.time'?"),

@@ -31,6 +31,11 @@ optimizer: random
 budget: {trials: 20}
 unread: [UNREAD]
 """
+VAIN = {
+    "space": "space: vain\nparameters: {n: {integer: [1, 3]}}\n",
+    "study": "study: vain\nspace: vain_space.yaml\nobjectives: [{minimize: m.x}]\n"
+    "evaluators: {m: {use: expression, metrics: {x: {formula: n * (0 / (n - n))}}}}\n",
+}
 
 
 def design(**changed):
@@ -270,6 +275,18 @@ def test_a_study_without_a_front_says_why_and_what_to_do(
         page = looked.get("/studies/new").text
     assert words in page
     assert tile in page
+
+
+def test_a_search_that_found_no_value_is_not_called_untried(folder, local) -> None:
+    storage = MemoryStorage()
+    for name in ("study", "space"):
+        (folder / f"vain_{name}.yaml").write_text(VAIN[name])
+    Study.open(folder / "vain_study.yaml", storage=storage).run()
+    with TestClient(application(storage, local), base_url="http://127.0.0.1") as looked:
+        page = looked.get("/studies/vain").text
+    assert "No design has a value: see the reasons below." in page
+    assert "3 of 3 legal designs failed" in page
+    assert "nothing is known yet" not in page
 
 
 def test_trials_are_counted_by_state_with_the_units_of_their_objectives(client) -> None:

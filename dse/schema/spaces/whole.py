@@ -141,7 +141,7 @@ class Whole:
             hint = (
                 _meant(name)
                 or self._word(name)
-                or nearest(name, [*self.parameters, *self.lists, *self.data])
+                or nearest(name, [*self.parameters, *self.lists, *self.data, *self.lost])
             )
         return SpecError(f"there is no {name!r} (in {rule!r})", hint=hint)
 

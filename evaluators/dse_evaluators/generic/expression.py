@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any
 
@@ -145,18 +145,22 @@ def _checked(metrics: Any) -> Mapping[str, Mapping[str, str]]:
     shape = "write metrics: {edp: {formula: chip.energy * chip.latency, unit: mJ s}}"
     if not isinstance(metrics, Mapping) or not metrics:
         raise PluginError(f"metrics is {metrics!r}", hint=shape)
-    for name, one in metrics.items():
-        part = ["metrics", str(name)]
-        if not isinstance(one, Mapping) or "formula" not in one:
-            raise PluginError(f"the metric {name!r} has no formula", hint=shape, part=part)
-        unknown = next((key for key in one if key not in _KEYS), None)
-        if unknown is not None:
-            raise PluginError(
-                f"the metric {name!r} has no {unknown!r}",
-                hint=nearest(str(unknown), _KEYS),
-                part=part,
-            )
-        if not isinstance(one["formula"], str):
-            problem = f"the formula of {name!r} is {one['formula']!r}"
-            raise PluginError(problem, hint=shape, part=part)
+    errors = [error for name, one in metrics.items() for error in _mistakes(name, one, shape)]
+    raise_all(errors)
     return metrics
+
+
+def _mistakes(name: object, one: Any, shape: str) -> Iterator[PluginError]:
+    """Yield what is wrong with the form of a metric."""
+    part = ["metrics", str(name)]
+    unknown = [key for key in one if key not in _KEYS] if isinstance(one, Mapping) else []
+    for key in unknown:
+        hint = nearest(str(key), _KEYS)
+        yield PluginError(f"the metric {name!r} has no {key!r}", hint=hint, part=part)
+    if not isinstance(one, Mapping) or "formula" not in one:
+        if not unknown:
+            yield PluginError(f"the metric {name!r} has no formula", hint=shape, part=part)
+        return
+    if not isinstance(one["formula"], str):
+        problem = f"the formula of {name!r} is {one['formula']!r}"
+        yield PluginError(problem, hint=shape, part=part)
