@@ -98,8 +98,8 @@ def effects(problem: Problem, trials: Sequence[Trial], name: str) -> Effects:
     known = np.isfinite(values)
     if known.sum() < 2:
         raise StudyError(
-            f"{known.sum()} trials tell {name}: no effect can be told: {_lack(trials)}",
-            hint="dse status, dse run",
+            f"{known.sum()} trials have {name}: no effect can be estimated: {_lack(trials)}",
+            hint="dse trials lists each with its reason",
         )
     kept = [trial for trial, ok in zip(done, known, strict=True) if ok]
     fit = _Fit(values[known], [one for one in factors_of(problem, kept) if len(one.levels) > 1])
@@ -129,7 +129,10 @@ def asked_effects(problem: Problem, trials: Sequence[Trial]) -> list[Effects]:
     names = [*texts, *sorted(problem.asked - set(texts))]
     known = [name for name in names if np.isfinite(_told(problem, done, name)[0]).sum() > 1]
     if not known:
-        raise StudyError(f"no effect can be told: {_lack(trials)}", hint="dse status, dse run")
+        raise StudyError(
+            f"no effect can be estimated: {_lack(trials)}",
+            hint="dse trials lists each with its reason",
+        )
     return [effects(problem, done, name) for name in known]
 
 

@@ -139,5 +139,5 @@ def test_an_unknown_metric_is_answered_with_the_nearest():
 
 
 def test_of_one_trial_no_effect_is_told():
-    with pytest.raises(StudyError, match="no effect can be told"):
+    with pytest.raises(StudyError, match="no effect can be estimated"):
         effects(PLANT, PLANT_TRIALS[:1], "y")
