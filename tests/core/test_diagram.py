@@ -18,6 +18,7 @@ from dse.core.solving import component as component_of
 from dse.core.solving import growth, solution
 from dse.core.solving.diagram import Diagram
 from dse.core.solving.growth import grown
+from dse.core.solving.intervals import Intervals
 from dse.core.solving.nearby import near, nearest, steps
 from dse.core.solving.solution import solved
 from dse.core.space import Space
@@ -391,3 +392,12 @@ def test_decimals_compare_as_they_were_written(rule, count):
         constraints=(parse(rule),),
     )
     assert space.count() == count
+
+
+def test_a_parameter_that_is_set_has_its_value_as_bounds_no_longer_its_domain():
+    values = np.array([2.0, 4.0])
+    found = [(values, values), (1.0, 10.0)]
+    intervals = Intervals(lambda _: found.pop(), {})
+    name = Name("p")
+    assert intervals.interval(name) == (1.0, 10.0)
+    assert intervals.interval(name)[0] is values

@@ -72,14 +72,19 @@ class Intervals:
 
     def interval(self, node: Node) -> Interval | None:
         """Between which numbers the tree lies; ``None`` where that cannot be told exactly."""
+        if isinstance(node, Name):  # the one node that stays the same when its value is set
+            return self._bounded(node)
         kept = self._spans.get(id(node))
         if kept is not None and kept[0] is node:
             return kept[1]
-        found = self._interval(node)
-        exact = found if found is not None and _is_exact(found) else None
+        exact = self._bounded(node)
         if exact is not None and isinstance(exact[0], float) and isinstance(exact[1], float):
             self._spans[id(node)] = (node, exact)
         return exact
+
+    def _bounded(self, node: Node) -> Interval | None:
+        found = self._interval(node)
+        return found if found is not None and _is_exact(found) else None
 
     def _interval(self, node: Node) -> Interval | None:
         match node:
