@@ -26,6 +26,8 @@ def read(path: str | Path) -> Record:
         StorageError: there is none, or it is damaged; with the line where there are lines.
     """
     file = Path(path)
+    if file.is_fifo():  # it would be waited for as long as nobody writes to it
+        raise StorageError(f"{file} cannot be read: it is a pipe", hint="write it to a file first")
     try:
         with file.open("rb") as opened:
             start = opened.read(len(_MAGIC))

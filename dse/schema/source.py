@@ -8,7 +8,8 @@ before anything is built from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,42 +75,42 @@ class Source:
 
     def without(self, paths: Iterable[Path_]) -> Source:
         """The source without some of its parts; what is left keeps its lines."""
-        value, lines = self.value, self.lines
-        for path in sorted(
-            set(paths), key=_places_last, reverse=True
-        ):  # later items of lists first
-            value = _removed(value, path)
-            lines = None if lines is None else _moved(lines, path)
-        return Source(self.path, value, lines)
+        gone: dict[Path_, set[str | int]] = {}
+        for path in paths:
+            gone.setdefault(path[:-1], set()).add(path[-1])
+        above = {parent[:size] for parent in gone for size in range(len(parent) + 1)}
+        lines = None if self.lines is None else _moved(self.lines, gone)
+        return Source(self.path, _kept(self.value, (), gone, above), lines)
 
 
-def _places_last(path: Path_) -> tuple[tuple[str, int], ...]:
-    return tuple(("", part) if isinstance(part, int) else (part, 0) for part in path)
-
-
-def _removed(value: Any, path: Path_) -> Any:
-    """A copy of the value without the part at the path, where it has one."""
-    first, rest = path[0], path[1:]
-    if isinstance(value, dict) and first in value:
-        pairs = value.items()
-        return {k: _removed(v, rest) if k == first else v for k, v in pairs if rest or k != first}
-    if isinstance(value, list) and isinstance(first, int) and first < len(value):
-        items = enumerate(value)
-        return [_removed(v, rest) if k == first else v for k, v in items if rest or k != first]
+def _kept(value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: Set[Path_]) -> Any:
+    """A copy of the value at the path without the parts that are gone, named by their holders."""
+    if path not in above:
+        return value
+    keys = gone.get(path, frozenset())
+    if isinstance(value, dict):
+        return {k: _kept(v, (*path, k), gone, above) for k, v in value.items() if k not in keys}
+    if isinstance(value, list):
+        return [_kept(v, (*path, k), gone, above) for k, v in enumerate(value) if k not in keys]
     return value
 
 
-def _moved(lines: Mapping[Path_, int], gone: Path_) -> dict[Path_, int]:
-    """The lines of what is left when a part is gone: later items of its list move up."""
-    size, last = len(gone) - 1, gone[-1]
+def _moved(lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]) -> dict[Path_, int]:
+    """The lines of what is left when parts are gone: later items of their lists move up."""
+    places = {
+        holder: sorted(key for key in keys if isinstance(key, int)) for holder, keys in gone.items()
+    }
     found: dict[Path_, int] = {}
     for path, line in lines.items():
-        if path[: size + 1] == gone:
-            continue
-        own = path[size] if len(path) > size and path[:size] == gone[:size] else None
-        if isinstance(last, int) and isinstance(own, int) and own > last:
-            path = (*path[:size], own - 1, *path[size + 1 :])  # noqa: PLW2901
-        found[path] = line
+        left = list[str | int]()
+        for size, part in enumerate(path):
+            holder = path[:size]
+            if part in gone.get(holder, ()):
+                break
+            before = bisect_left(places.get(holder, ()), part) if isinstance(part, int) else 0
+            left.append(part - before if isinstance(part, int) else part)
+        else:
+            found[tuple(left)] = line
     return found
 
 

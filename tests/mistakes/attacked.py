@@ -16,6 +16,9 @@ from dse.cli.app import app
 from dse.errors import DseError, SpecErrors
 
 MOST_BYTES = 2 << 30
+MOST_CPU_S = 60
+"""So much of the processor may one command take; then the process is killed."""
+
 SHOWN = 4_000
 
 
@@ -23,6 +26,8 @@ def run_words(folder: str, words: list[str]) -> dict:
     """Return how the command ended: its exit code, a traceback if there was one, what it said."""
     os.chdir(folder)
     begun = time.process_time()
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(begun) + MOST_CPU_S, hard))
     got = CliRunner().invoke(app, words)
     error, fault = got.exception, ""
     said, code = got.output, got.exit_code

@@ -464,23 +464,8 @@ def judge() -> Iterator[Judge]:
     one.close()
 
 
-SLOW = {
-    "subsets of two thousand": "solving takes more than ten seconds",
-    "shares of fifty in thousandths": "solving takes more than ten seconds",
-    "a hard question": "solving takes more than ten seconds on a busy machine",
-    "two thousand evaluators": "binding takes more than ten seconds on a busy machine",
-    "a hundred thousand million designs": "a sample's size is not bounded yet",
-}
-"""What is known not to hold."""
-
-DAILY = [name for name in ATTACKS if name not in SLOW][::4]
+DAILY = [*ATTACKS][::4]
 """A quarter, some three seconds of the processor."""
-
-
-def judged(names):
-    """Return the attacks as parameters; of those that are known not to hold, with the reason."""
-    known = {name: [pytest.mark.xfail(reason=SLOW[name], strict=False)] for name in SLOW}
-    return [pytest.param(name, marks=known.get(name, [])) for name in names]
 
 
 @pytest.mark.parametrize("name", DAILY)
@@ -489,7 +474,7 @@ def test_an_attack_of_every_day_is_answered_in_plain_words(judge, tmp_path, name
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", judged(ATTACKS))
+@pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_answered_in_plain_words(judge, tmp_path, name):
     check_attack(judge, tmp_path, name)
 

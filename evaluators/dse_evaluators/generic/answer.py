@@ -37,7 +37,8 @@ def readings(
 ) -> Answer:
     """The declared metrics in what was said; what else it holds is passed over."""
     if not isinstance(said, Mapping):
-        return invalid(f"expected a mapping from metrics to numbers, got {shown(said)}")
+        like = f" such as {{{names[0]!r}: 1.5}}" if names else ""
+        return invalid(f"expected a mapping from metrics to numbers{like}, got {shown(said)}")
     found: dict[str, Reading] = {}
     for name in names:
         if name not in said:

@@ -152,7 +152,10 @@ def _in_lists(columns: Mapping[str, Array]) -> dict[str, Any]:
 
 def _told(said: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(said, Mapping):
-        raise EvaluationError(f"expected a mapping from metrics to columns, got {shown(said)}")
+        like = f"{{{name!r}: [1.5, ...]}}"
+        raise EvaluationError(
+            f"expected a mapping from metrics to columns such as {like}, got {shown(said)}"
+        )
     if name not in said:
         has = ", ".join(map(str, said)) or "nothing"
         raise EvaluationError(f"the metric {name!r} is missing; there is {has}")
