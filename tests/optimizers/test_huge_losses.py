@@ -101,8 +101,14 @@ def test_a_grey_box_goes_on(name, kinds):
     check_played(known, GreyBox(known.problem, initial=4), 7)
 
 
-@pytest.mark.parametrize("name", ["penalties of 1e+200", "all equal 1e+300", "mixed"])
-@pytest.mark.parametrize("optimizer", ["tpe", "qlognehvi"])
+OTHERS = ["penalties of 1e+200", "all equal 1e+300", "mixed"]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "name"),
+    [("qlognehvi", "mixed"), *(("tpe", name) for name in OTHERS)]
+    + [pytest.param("qlognehvi", name, marks=pytest.mark.proof) for name in OTHERS[:2]],
+)
 def test_other_surrogates_go_on(optimizer, name):
     if optimizer == "tpe":
         pytest.importorskip("optuna")
