@@ -42,6 +42,7 @@ def measured(bits: Sequence[int], activation_bits: int) -> dict[str, float]:
     The image and what rectifiers leave are not negative, and use all words from zero to their
     largest on calibration images. Biases keep each filter's mean there.
     """
+    _trained()  # where it is not kept yet it is trained, which inference mode forbids
     with deterministic(), torch.inference_mode():
         clean, noisy = _held_out()
         seen, signal = _calibration()[0], noisy
