@@ -44,6 +44,7 @@ objectives:
 constraints:
   - chip.area <= 20
   - quality.error <= 5
+unread: [deep]
 reference: {quality.error: 5, chip.time: 30, chip.area: 20}
 budget: {measurements: 3}
 """

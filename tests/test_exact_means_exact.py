@@ -109,6 +109,7 @@ def test_a_failed_design_is_counted_and_named(case, optimizer):
 
 def test_everything_that_shows_a_front_shows_what_failed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     study, _ = run(function("modelled", fails_below(3)), "exhaustive", "sqlite:///dse.db")
     words = "12 of 16 legal designs failed, such as m=0, n=0 (raised: ValueError: no way)"
     over = "exact over the 4 designs that have values"

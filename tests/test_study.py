@@ -29,6 +29,7 @@ evaluators:
 objectives:
   - minimize: chip.time
   - minimize: chip.energy
+unread: [format]
 """
 
 MEASURED = """

@@ -48,6 +48,7 @@ space: space.yaml
 evaluators:
   chip: {use: expression, metrics: {energy: {formula: clock ** 2 + rows}, time: {formula: 1000 / (rows * clock)}}}
 objectives: [{minimize: chip.energy}, {minimize: chip.time}]
+unread: [format]
 optimizer: OPTIMIZER
 MORE
 """

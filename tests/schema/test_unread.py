@@ -199,7 +199,8 @@ def test_an_entry_of_unread_that_is_not_true_is_refused(tmp_path, entry, problem
     assert hint in told
 
 
-def test_a_stored_study_opens_and_is_warned_of(tmp_path):
+def test_a_stored_study_opens_and_is_warned_of(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")  # no line is wrapped, however long the path is
     path = written(tmp_path, PLAN, TRAINING + "unread: [system]\n")
     plan = plan_of(path)
     texts = {**plan.texts, str(path): plan.texts[str(path)].replace("unread: [system]\n", "")}

@@ -32,6 +32,7 @@ space: space.yaml
 evaluators:
   chip: {use: expression, metrics: {time: {formula: 1000 / (a * b) + c}, area: {formula: a * b + 3 * c}}}
 objectives: [{minimize: chip.time}, {minimize: chip.area}]
+unread: [format]
 reference: {chip.time: 2000, chip.area: 5000}
 optimizer: OPTIMIZER
 executor: {use: serial, batch: 1}

@@ -80,8 +80,8 @@ def test_a_dense_layer_is_no_convolution(layer):
     ("recipe", "message"),
     [
         ("prun 0.1 > format fp16", "'prun' is unknown"),
-        ("prune 0.1", "'prune' stands at the wrong place"),
-        ("format fp16 > format fp16", "'format' stands at the wrong place"),
+        ("prune 0.1", "'prune' makes weights zero, and nothing says how they are kept"),
+        ("format fp16 > format fp16", "'format' says how weights are kept, and more follows it"),
         ("prune half > format fp16", "'half' is no share"),
         ("n-of-m 2 > format fp16", "'2' is not of the form '2/4'"),
         ("svd eight/fp16", "'eight' is no whole number"),
