@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
@@ -19,7 +20,9 @@ BUSY_TIMEOUT_S = 30.0
 
 _FORMS = "sqlite:///relative.db, sqlite:////absolute.db, postgresql+psycopg://user@host/database"
 _LOCK = 0x6473_6521
-"""The key of PostgreSQL's advisory lock under which one writer at a time works: ``dse!``."""
+"""The key of PostgreSQL's advisory lock of the whole database: ``dse!``."""
+_STUDY_LOCKS = 0x6473_6522
+"""The first key of PostgreSQL's advisory locks of single studies; the second is the name's hash."""
 
 _SALVAGE = "the file is damaged; take a copy, or salvage it: sqlite3 FILE .recover"
 _PRAGMAS = (
@@ -68,9 +71,14 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that is alone in writing, and on disk when the block is left."""
-        writer = self._engine.execution_options(dse_writes=True)
+    def writing(self, study: str | None = None) -> Iterator[Connection]:
+        """A transaction that is alone in writing, and on disk when the block is left.
+
+        Args:
+            study: the one study that is written, where a server lets others be written meanwhile;
+                ``None`` for what concerns all studies. SQLite has one writer either way.
+        """
+        writer = self._engine.execution_options(dse_writes=True, dse_locks=_lock_of(study))
         with self._told(), writer.begin() as connection:
             yield connection
 
@@ -171,10 +179,19 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _begin_postgresql(connection: Connection) -> None:
-    if connection.get_execution_options().get("dse_writes", False):
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    options = connection.get_execution_options()
+    if options.get("dse_writes", False):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({options['dse_locks']})")
     else:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+
+def _lock_of(study: str | None) -> str:
+    """Return the arguments of ``pg_advisory_xact_lock``: two studies of one hash share a lock."""
+    if study is None:
+        return str(_LOCK)
+    hashed = crc32(study.encode("utf-8", "surrogatepass"))
+    return f"{_STUDY_LOCKS}, {hashed - (hashed >> 31 << 32)}"  # as a signed integer of 32 bits
 
 
 def _in_our_words(url: URL, told: str) -> StorageError:

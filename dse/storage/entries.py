@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Table, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select, update
 
 from dse.core.trial import Asked, Attempt, Driver, Event, Report
 from dse.errors import StorageError
@@ -48,20 +48,34 @@ class Entries(Generic[T]):
         Raises:
             StorageError: one is damaged or missing.
         """
-        names = ("seq", *self.columns, "sum")
-        rows = connection.execute(
-            select(*(self.table.c[name] for name in names))
-            .where(self.table.c.study == study.id, self.table.c.seq >= since)
-            .order_by(self.table.c.seq)
-        ).all()
+        rows = self._rows(connection, study, self.table.c.seq >= since)
         if [row.seq for row in rows] != list(range(since, getattr(study, self.name))):
             raise StorageError(f"some {self.name} of {study.name!r} are missing", hint=DAMAGED)
+        return [self._value(study.name, row) for row in rows]
+
+    def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
+        """Return those at these places that there are, oldest first.
+
+        Raises:
+            StorageError: one is damaged.
+        """
+        rows = self._rows(connection, study, self.table.c.seq.in_(sorted(places)))
         return [self._value(study.name, row) for row in rows]
 
     def put(self, connection: Connection, study: Any, seq: int, one: T) -> None:
         """Write another in the place of one."""
         chosen = (self.table.c.study == study.id) & (self.table.c.seq == seq)
         connection.execute(update(self.table).where(chosen).values(self._row(study.id, seq, one)))
+
+    def _rows(
+        self, connection: Connection, study: Any, which: ColumnElement[bool]
+    ) -> Sequence[Row[Any]]:
+        names = ("seq", *self.columns, "sum")
+        return connection.execute(
+            select(*(self.table.c[name] for name in names))
+            .where(self.table.c.study == study.id, which)
+            .order_by(self.table.c.seq)
+        ).all()
 
     def _row(self, study: int, seq: int, one: T) -> dict[str, Any]:
         values = {name: self._stored(name, one) for name in self.columns}

@@ -93,12 +93,12 @@ class SqlStorage:
             return statements.names(connection)
 
     def delete(self, study: str) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             connection.execute(studies.delete().where(studies.c.id == kept.id))
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             check_turn(study, ask, kept.trials)
             new = [
@@ -115,7 +115,7 @@ class SqlStorage:
 
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
         check_waiting(to)
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             found = statements.standing(connection, kept, numbers)
             check_unfinished(study, numbers, {n: State(one.state) for n, (one, _) in found.items()})
@@ -125,10 +125,11 @@ class SqlStorage:
     def claim(
         self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
     ) -> list[Trial]:
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
-            there = {one.id for one in DRIVERS.all(connection, kept) if not one.left} - set(lost)
             found = statements.unfinished(connection, kept, numbers)
+            holders = {one.worker for one in found.values()} - {None, *lost}
+            there = {one.id for one in DRIVERS.some(connection, kept, holders) if not one.left}
             free = {number: one for number, one in found.items() if one.worker not in there}
             now = {"state": State.RUNNING.value, "worker": worker}
             statements.move(connection, kept, free.values(), **now)
@@ -142,7 +143,7 @@ class SqlStorage:
         worker: int | None = None,
     ) -> list[int]:
         check_outcomes(outcomes)
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             found = statements.unfinished(connection, kept, outcomes)
             rows = [
@@ -159,7 +160,7 @@ class SqlStorage:
     def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
         for number, outcome in outcomes.items():
             check_finite(number, outcome)
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             found = statements.unfinished(connection, kept, outcomes)
             given_up = [outcomes[n].attempt(n, one.attempts) for n, one in found.items()]
@@ -204,7 +205,7 @@ class SqlStorage:
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
         check_reports(reports)
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             statements.standing(connection, kept, [report.number for report in reports])
             statements.count(connection, kept, REPORTS.append(connection, kept, reports))
@@ -216,13 +217,13 @@ class SqlStorage:
         return self._append(study, DRIVERS, [driver]) - 1
 
     def beat(self, study: str, driver: int) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             one = _driver(connection, kept, driver)
             DRIVERS.put(connection, kept, driver, replace(one, beat=one.beat + 1))
 
     def leave(self, study: str, driver: int) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             one = _driver(connection, kept, driver)
             DRIVERS.put(connection, kept, driver, replace(one, left=True))
@@ -240,7 +241,7 @@ class SqlStorage:
             return entries.all(connection, statements.known(connection, study), since)
 
     def _append(self, study: str, entries: Entries[T], new: Sequence[T]) -> int:
-        with self._database.writing() as connection:
+        with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             counts = entries.append(connection, kept, new)
             statements.count(connection, kept, counts)
@@ -262,7 +263,7 @@ def _fill(connection: Connection, kept: statements.Study, history: History) -> N
 
 
 def _driver(connection: Connection, kept: statements.Study, number: int) -> Driver:
-    drivers = DRIVERS.all(connection, kept)
-    if not 0 <= number < len(drivers):
+    found = DRIVERS.some(connection, kept, [number])
+    if not found:
         raise no_driver(kept.name, number)
-    return drivers[number]
+    return found[0]
