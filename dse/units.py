@@ -10,10 +10,12 @@ import math
 import re
 from functools import cache
 from pathlib import Path
-
-import pint
+from typing import TYPE_CHECKING
 
 from dse.errors import SpecError
+
+if TYPE_CHECKING:
+    import pint
 
 _POWER = re.compile(r"(?<=[A-Za-zµΩ])\^?(-?\d)(?!\w)")
 _QUANTITY = re.compile(r"^\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*)$")
@@ -50,6 +52,8 @@ _DERIVED = ("J", "W", "V", "Hz")
 @cache
 def registry() -> pint.UnitRegistry[float]:
     """The one registry of units, made when first asked for."""
+    import pint
+
     return pint.UnitRegistry(str(Path(__file__).with_name("units.txt")))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import moocore
 import numpy as np
 
 from dse.core.values import Floats
@@ -47,6 +46,8 @@ def surfaces(
         Optimisers and the Attainment Function, EMO 2001; Fonseca, Guerreiro, Lopez-Ibanez,
         Paquete: On the Computation of the Empirical Attainment Function, 2011; by moocore.
     """
+    import moocore
+
     held = [front for front in fronts if len(front)]
     if not held:
         return []

@@ -9,7 +9,6 @@ from itertools import combinations
 from math import comb
 from typing import Literal
 
-import moocore
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,6 +81,8 @@ def igd_plus(
     """
     if not len(losses) or not len(best):
         return None
+    import moocore
+
     return float(moocore.igd_plus(_shares(losses, best), ref=_shares(best, best)))
 
 
@@ -97,6 +98,8 @@ def epsilon(
     """
     if not len(losses) or not len(best):
         return None
+    import moocore
+
     return float(moocore.epsilon_additive(_shares(losses, best), ref=_shares(best, best)))
 
 
@@ -121,6 +124,8 @@ def r2(
     if size == 1:
         return float(shares.min())
     if size == 2:
+        import moocore
+
         return float(moocore.r2_exact(shares, ref=np.zeros(2)))
     columns = np.ascontiguousarray(shares.T)  # the largest of few is found faster column by column
     least = [np.maximum.reduce(weights[:, None] * columns).min() for weights in lattice(size)]

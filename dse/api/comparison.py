@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dse.analysis import comparison as analysis
-from dse.analysis.alike import Unlike
-from dse.analysis.claims import Claim
-from dse.analysis.comparison import Asked, GroupResult
-from dse.analysis.groups import Group
-from dse.analysis.runs import Currency, Run, is_swept
-from dse.analysis.shortfall import shortfalls
-from dse.analysis.yardstick import INDICATORS, Indicator
-from dse.api.html.comparison import comparison_html
-from dse.api.html.parts import or_message
 from dse.api.study import Study
-from dse.api.wording import in_python
 from dse.errors import SpecError
-from dse.protocols import Storage
-from dse.records.gathered import check_distinct, gathered
-from dse.report.comparison_export import comparison_json
-from dse.report.comparison_file import comparison_text
-from dse.report.shapes.comparison import ComparisonFacts
-from dse.report.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from dse.analysis import comparison as analysis
+    from dse.analysis.alike import Unlike
+    from dse.analysis.claims import Claim
+    from dse.analysis.comparison import GroupResult
+    from dse.analysis.groups import Group
+    from dse.analysis.runs import Currency, Run
+    from dse.analysis.yardstick import Indicator
+    from dse.protocols import Storage
+    from dse.report.shapes.comparison import ComparisonFacts
 
 Compared = Study | str | Mapping[str, Study | Sequence[Study]]
 """A study; a word as ``dse compare`` takes it; or groups of studies by name."""
@@ -41,6 +36,8 @@ class Comparison:
     @property
     def facts(self) -> ComparisonFacts:
         """What ``dse compare --format json`` prints: curves, medians, tests."""
+        from dse.report.comparison_export import comparison_json
+
         return comparison_json(self.found)
 
     @property
@@ -62,6 +59,8 @@ class Comparison:
         Args:
             share: how much of the first one's may be missing, from 0 to below 1: ``0.05``.
         """
+        from dse.analysis.shortfall import shortfalls
+
         return shortfalls(self.found, share)
 
     def report(self, file: str | Path) -> Path:
@@ -71,11 +70,17 @@ class Comparison:
             StudyError: the file has another ending.
             StorageError: it cannot be written.
         """
+        from dse.report.comparison_file import comparison_text
+        from dse.report.whole_file import write_whole
+
         path = Path(file)
         write_whole(path, comparison_text(self.found, path))
         return path
 
     def _repr_html_(self) -> str:
+        from dse.api.html.comparison import comparison_html
+        from dse.api.html.parts import or_message
+
         return or_message("Comparison", lambda: comparison_html(self.found))
 
     def __repr__(self) -> str:
@@ -91,7 +96,7 @@ def compare(
     storage: str | Storage | None = None,
     over: Currency | None = None,
     at: float | None = None,
-    indicators: Sequence[Indicator] = INDICATORS,
+    indicators: Sequence[Indicator] | None = None,
     joint_reference: bool = False,
     may_differ: Collection[Unlike] = (),
 ) -> Comparison:
@@ -108,7 +113,7 @@ def compare(
         over: what is spent; measurements without it, or trials where none were made.
         at: after how much of it, seconds and dollars included; the least that any study spent
             without it.
-        indicators: what claims are made about.
+        indicators: what claims are made about; hypervolume, IGD+, epsilon and R2 without.
         joint_reference: take the worst of all fronts where no study states a reference point.
         may_differ: compare studies that differ in this all the same.
 
@@ -116,12 +121,17 @@ def compare(
         StudyError: they do not ask the same, nothing fits a word, or there is no reference point.
         SpecError: one of them is no study.
     """
-    asked = Asked(
+    from dse.analysis import comparison as analysis
+    from dse.analysis.yardstick import INDICATORS
+    from dse.api.wording import in_python
+    from dse.records.gathered import check_distinct
+
+    asked = analysis.Asked(
         over=over,
         at=at,
         joint_nadir=joint_reference,
         may_differ=may_differ,
-        indicators=indicators,
+        indicators=INDICATORS if indicators is None else indicators,
     )
     with in_python():
         groups = [group for one in studies for group in _groups(one, storage)]
@@ -130,6 +140,9 @@ def compare(
 
 
 def _groups(one: Compared, storage: str | Storage | None) -> list[Group]:
+    from dse.analysis.groups import Group
+    from dse.records.gathered import gathered
+
     if isinstance(one, str):
         return gathered([one], storage)
     if isinstance(one, Study):
@@ -150,6 +163,8 @@ def _listed(studies: Study | Sequence[Study]) -> Sequence[Study]:
 def _run(one: Study) -> Run:
     if not isinstance(one, Study):
         raise SpecError(f"{one!r} is no study", hint=_HOW)
+    from dse.analysis.runs import Run, is_swept
+
     study = one.engine
     price, swept = study.plan.budget.price_per_s, is_swept(study.events)
     return Run.of(study.name, study.problem, study.finished, price, swept=swept)

@@ -10,14 +10,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
-import cloudpickle
-
 from dse.api.fingerprint import fingerprint
-from dse.api.html.evaluator import evaluator_html
-from dse.api.html.parts import or_message
 from dse.core.metric import Kind, Metric
 from dse.errors import DseError, PluginError
-from dse.registry import make
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,6 +61,8 @@ class FunctionEvaluator(Generic[P, R]):
             PluginError: its parameters have no names, or an option is off.
             SpecError: there is no such unit.
         """
+        from dse.registry import make
+
         options = {"metrics": units_of(self.metrics), **self._options}
         made = make("evaluators", "python", function=self, **options)
         return {
@@ -78,6 +75,9 @@ class FunctionEvaluator(Generic[P, R]):
         }
 
     def _repr_html_(self) -> str:
+        from dse.api.html.evaluator import evaluator_html
+        from dse.api.html.parts import or_message
+
         return or_message(
             f"Evaluator {self.name}",
             lambda: evaluator_html(self.name, self.metrics, self.spec(self.name)),
@@ -92,6 +92,8 @@ class FunctionEvaluator(Generic[P, R]):
 
         The pickle is spelled so that it does not name the main script, which a worker would run.
         """
+        import cloudpickle
+
         if self._importable:
             return self.__qualname__
         told = cloudpickle.dumps((self.function, self.metrics, self._options, self.version))

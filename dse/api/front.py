@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from dse.api.html.front import front_html
-from dse.api.html.parts import or_message
-from dse.core.pareto import ParetoSet
-from dse.core.problem import Problem
-from dse.core.proof import Proof
 from dse.core.trial import Trial
-from dse.interchange.frames import to_pandas, to_polars
-from dse.report.space_words import counted
-from dse.report.words import volume_text
+
+if TYPE_CHECKING:
+    from dse.core.pareto import ParetoSet
+    from dse.core.problem import Problem
+    from dse.core.proof import Proof
+    from dse.study import Study
+
+
+def front_of(study: Study) -> Front:
+    """Return the front of a study as its record has it now."""
+    from dse.core.pareto import ParetoSet
+
+    among = study.finished
+    found = ParetoSet.of(study.problem, among)
+    return Front(study.name, found, proof=study.proof, among=among)
 
 
 class Front(Sequence[Trial]):
@@ -36,7 +43,11 @@ class Front(Sequence[Trial]):
     ) -> None:
         self.name = name
         self.found = found
-        self.proof = proof or Proof()
+        if proof is None:
+            from dse.core.proof import Proof
+
+            proof = Proof()
+        self.proof = proof
         self._among = among
 
     @property
@@ -80,6 +91,8 @@ class Front(Sequence[Trial]):
         Raises:
             PluginError: pandas is not installed.
         """
+        from dse.interchange.frames import to_pandas
+
         return to_pandas(self)
 
     def to_polars(self) -> Any:  # polars is an extra
@@ -88,6 +101,8 @@ class Front(Sequence[Trial]):
         Raises:
             PluginError: polars is not installed.
         """
+        from dse.interchange.frames import to_polars
+
         return to_polars(self)
 
     def __len__(self) -> int:
@@ -106,12 +121,18 @@ class Front(Sequence[Trial]):
         return iter(self.trials)
 
     def _repr_html_(self) -> str:
+        from dse.api.html.front import front_html
+        from dse.api.html.parts import or_message
+
         return or_message(
             f"Front of {self.name}",
             lambda: front_html(self.name, self.found, self._among, proof=self.proof),
         )
 
     def __repr__(self) -> str:
+        from dse.report.space_words import counted
+        from dse.report.words import volume_text
+
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)
         known = "" if self.hypervolume is None else f", hypervolume {volume_text(self.found, 6)}"
         exact = "exact front" if self.exact else "front"

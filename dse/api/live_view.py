@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from dse.errors import PluginError
-from dse.protocols import Storage
-from dse.study import DEFAULT_STORAGE
+
+if TYPE_CHECKING:
+    from dse.protocols import Storage
 
 LOCAL = "127.0.0.1"
 PORT = 8321
@@ -44,6 +46,7 @@ def live_view(
     try:
         from dse.serve.gate import Gate  # they need an extra
         from dse.serve.server import server
+        from dse.study import DEFAULT_STORAGE
     except ImportError as error:
         problem = f"the live view needs {error.name}"
         raise PluginError(problem, hint="pip install 'dse-engine[serve]'") from error

@@ -8,14 +8,55 @@ from pathlib import Path
 from typing import Any
 
 from dse import study as engine
-from dse.api.question import Cast, Evaluators
+from dse.api.notebook import show_trials_of
+from dse.api.question import Asked, Cast, Evaluators, ToldMetrics, document_of
 from dse.api.space import Space
+from dse.api.wording import in_python
 from dse.errors import SpecError, StudyError
 from dse.protocols import Storage
+from dse.schema.files import resolved
 from dse.schema.plan import Plan, plan_of
 
 Planned = Callable[..., Plan]
 """Gives the plan, by another ``optimizer`` or with another ``seed`` where it is told so."""
+
+
+def begin_study(
+    name: str,
+    space: Space | Mapping[str, Any] | str | Path,
+    evaluators: Evaluators,
+    told: ToldMetrics,
+    asked: Asked,
+    storage: str | Storage | None,
+) -> tuple[engine.Study, Planned]:
+    """Begin the study that a program asks, or go on with it; return it with its plan.
+
+    Raises:
+        SpecErrors: with every mistake in the question.
+        StudyError: a study of this name exists and asks something else.
+    """
+    cast = Cast.of(evaluators, told)
+    planned = asked_here(document_of(name, cast, asked), space, cast.objects)
+    mend = f"another name, or forget the old one: dse studies delete {name!r}"
+    begun = engine.Study.of(planned(), storage=storage, hint=f"give this one {mend}")
+    show_trials_of(begun.problem)
+    return begun, planned
+
+
+def open_study(
+    file: str | Path, name: str | None, storage: str | Storage | None, seed: int | None
+) -> tuple[engine.Study, Planned]:
+    """Begin the study of a file, or go on with it; return it with its plan.
+
+    Raises:
+        SpecErrors: with every mistake in the file, each with its line.
+        StudyError: a study of this name exists and asks something else.
+    """
+    path = resolved(str(file), Path.cwd() / "study.yaml")
+    with in_python():
+        opened = engine.Study.open(path, name=name, storage=storage, seed=seed)
+    show_trials_of(opened.problem)
+    return opened, partial(plan_of, path, seed=seed)
 
 
 def asked_here(
@@ -39,8 +80,9 @@ def asked_here(
     return partial(plan_of, path, documents=documents, objects=objects)
 
 
-def loaded(name: str, storage: str | Storage | None, evaluators: Evaluators) -> engine.Study:
-    """The study of that name, from its record, with the functions that it was begun with.
+@in_python()
+def load_study(name: str, storage: str | Storage | None, evaluators: Evaluators) -> engine.Study:
+    """Return the study of that name, from its record, with the functions that it was begun with.
 
     Raises:
         StudyError: there is none, or a function is another than it was.
@@ -54,6 +96,7 @@ def loaded(name: str, storage: str | Storage | None, evaluators: Evaluators) -> 
                 f"the function {label!r} is another than the study {name!r} was begun with",
                 hint="ask it under another name, or give the version that it had",
             )
+    show_trials_of(found.problem)
     return found
 
 

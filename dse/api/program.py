@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dse.checkup.files import judged_file
-from dse.checkup.finding import Finding
-from dse.checkup.findings import findings
-from dse.report.plugins import plugin_facts, plugin_rows
-from dse.report.shapes.judgement import JudgedFile
-from dse.report.shapes.plugins import PluginFacts, PluginRow
+if TYPE_CHECKING:
+    from dse.checkup.finding import Finding
+    from dse.report.shapes.judgement import JudgedFile
+    from dse.report.shapes.plugins import PluginFacts, PluginRow
 
 
 def check(file: str | Path) -> JudgedFile:
@@ -26,6 +25,8 @@ def check(file: str | Path) -> JudgedFile:
     Returns:
         Whether it is ``ok``, what it describes, and its ``errors``, each with place and mend.
     """
+    from dse.checkup.files import judged_file
+
     return judged_file(str(file))
 
 
@@ -38,6 +39,8 @@ def doctor(storage: str | None = None) -> list[Finding]:
     Args:
         storage: the URL of the storage that is meant; ``sqlite:///dse.db`` without.
     """
+    from dse.checkup.findings import findings
+
     return findings(storage)
 
 
@@ -47,6 +50,8 @@ def plugins() -> list[PluginRow]:
     Example:
         ``[row["name"] for row in plugins() if row["kind"] == "optimizers"]``
     """
+    from dse.report.plugins import plugin_rows
+
     return plugin_rows()
 
 
@@ -62,4 +67,6 @@ def plugin(name: str) -> list[PluginFacts]:
     Raises:
         PluginError: there is none, or importing it failed.
     """
+    from dse.report.plugins import plugin_facts
+
     return plugin_facts(name)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from threading import Event, Thread
-from typing import Protocol
+from typing import Any, Protocol
 
+from dse.api.first_failure import FirstFailure, OnError
 from dse.api.html.live import running_html
 from dse.api.notebook import Cell, in_notebook
 from dse.core.trial import Trial
 from dse.live.panel import StudyPanel
 from dse.live.screen import screen_for
 from dse.schema.budgets import Budget
+from dse.schema.stated import Stops, stated_budget, stated_executor
 from dse.study import Study
 
 LEAST_S = 0.25
@@ -51,6 +53,49 @@ class Shown(Protocol):
 
     def ends(self, reason: str) -> None:
         """Why the run is over."""
+
+
+class ShownRun:
+    """A run that is shown while it works, and that ends with the first failure of a function.
+
+    Args:
+        study: what is run.
+        stops: when it stops, instead of the study's budget.
+        executor: where evaluations run, instead of the study's.
+        workers: how many evaluations at once.
+        on_error: what becomes of an exception while no trial has come out.
+
+    Raises:
+        SpecError: there is no such budget, executor or ``on_error``.
+        StudyError: an evaluator cannot be run here, or is another than it was.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        stops: Stops,
+        executor: str | Mapping[str, Any] | None,
+        workers: int | None,
+        on_error: OnError,
+    ) -> None:
+        self._study = study
+        self._budget = stated_budget(study.plan, stops)
+        study.check_runnable()
+        self._executor = stated_executor(study.plan, executor, workers)
+        self.failure = FirstFailure(study, on_error)
+
+    def run(self, on_finished: Callable[[Trial], None] | None, *, progress: bool | None) -> str:
+        """Run to the end of the budget; return why it stopped."""
+        with shown(self._study, self._budget, progress=progress) as told_to:
+            reason = self._study.run(
+                budget=self._budget,
+                executor=self._executor,
+                on_finished=both(both(told_to.finished, self.failure.finished), on_finished),
+                on_choice=told_to.chose,
+                on_progress=told_to.searched,
+            )
+            told_to.ends(reason)
+        return reason
 
 
 def shown(study: Study, budget: Budget, *, progress: bool | None) -> Shown:

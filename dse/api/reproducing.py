@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dse.core.trial import Trial
-from dse.protocols import Storage
-from dse.records.assumptions import turn_assumptions
-from dse.records.claims import Judged, claiming, judged_claims
-from dse.schema.files import resolved
-from dse.study import Study
+if TYPE_CHECKING:
+    from dse.core.trial import Trial
+    from dse.protocols import Storage
+    from dse.records.claims import Judged
+    from dse.study import Study
 
 FORGETFUL = "memory://"
 
@@ -41,6 +41,11 @@ def reproduce(
         SpecErrors: the file has mistakes.
         StudyError: it states no claims, or cannot be run.
     """
+    from dse.records.assumptions import turn_assumptions
+    from dse.records.claims import claiming, judged_claims
+    from dse.schema.files import resolved
+    from dse.study import Study
+
     path = resolved(str(file), Path.cwd() / "study.yaml")
     claiming(path)
     study = Study.open(path, storage=storage)

@@ -6,35 +6,23 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dse.api.html.parts import or_message
-from dse.api.html.space import UNNAMED, space_html
-from dse.api.shorthand import domain
-from dse.api.telling import whole
-from dse.core import space as core
-from dse.core.batch import Batch
-from dse.core.design import Design
-from dse.core.insight.explain import narrowed
-from dse.core.insight.why import check_values
-from dse.core.solving.estimate import Estimate
-from dse.core.values import Value
 from dse.errors import DseError, SpecError
-from dse.report.shapes.space import Described, Differing, Translated
-from dse.report.space_words import big
-from dse.report.whole_file import write_whole
-from dse.schema.designs import design_of, plain_values
-from dse.schema.files import Files, resolved
-from dse.schema.plain import source_of
-from dse.schema.source import shown
-from dse.schema.space import space_document, space_from, space_of
-from dse.schema.spaces.satisfiable import check_satisfiable
-from dse.schema.spaces.written import mapping_of
-from dse.schema.spaces.yaml_text import yaml_text
-from dse.spaces.description import space_json
-from dse.spaces.draws import Method, draw, too_few
-from dse.spaces.exchange import Origin, Target, differing, taken, translated
-from dse.spaces.verdict import Verdict
+
+if TYPE_CHECKING:
+    from dse.core import space as core
+    from dse.core.batch import Batch
+    from dse.core.design import Design
+    from dse.core.solving.estimate import Estimate
+    from dse.core.values import Value
+    from dse.report.shapes.space import Described, Differing, Translated
+    from dse.spaces.draws import Method
+    from dse.spaces.exchange import Origin, Target
+    from dse.spaces.verdict import Verdict
+
+UNNAMED = "space"
+"""What a space is called that was given no name."""
 
 Values = Mapping[str, Any]
 
@@ -64,6 +52,9 @@ class Space:
         name: str = UNNAMED,
         **more: Any,
     ) -> None:
+        from dse.api.shorthand import domain
+        from dse.schema.plain import source_of
+
         given: Any = parameters
         if not isinstance(given, Mapping):
             hint = 'write Space({"tile": [16, 32, 64]})'
@@ -87,6 +78,9 @@ class Space:
             SpecError: the file is a study.
             SpecErrors: with every mistake in it, each with its line.
         """
+        from dse.schema.files import Files, resolved
+        from dse.schema.space import space_document
+
         path = resolved(str(file), Path.cwd() / "space.yaml")
         space = cls.__new__(cls)
         space._keep(space_document(path, Files()), path)  # noqa: SLF001 - it is one of ours
@@ -104,6 +98,9 @@ class Space:
         Raises:
             SpecError: the text is none of that tool's, or says something that cannot be.
         """
+        from dse.schema.files import Files, resolved
+        from dse.spaces.exchange import taken
+
         path = resolved(str(file), Path.cwd() / "space.json")
         found = taken(Files().text(path), str(file), origin)
         return cls._solved(found.space, found.name or path.stem, notes=found.warnings)
@@ -112,6 +109,8 @@ class Space:
     def _solved(
         cls, solved: core.Space, name: str, description: str = "", notes: Sequence[str] = ()
     ) -> Space:
+        from dse.schema.spaces.written import mapping_of
+
         space = cls.__new__(cls)
         space._keep(mapping_of(solved, name, description), notes=notes)  # noqa: SLF001 - one of ours
         space.__dict__["told"] = solved  # what the property would find by reading the document
@@ -126,6 +125,9 @@ class Space:
     @cached_property
     def told(self) -> core.Space:
         """The engine's space, which may have no legal design: :meth:`why` says why."""
+        from dse.schema.files import Files
+        from dse.schema.space import space_from, space_of
+
         if self.file is not None:
             return space_of(self.file, Files(), may_be_empty=True)
         return space_from(self.document, may_be_empty=True)
@@ -133,6 +135,9 @@ class Space:
     @cached_property
     def solved(self) -> core.Space:
         """The engine's space: parameters as domains, rules as expressions."""
+        from dse.schema.source import shown
+        from dse.schema.spaces.satisfiable import check_satisfiable
+
         where = "the space" if self.file is None else f"{shown(self.file)}:1"
         check_satisfiable(self.told, where)
         return self.told
@@ -175,9 +180,13 @@ class Space:
         Raises:
             DesignError: with the first rule that it breaks.
         """
+        from dse.schema.designs import design_of
+
         return design_of(design, self.solved)
 
     def __contains__(self, design: object) -> bool:
+        from dse.schema.designs import design_of
+
         if not isinstance(design, Mapping):
             return False
         space = self.solved  # whose own mistakes are told
@@ -203,6 +212,9 @@ class Space:
             DesignError: none was found, or there are too many parameters for the method.
             SpecError: the count is no whole number above zero.
         """
+        from dse.api.telling import whole
+        from dse.spaces.draws import draw, too_few
+
         if whole(count) is None or count < 1:
             hint = "a whole number of them: sample(8)"
             raise SpecError(f"{count!r} designs cannot be drawn", hint=hint)
@@ -241,6 +253,9 @@ class Space:
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
+        from dse.core.insight.explain import narrowed
+        from dse.core.insight.why import check_values
+
         given = self._values({**(values or {}), **more})
         check_values(self.told, given)
         return self._solved(narrowed(self.told, given), self.name, self.description)
@@ -262,6 +277,8 @@ class Space:
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
+        from dse.spaces.verdict import Verdict
+
         return Verdict.of(self.told, self._values({**(values or {}), **more}), "set")
 
     def describe(self) -> Described:
@@ -269,6 +286,8 @@ class Space:
 
         What cannot be counted is estimated from 10,000 draws, and says so.
         """
+        from dse.spaces.description import space_json
+
         file = "" if self.file is None else str(self.file)
         return space_json(self.solved, file, name=self.name, description=self.description)
 
@@ -286,6 +305,9 @@ class Space:
             SpecError: the other tool cannot say a rule, and it is not to be dropped.
             StorageError: the file cannot be written.
         """
+        from dse.report.whole_file import write_whole
+        from dse.spaces.exchange import translated
+
         told = {"name": self.name, "description": self.description}
         found = translated(self.solved, target, drop_rules=drop_rules, **told)
         if file is not None:
@@ -295,18 +317,27 @@ class Space:
 
     def difference(self, other: Space) -> Differing:
         """What leads from this space to another: parameters, domains, conditions and rules."""
+        from dse.spaces.exchange import differing
+
         return differing(self.told, other.told)
 
     def _values(self, values: Values) -> dict[str, Value]:
+        from dse.schema.designs import plain_values
+
         return plain_values(values, self.told)
 
     def to_yaml(self) -> str:
         """The text of a space file that says the same."""
+        from dse.schema.spaces.yaml_text import yaml_text
+
         if self.file is not None:
             return self.file.read_text(encoding="utf-8")
         return yaml_text(self.document)
 
     def _repr_html_(self) -> str:
+        from dse.api.html.parts import or_message
+        from dse.api.html.space import space_html
+
         return or_message(self.name, lambda: space_html(self.name, self.solved))
 
     def __repr__(self) -> str:
@@ -317,6 +348,8 @@ class Space:
 
     @property
     def _words(self) -> str:
+        from dse.report.space_words import big
+
         names = self.parameters
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         count = self.count()

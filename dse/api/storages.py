@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dse import study as engine
 from dse.api.study import Study
 from dse.errors import StudyError
-from dse.protocols import Storage
-from dse.records.catalogue import study_rows
-from dse.records.copies import Elsewhere, begun_with, joined, restored
-from dse.report.shapes.portability import Imported, Joined
-from dse.report.shapes.study import StudyRow
-from dse.schema.files import resolved
+
+if TYPE_CHECKING:
+    from dse.protocols import Storage
+    from dse.report.shapes.portability import Imported, Joined
+    from dse.report.shapes.study import StudyRow
 
 
 def studies(storage: str | Storage | None = None) -> list[StudyRow]:
@@ -27,6 +26,8 @@ def studies(storage: str | Storage | None = None) -> list[StudyRow]:
     Raises:
         StorageError: it cannot be opened.
     """
+    from dse.records.catalogue import study_rows
+
     return study_rows(storage)
 
 
@@ -58,6 +59,9 @@ def import_study(
         StorageError: the source is damaged or cannot be read.
         StudyError: there is a study of that name, or no trial can be taken.
     """
+    from dse.records.copies import Elsewhere, begun_with, restored
+    from dse.schema.files import resolved
+
     if study is None:
         return restored(source, name=name, storage=storage)
     path = resolved(str(study), Path.cwd() / "study.yaml")
@@ -82,6 +86,9 @@ def merge(*studies: Study | str, name: str, storage: str | Storage | None = None
     Raises:
         StudyError: they differ, or there is a study of that name.
     """
+    from dse import study as engine
+    from dse.records.copies import joined
+
     if not studies:
         raise StudyError("there is no study to merge", hint="name at least one")
     held = [

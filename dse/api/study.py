@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
-from dse import study as engine
-from dse.analysis.effects import Effects
-from dse.api.asking import Asking
-from dse.api.first_failure import FirstFailure, OnError
-from dse.api.front import Front
-from dse.api.html.parts import or_message
-from dse.api.html.study import study_html
-from dse.api.notebook import show_trials_of
-from dse.api.opening import Planned, asked_here, loaded
-from dse.api.progress import both, shown
-from dse.api.question import Asked, Cast, Evaluators, ToldMetrics, document_of
-from dse.api.record import StudyRecord
-from dse.api.space import Space
-from dse.api.telling import Reason, Said, Told, number_of
-from dse.api.wording import in_python
-from dse.core.pareto import ParetoSet
-from dse.core.problem import Problem
-from dse.core.trial import Trial
-from dse.core.trials import Trials
-from dse.core.values import Value
 from dse.errors import DseError, StudyError
-from dse.interchange.frames import to_pandas, to_polars
-from dse.protocols import Storage
-from dse.records.adding import added
-from dse.records.answers import study_effects
-from dse.records.evaluating import evaluated
-from dse.records.pages import report_text
-from dse.report.space_words import counted
-from dse.report.whole_file import write_whole
-from dse.schema.designs import design_of
-from dse.schema.files import resolved
-from dse.schema.plan import plan_of
-from dse.schema.stated import Stops, stated_budget, stated_executor
+
+if TYPE_CHECKING:
+    from dse import study as engine
+    from dse.analysis.effects import Effects
+    from dse.api.asking import Asking
+    from dse.api.first_failure import OnError
+    from dse.api.front import Front
+    from dse.api.opening import Planned
+    from dse.api.question import Asked, Evaluators, ToldMetrics
+    from dse.api.record import StudyRecord
+    from dse.api.space import Space
+    from dse.api.telling import Reason, Told
+    from dse.core.problem import Problem
+    from dse.core.trial import Trial
+    from dse.core.trials import Trials
+    from dse.core.values import Value
+    from dse.protocols import Storage
+    from dse.schema.stated import Stops
 
 
 class Study:
@@ -85,11 +70,9 @@ class Study:
         storage: str | Storage | None = None,
         **asked: Unpack[Asked],
     ) -> None:
-        cast = Cast.of(evaluators, told)
-        planned = asked_here(document_of(name, cast, asked), space, cast.objects)
-        mend = f"another name, or forget the old one: dse studies delete {name!r}"
-        begun = engine.Study.of(planned(), storage=storage, hint=f"give this one {mend}")
-        self._keep(begun, planned)
+        from dse.api.opening import begin_study
+
+        self._keep(*begin_study(name, space, evaluators, told, asked, storage))
 
     def _keep(self, study: engine.Study, planned: Planned | None = None) -> None:
         self.engine = study
@@ -97,7 +80,6 @@ class Study:
         self.ended = ""
         self._asking: Asking | None = None
         self._begin = Lock()
-        show_trials_of(study.problem)
 
     @classmethod
     def open(
@@ -123,10 +105,9 @@ class Study:
             SpecErrors: with every mistake in the file, each with its line.
             StudyError: a study of this name exists and asks something else.
         """
-        path = resolved(str(file), Path.cwd() / "study.yaml")
-        with in_python():
-            opened = engine.Study.open(path, name=name, storage=storage, seed=seed)
-        return cls._of(opened, partial(plan_of, path, seed=seed))
+        from dse.api.opening import open_study
+
+        return cls._of(*open_study(file, name, storage, seed))
 
     @classmethod
     def load(
@@ -145,8 +126,9 @@ class Study:
         Raises:
             StudyError: there is none, or a function is another than it was.
         """
-        with in_python():
-            return cls._of(loaded(name, storage, evaluators))
+        from dse.api.opening import load_study
+
+        return cls._of(load_study(name, storage, evaluators))
 
     @classmethod
     def _of(cls, study: engine.Study, planned: Planned | None = None) -> Study:
@@ -172,9 +154,9 @@ class Study:
     @property
     def front(self) -> Front:
         """The designs that no other beats."""
-        among = self.engine.finished
-        found = ParetoSet.of(self.problem, among)
-        return Front(self.name, found, proof=self.engine.proof, among=among)
+        from dse.api.front import front_of
+
+        return front_of(self.engine)
 
     def run(  # noqa: PLR0913 - its options are its arguments
         self,
@@ -218,23 +200,15 @@ class Study:
             Exception: that of your function, see ``on_error``.
             StudyError: an evaluator cannot be run here, or is another than it was.
         """
-        plan = self.engine.plan
+        from dse.api.progress import ShownRun
+
         stops: Stops = {"measurements": measurements, "trials": trials}
-        budget = stated_budget(plan, {**stops, "time": time, "cost": cost, "gain": gain})
-        self.engine.check_runnable()
-        failure, self.ended = FirstFailure(self.engine, on_error), ""
-        with shown(self.engine, budget, progress=progress) as told_to:
-            reason = self.engine.run(
-                budget=budget,
-                executor=stated_executor(plan, executor, workers),
-                on_finished=both(both(told_to.finished, failure.finished), on_finished),
-                on_choice=told_to.chose,
-                on_progress=told_to.searched,
-            )
-            told_to.ends(reason)
-        self.ended = reason
-        failure.ended()
-        return reason
+        stops |= {"time": time, "cost": cost, "gain": gain}
+        shown = ShownRun(self.engine, stops, executor, workers, on_error)
+        self.ended = ""
+        self.ended = shown.run(on_finished, progress=progress)
+        shown.failure.ended()
+        return self.ended
 
     def ask(self, count: int = 1, *, wait: bool = False) -> list[Trial]:
         """Return designs to be measured by the caller, kept as running trials.
@@ -256,6 +230,8 @@ class Study:
                 named; or the study is not what it was begun with.
             SpecError: ``count`` is no whole number from 1 on.
         """
+        from dse.api.asking import Asking
+
         with self._begin:
             asking = self._asking
             if asking is None or asking.ended:
@@ -295,11 +271,12 @@ class Study:
             StudyError: the trial is not one that was asked here and not told yet.
             SpecError: there is no such metric, its value is no number, or not one thing is told.
         """
-        number, said = number_of(trial), Said.of(metrics, failed, infeasible)
-        asking = self._asking
+        from dse.api.telling import Said, number_of
+
+        said, asking = Said.of(metrics, failed, infeasible), self._asking
         if asking is None:
             raise StudyError("nothing was asked", hint="for trial in study.ask(4): ...")
-        return asking.tell(number, said)
+        return asking.tell(number_of(trial), said)
 
     def close(self) -> None:
         """End asking: trials that were not told are given back, for whoever goes on."""
@@ -323,6 +300,9 @@ class Study:
             DesignError: one is not legal.
             StudyError: an evaluator cannot be run here, or is another than it was.
         """
+        from dse.records.evaluating import evaluated
+        from dse.schema.designs import design_of
+
         return evaluated(self.engine, [design_of(one, self.problem.space) for one in designs])
 
     def add(self, design: Mapping[str, Value]) -> int:
@@ -338,6 +318,9 @@ class Study:
             DesignError: the design is not legal.
             StudyError: a trial has it already, or the study is not what it was begun with.
         """
+        from dse.records.adding import added
+        from dse.schema.designs import design_of
+
         return added(self.engine, design_of(design, self.problem.space), self.trials)
 
     def effects(self, *metrics: str) -> list[Effects]:
@@ -352,6 +335,8 @@ class Study:
         Raises:
             StudyError: there is no such metric, or fewer than two trials have it.
         """
+        from dse.records.answers import study_effects
+
         return study_effects(self.engine, metrics)
 
     def report(self, file: str | Path) -> Path:
@@ -360,12 +345,17 @@ class Study:
         Raises:
             StorageError: the file cannot be written.
         """
+        from dse.records.pages import report_text
+        from dse.report.whole_file import write_whole
+
         write_whole(Path(file), report_text(self.engine))
         return Path(file)
 
     @property
     def record(self) -> StudyRecord:
         """What is kept: status, events, provenance, proof; to be exported, migrated, deleted."""
+        from dse.api.record import StudyRecord
+
         return StudyRecord(self.engine)
 
     def to_pandas(self) -> Any:  # pandas is an extra
@@ -374,6 +364,8 @@ class Study:
         Raises:
             PluginError: pandas is not installed.
         """
+        from dse.interchange.frames import to_pandas
+
         return to_pandas(self)
 
     def to_polars(self) -> Any:  # polars is an extra
@@ -382,12 +374,19 @@ class Study:
         Raises:
             PluginError: polars is not installed.
         """
+        from dse.interchange.frames import to_polars
+
         return to_polars(self)
 
     def _repr_html_(self) -> str:
+        from dse.api.html.parts import or_message
+        from dse.api.html.study import study_html
+
         return or_message(self.name, lambda: study_html(self.engine))
 
     def __repr__(self) -> str:
+        from dse.report.space_words import counted
+
         try:
             trials = counted(len(self.trials), "trial")
             return f"<Study {self.name!r}: {trials}, {len(self.front):,} on the front>"

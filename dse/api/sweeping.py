@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from dse import study as engine
-from dse.api.comparison import Comparison
 from dse.api.study import Study
-from dse.api.wording import in_python
-from dse.core.trial import Trial
 from dse.errors import StudyError
-from dse.protocols import Storage
-from dse.records.sweeping import Sweep
-from dse.schema.budgets import Budget
-from dse.schema.files import resolved
-from dse.schema.plan import plan_of
-from dse.schema.stated import Stops
+
+if TYPE_CHECKING:
+    from dse import study as engine
+    from dse.api.comparison import Comparison
+    from dse.core.trial import Trial
+    from dse.protocols import Storage
+    from dse.schema.budgets import Budget
+    from dse.schema.stated import Stops
 
 
 class _Watching:
@@ -69,6 +67,12 @@ def sweep(
         SpecErrors: the file has mistakes, or an optimizer does not fit it.
         StudyError: the study is one that was loaded from its record, or cannot be run.
     """
+    from dse.api.comparison import Comparison
+    from dse.api.wording import in_python
+    from dse.records.sweeping import Sweep
+    from dse.schema.files import resolved
+    from dse.schema.plan import plan_of
+
     if isinstance(study, Study):
         if study.planned is None:
             raise StudyError(

@@ -19,7 +19,6 @@ from dse.beginning.answers import (
 from dse.beginning.files import files
 from dse.errors import DseError, SpecErrors, StorageError, StudyError
 from dse.report.shapes.pages import BegunFolder
-from dse.schema.plan import plan_of
 
 
 def init(
@@ -107,6 +106,8 @@ def _check(texts: Mapping[str, str]) -> None:
     Raises:
         SpecErrors: they do not; no line is told, since the user has not written any.
     """
+    from dse.schema.plan import plan_of
+
     with TemporaryDirectory() as folder:
         for name, text in texts.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")

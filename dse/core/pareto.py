@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import moocore
 import numpy as np
 
 from dse.core.problem import Problem
@@ -85,6 +84,8 @@ def nondominated(
     if not np.isfinite(losses).all():  # moocore 0.3.2 ends the process with a fault of memory
         ranks = [np.unique(column, return_inverse=True)[1] for column in losses.T]
         losses = np.column_stack(ranks).astype(np.float64)
+    import moocore
+
     return np.asarray(moocore.is_nondominated(losses), dtype=bool)
 
 
@@ -105,6 +106,8 @@ def hypervolume(
         Zhang: Approximating Hypervolume and Hypervolume Contributions Using Polar Coordinate, IEEE
         Transactions on Evolutionary Computation 2019, on moocore's lattice ``Rphi-FWE+``.
     """
+    import moocore
+
     inside = losses[(losses < reference).all(axis=1)] if len(losses) else losses
     if not len(inside):
         return 0.0

@@ -17,7 +17,7 @@ Quantity = int | float | str
 class Model(BaseModel):
     """A mapping with these keys and no others."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def listed(value: Any) -> Any:
@@ -45,7 +45,7 @@ class ObjectiveSpec(Model):
 class PluginSpec(BaseModel):
     """``use:`` names a plug-in; all other keys are its options."""
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, defer_build=True)
 
     use: str
 
@@ -86,7 +86,7 @@ class EvaluatorSpec(PluginSpec):
 class ScenarioSpec(BaseModel):
     """Circumstances: other options of evaluators by name, and ``values`` of readings."""
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, defer_build=True)
     __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
 
     weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dse.api.html.parts import Column, framed, listed, note, table
+from dse.api.space import UNNAMED
 from dse.core.space import Space
 from dse.report.space_words import Entry, big, counted, entries
 
 MOST_ROWS = 40
-UNNAMED = "space"
 
 
 def space_html(name: str, space: Space) -> str:
