@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dse.core.batch import Batch
 from dse.core.design import Design
@@ -23,6 +23,7 @@ from dse.core.trial import (
     Outcome,
     Report,
     State,
+    Take,
     Trial,
 )
 from dse.core.trials import Trials
@@ -315,4 +316,54 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Let go of the connection."""
+        ...
+
+
+@runtime_checkable
+class Queueing(Storage, Protocol):
+    """A storage that also has one asker per study, who asks designs ahead for all drivers.
+
+    Asking is handed on by terms: whoever becomes the asker has a term one higher than the last
+    one, and only an ask of the present term is kept. So nobody's clock has to be right.
+
+    Laws:
+        - Of all who acquire a term, one gets it.
+        - While a study has an asker, no other driver's ask is kept; one of a past term never is.
+        - Each take gives other trials, whoever takes.
+        - A driver that leaves is the asker no more.
+    """
+
+    def acquire_asker(self, study: str, driver: int, term: int) -> bool:
+        """Make the driver the asker of the term after ``term``; true if it is.
+
+        It is not where another term has begun. Whether the asker of ``term`` is lost is for the
+        caller to know. To ask twice for one term is as good as once.
+        """
+        ...
+
+    def release_asker(self, study: str, driver: int, term: int) -> None:
+        """Leave the study without an asker, if it is this driver in this term."""
+        ...
+
+    def take(
+        self,
+        study: str,
+        driver: int,
+        count: int,
+        *,
+        known: Collection[int] = (),
+        lost: Collection[int] = (),
+        below: int | None = None,
+    ) -> Take:
+        """Let the driver hold up to ``count`` unfinished trials, the lowest numbers first.
+
+        Args:
+            study: its name.
+            driver: who takes.
+            count: how many; with 0 the driver only learns how the study stands.
+            known: trials that the driver knows to hold. What it holds beside them was taken by a
+                call whose answer did not arrive, and is given again.
+            lost: drivers whose trials are free as if nobody held them.
+            below: only trials of lower numbers.
+        """
         ...

@@ -131,16 +131,29 @@ class Ask:
     ``told`` counts the finished trials that the optimizer knew, ``after`` the trials that the
     study had: where it has another number by now, nothing is added; ``None`` is not checked.
     ``wanted`` is how many designs were asked for, ``by`` the plug-in that was asked, and
-    ``worker`` the driver that runs the new trials at once.
+    ``worker`` the driver that runs the new trials at once, but for the last ``ahead`` of them,
+    which wait for any driver. ``term`` is that of the asker (see :class:`~dse.protocols.Queueing`),
+    who steps down with the ask if it ``releases``; ``None`` asks without being the asker.
     """
 
     told: int = 0
     after: int | None = None
+    ahead: int = 0
+    term: int | None = None
+    releases: bool = False
     wanted: int | None = None
     seconds: float = 0.0
     by: str = ""
     events: tuple[Event, ...] = ()
     worker: int | None = None
+
+    def issue(self, first: int, designs: Sequence[Design]) -> list[Trial]:
+        """Return the trials of these designs, numbered from ``first`` on."""
+        new = [Trial(number=n, design=d, told=self.told) for n, d in enumerate(designs, first)]
+        if self.worker is None:
+            return new
+        held = max(len(new) - self.ahead, 0)
+        return [*(trial.held(self.worker) for trial in new[:held]), *new[held:]]
 
     def kept(self, first: int, count: int) -> Asked:
         """What is remembered of it, where it gave so many trials from number ``first`` on."""
@@ -183,6 +196,39 @@ class Driver:
     beat: int = 0
     left: bool = False
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """How a study stands for a driver that comes for trials.
+
+    ``waiting`` counts unfinished trials that nobody holds, ``holders`` the drivers that hold some,
+    and ``drivers`` all that have not left. ``asker`` is who asks at present, in the ``term`` of
+    that number; without one, the next asker's term is one more. The last ask gave ``asked``
+    designs in ``ask_s`` seconds. ``trials`` and ``finished`` count those of the study.
+    """
+
+    waiting: int = 0
+    holders: int = 0
+    drivers: int = 0
+    asker: int | None = None
+    term: int = 0
+    asked: int = 0
+    ask_s: float = 0.0
+    trials: int = 0
+    finished: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Take:
+    """The trials that a driver has taken, and how the study stood then.
+
+    ``inherited`` holds the numbers of those that a lost driver held before.
+    """
+
+    trials: Sequence[Trial] = ()
+    inherited: frozenset[int] = frozenset()
+    queue: Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,16 @@ class Database:
         with self._told(), writer.begin() as connection:
             yield connection
 
+    @contextmanager
+    def taking(self) -> Iterator[Connection]:
+        """A transaction that writes rows which it has locked, and waits for no other one.
+
+        SQLite has one writer: there it is the same as any other.
+        """
+        writer = self._engine.execution_options(dse_writes=True)
+        with self._told(), writer.begin() as connection:
+            yield connection
+
     def close(self) -> None:
         """Let go of all connections."""
         self._engine.dispose()
@@ -180,9 +190,9 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def _begin_postgresql(connection: Connection) -> None:
     options = connection.get_execution_options()
-    if options.get("dse_writes", False):
+    if "dse_locks" in options:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({options['dse_locks']})")
-    else:
+    elif not options.get("dse_writes", False):
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 

@@ -26,16 +26,34 @@ def no_driver(study: str, number: int) -> StudyError:
     return StudyError(f"no driver {number} ever entered the study {study!r}")
 
 
-def check_turn(study: str, ask: Ask, trials: int) -> None:
-    """Nothing, if the study has as many trials as who asked believes.
+def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) -> None:
+    """Nothing, if the ask may be kept.
+
+    Args:
+        study: for the message.
+        ask: the ask.
+        trials: how many the study has.
+        asker: the driver that is the asker; ``None`` where nobody is.
+        term: of the asker, or of the last one.
 
     Raises:
-        Overtaken: it has more, or was begun anew.
+        Overtaken: the study has more trials than who asked believes, or was begun anew, or it is
+            another driver's turn to ask.
     """
     if ask.after is not None and ask.after != trials:
         raise Overtaken(
             f"the study {study!r} has {trials} trials and not {ask.after}",
             hint="another process added some: look at them and ask again",
+        )
+    if ask.term is not None and (ask.term, ask.worker) != (term, asker):
+        raise Overtaken(
+            f"driver {ask.worker} is not the asker of the study {study!r} in term {ask.term}",
+            hint="another process was slow to hear from it and asks by now",
+        )
+    if ask.term is None and asker is not None and ask.worker not in (None, asker):
+        raise Overtaken(
+            f"driver {asker} asks for the study {study!r}, and not driver {ask.worker}",
+            hint="wait for its designs, or until it is lost",
         )
 
 

@@ -18,8 +18,10 @@ from dse.core.trial import (
     History,
     News,
     Outcome,
+    Queue,
     Report,
     State,
+    Take,
     Trial,
 )
 from dse.core.trials import Trials
@@ -80,14 +82,12 @@ class MemoryStorage:
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._changing(study) as kept:
             first = len(kept.trials)
-            check_turn(study, ask, first)
-            new = [
-                Trial(number=number, design=design, told=ask.told)
-                for number, design in enumerate(designs, start=first)
-            ]
-            if ask.worker is not None:
-                new = [trial.held(ask.worker) for trial in new]
+            check_turn(study, ask, first, kept.asker, kept.term)
+            if ask.releases:
+                kept.asker = None
+            new = ask.issue(first, designs)
             kept.trials.extend(new)
+            kept.open.update(trial.number for trial in new)
             kept.asks.append(ask.kept(first, len(new)))
             kept.events.extend(ask.events)
         return new
@@ -124,6 +124,7 @@ class MemoryStorage:
             for number in numbers:
                 kept.trials[number] = kept.trials[number].finished(outcomes[number], worker)
             kept.order.extend(numbers)
+            kept.open.difference_update(numbers)
             kept.events.extend(events)
         return numbers
 
@@ -189,12 +190,53 @@ class MemoryStorage:
     def leave(self, study: str, driver: int) -> None:
         with self._changing(study) as kept:
             kept.drivers[driver] = replace(kept.driver(study, driver), left=True)
-            for trial in kept.trials:
-                if trial.worker == driver and not trial.state.finished:
-                    kept.trials[trial.number] = trial.freed()
+            for number in kept.open:
+                if kept.trials[number].worker == driver:
+                    kept.trials[number] = kept.trials[number].freed()
+            if kept.asker == driver:
+                kept.asker = None
 
     def drivers(self, study: str) -> list[Driver]:
         return list(self._of(study).drivers)
+
+    def acquire_asker(self, study: str, driver: int, term: int) -> bool:
+        with self._changing(study) as kept:
+            kept.driver(study, driver)
+            if kept.term == term:
+                kept.asker, kept.term = driver, term + 1
+            return (kept.asker, kept.term) == (driver, term + 1)
+
+    def release_asker(self, study: str, driver: int, term: int) -> None:
+        with self._changing(study) as kept:
+            if (kept.asker, kept.term) == (driver, term):
+                kept.asker = None
+
+    def take(
+        self,
+        study: str,
+        driver: int,
+        count: int,
+        *,
+        known: Collection[int] = (),
+        lost: Collection[int] = (),
+        below: int | None = None,
+    ) -> Take:
+        with self._changing(study) as kept:
+            there = {one.id for one in kept.drivers if not one.left} - set(lost)
+            numbers = sorted(n for n in kept.open if below is None or n < below)
+            before = {n: kept.trials[n].worker for n in numbers}
+            free = [
+                n
+                for n, worker in before.items()
+                if worker not in there or (worker == driver and n not in known)
+            ][: max(count, 0)]
+            for number in free:
+                kept.trials[number] = kept.trials[number].held(driver)
+            return Take(
+                trials=[kept.trials[number] for number in free],
+                inherited=frozenset(n for n in free if before[n] in lost),
+                queue=kept.queue,
+            )
 
     def close(self) -> None:
         """Nothing is held that would have to be let go."""
@@ -223,6 +265,28 @@ class _Study:
     attempts: list[Attempt] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     drivers: list[Driver] = field(default_factory=list)
+    open: set[int] = field(init=False)
+    asker: int | None = None
+    term: int = 0
+
+    def __post_init__(self) -> None:
+        self.open = {trial.number for trial in self.trials if not trial.state.finished}
+
+    @property
+    def queue(self) -> Queue:
+        held = [worker for n in self.open if (worker := self.trials[n].worker) is not None]
+        last = self.asks[-1] if self.asks else Asked(first=0, count=0)
+        return Queue(
+            waiting=len(self.open) - len(held),
+            holders=len(set(held)),
+            drivers=sum(not driver.left for driver in self.drivers),
+            asker=self.asker,
+            term=self.term,
+            asked=last.count,
+            ask_s=last.seconds,
+            trials=len(self.trials),
+            finished=len(self.order),
+        )
 
     def states(self, numbers: Iterable[int]) -> dict[int, State | None]:
         return {n: self.trials[n].state for n in numbers if 0 <= n < len(self.trials)}

@@ -140,6 +140,24 @@ STEPS: tuple[tuple[Deed, ...], ...] = (
         """,
         fill_sums,
     ),
+    (
+        """
+        CREATE TABLE dse_askers (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            term BIGINT NOT NULL,
+            driver BIGINT,
+            sum BIGINT,
+            PRIMARY KEY (study)
+        )
+        """,
+        """
+        CREATE INDEX dse_trials_open ON dse_trials (study, worker, number)
+        WHERE finished_seq IS NULL
+        """,
+        """
+        CREATE INDEX dse_drivers_present ON dse_drivers (study) WHERE "left" = 0
+        """,
+    ),
 )
 """Step n leads from version n to n + 1. A step that was released is never changed."""
 

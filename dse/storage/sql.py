@@ -20,12 +20,13 @@ from dse.core.trial import (
     Outcome,
     Report,
     State,
+    Take,
     Trial,
 )
 from dse.core.trials import Trials
 from dse.errors import StorageError
 from dse.protocols import NEW, PLAIN
-from dse.storage import statements
+from dse.storage import queue, statements
 from dse.storage.codec import DAMAGED, checksum, in_order, read
 from dse.storage.database import Database
 from dse.storage.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries, T
@@ -100,13 +101,11 @@ class SqlStorage:
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
-            check_turn(study, ask, kept.trials)
-            new = [
-                Trial(number=number, design=design, told=ask.told)
-                for number, design in enumerate(designs, start=kept.trials)
-            ]
-            if ask.worker is not None:
-                new = [trial.held(ask.worker) for trial in new]
+            office = queue.office(connection, kept)
+            check_turn(study, ask, kept.trials, *office)
+            if ask.releases and office.driver is not None:
+                queue.appoint(connection, kept, None, office.term)
+            new = ask.issue(kept.trials, designs)
             statements.put(connection, kept, [row_of(trial) for trial in new])
             counts = ASKS.append(connection, kept, [ask.kept(kept.trials, len(new))])
             counts |= EVENTS.append(connection, kept, ask.events)
@@ -128,7 +127,7 @@ class SqlStorage:
         with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
             found = statements.unfinished(connection, kept, numbers)
-            holders = {one.worker for one in found.values()} - {None, *lost}
+            holders = {w for one in found.values() if (w := one.worker) is not None} - set(lost)
             there = {one.id for one in DRIVERS.some(connection, kept, holders) if not one.left}
             free = {number: one for number, one in found.items() if one.worker not in there}
             now = {"state": State.RUNNING.value, "worker": worker}
@@ -229,9 +228,50 @@ class SqlStorage:
             DRIVERS.put(connection, kept, driver, replace(one, left=True))
             held = statements.held(connection, kept, driver)
             statements.move(connection, kept, held, **_FREE)
+            office = queue.office(connection, kept)
+            if office.driver == driver:
+                queue.appoint(connection, kept, None, office.term)
 
     def drivers(self, study: str) -> list[Driver]:
         return self._all(study, DRIVERS)
+
+    def acquire_asker(self, study: str, driver: int, term: int) -> bool:
+        with self._database.writing(study) as connection:
+            kept = statements.known(connection, study)
+            _driver(connection, kept, driver)
+            office = queue.office(connection, kept)
+            if office.term == term:
+                queue.appoint(connection, kept, driver, term + 1)
+        return office.term == term or office == (driver, term + 1)
+
+    def release_asker(self, study: str, driver: int, term: int) -> None:
+        with self._database.writing(study) as connection:
+            kept = statements.known(connection, study)
+            if queue.office(connection, kept) == (driver, term):
+                queue.appoint(connection, kept, None, term)
+
+    def take(
+        self,
+        study: str,
+        driver: int,
+        count: int,
+        *,
+        known: Collection[int] = (),
+        lost: Collection[int] = (),
+        below: int | None = None,
+    ) -> Take:
+        with self._database.taking() if count > 0 else self._database.reading() as connection:
+            kept = statements.known(connection, study)
+            before: dict[int, int | None] = {}
+            if count > 0:
+                before = queue.take(
+                    connection, kept, driver, count, known=known, lost=lost, below=below
+                )
+            return Take(
+                trials=statements.numbered(connection, kept, before),
+                inherited=frozenset(n for n, one in before.items() if one in lost),
+                queue=queue.state(connection, kept),
+            )
 
     def close(self) -> None:
         self._database.close()

@@ -108,3 +108,12 @@ drivers = _rows(
     Column("beat", BigInteger, nullable=False),
     Column("left", BigInteger, nullable=False),
 )
+
+askers = Table(
+    "dse_askers",
+    metadata,
+    Column("study", ForeignKey("dse_studies.id"), primary_key=True),
+    Column("term", BigInteger, nullable=False),
+    Column("driver", BigInteger),
+    Column("sum", BigInteger),
+)

@@ -11,6 +11,7 @@ import pytest
 from dse.protocols import Storage
 from dse.registry import names
 from dse.testing.durability_contract import DurabilityContract
+from dse.testing.queueing_contract import QueueingContract
 from dse.testing.servers import POSTGRES, needs_postgres, new_schema
 from dse.testing.sharing_contract import SharingContract
 from dse.testing.storage_contract import StorageContract
@@ -49,6 +50,15 @@ class TestEveryStorage(StorageContract):
 
 @pytest.mark.parametrize("url", kinds(sorted(URLS)), indirect=True)
 class TestEveryStorageIsShared(SharingContract):
+    @pytest.fixture
+    def storage(self, url: str) -> Iterator[Storage]:
+        storage = opened(url)
+        yield storage
+        storage.close()
+
+
+@pytest.mark.parametrize("url", kinds(sorted(URLS)), indirect=True)
+class TestEveryStorageQueues(QueueingContract):
     @pytest.fixture
     def storage(self, url: str) -> Iterator[Storage]:
         storage = opened(url)
