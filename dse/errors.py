@@ -6,12 +6,15 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
+from dse.credentials import mask
+from dse.visible import visible
+
 _PARTS = 8
 """So many parts that were not checked are named in a message."""
 
 
 class DseError(Exception):
-    """A mistake that the reader of the message can mend.
+    """A mistake that the reader of the message can mend; passwords of URLs are hidden in it.
 
     ``part`` is for who raises it without knowing the file: the keys that lead to the mistake from
     what he was given, so that who does know tells its own line.
@@ -20,10 +23,10 @@ class DseError(Exception):
     def __init__(
         self, problem: str, *, where: str = "", hint: str = "", part: Sequence[str | int] = ()
     ) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.where = where
-        self.hint = hint
+        self.problem = mask(problem)
+        self.where = mask(where)
+        self.hint = mask(hint)
+        super().__init__(self.problem)
         self.part = tuple(part)
 
     def at(self, where: str) -> DseError:
@@ -33,7 +36,7 @@ class DseError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         mend = f"\n  hint: {self.hint}" if self.hint else ""
-        return _CONTROL.sub(_escape, f"{place}{self.problem}{mend}")
+        return visible(f"{place}{self.problem}{mend}")
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows in place of a traceback."""
@@ -113,9 +116,6 @@ class InfeasibleError(DseError):
 class EvaluationError(DseError):
     """Raised by an evaluator: the design could not be measured; the problem is the reason."""
 
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys in place of showing it: escapes, and marks that turn the reading order."""
 
 _COMPARED = 2_000
 _SHOWN = 60
@@ -204,11 +204,6 @@ def _stems(written: str, names: Iterable[str]) -> list[str]:
         if any(low.startswith(word) or word.startswith(low) for word in words):
             found.append(name)
     return found if len(found) == 1 else []
-
-
-def _escape(found: re.Match[str]) -> str:
-    """Return a control character as it is written in Python: a terminal must not obey it."""
-    return found[0].encode("unicode_escape").decode()
 
 
 def _plain(name: str) -> str:

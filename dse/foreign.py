@@ -18,6 +18,7 @@ from dse.core.metric import Fault
 from dse.core.problem import Problem
 from dse.core.trial import Asked, Event, History, Outcome, State, Trial
 from dse.core.values import Value
+from dse.credentials import mask
 from dse.errors import DesignError, SpecError, StudyError
 from dse.interchange.document import legal_name
 from dse.interchange.found import Found, undefused
@@ -71,6 +72,7 @@ def begun(
         StudyError: no trial can be taken, or there is a study of that name.
         SpecErrors: the file has mistakes.
     """
+    source = mask(source)
     plan = plan_of(Path(path).resolve())
     taker = _Taker(plan.problem)
     for one in found:

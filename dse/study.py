@@ -18,6 +18,7 @@ from dse.core.problem import Problem
 from dse.core.proof import Proof
 from dse.core.trial import Event, History, Trial
 from dse.core.trials import Trials
+from dse.credentials import mask_url
 from dse.drivers.bounds import Bounds
 from dse.errors import StudyError, nearest
 from dse.protocols import NEW, Executor, Storage
@@ -374,7 +375,7 @@ def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
     """What to say where a storage keeps no study of that name."""
     near = nearest(name, kept) or "no study is kept there"
     return StudyError(
-        f"there is no study {name!r}{f' in {url}' if url else ''}",
+        f"there is no study {name!r}{f' in {mask_url(url)}' if url else ''}",
         hint=f"{near}; other storages: --storage URL",
     )
 

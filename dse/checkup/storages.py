@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dse.checkup.finding import Finding, Verdict
+from dse.credentials import mask_url
 from dse.errors import DseError
 from dse.study import DEFAULT_STORAGE, opened_storage
 
@@ -30,13 +31,13 @@ def storage_findings(url: str | None) -> Iterator[Finding]:
         yield Finding(
             part="storage",
             verdict=Verdict.BROKEN,
-            told=f"{url}: {error.problem}",
+            told=f"{mask_url(url)}: {error.problem}",
             mend=error.hint
             or _MENDS.get(scheme, "dse plugins list tells which storages there are"),
         )
         return
     many = f"{count} {'study' if count == 1 else 'studies'}"
-    yield Finding(part="storage", verdict=Verdict.FINE, told=f"{url}, {many}")
+    yield Finding(part="storage", verdict=Verdict.FINE, told=f"{mask_url(url)}, {many}")
     if url.startswith("sqlite:///"):
         yield _writing(Path(url.removeprefix("sqlite:///")).absolute().parent)
 

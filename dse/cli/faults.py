@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dse.core.trial import State, Trial
+from dse.credentials import storage_words
 from dse.report.space_words import counted
 from dse.study import DEFAULT_STORAGE
 
@@ -41,8 +42,9 @@ def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> 
     yield from _told(none, len(trials), "ended infeasible")
     if failed and len(failed) == len(trials):
         yield "a failed design is not tried again: mend the cause, try one design (dse evaluate),"
-        elsewhere = ["--storage", storage] if storage not in (None, DEFAULT_STORAGE) else []
-        forget = shlex.join(["dse", "studies", "delete", name, *elsewhere])
+        elsewhere = storage not in (None, DEFAULT_STORAGE)
+        where = f" {storage_words(storage)}" if storage and elsewhere else ""
+        forget = f"dse studies delete {shlex.quote(name)}{where}"
         yield f"then forget this study ({forget}) and run it anew"
 
 

@@ -21,6 +21,7 @@ from dse.cli.options import (
     show_json,
 )
 from dse.cli.results import write_result
+from dse.credentials import mask_url
 from dse.report.shapes.study import Status
 
 
@@ -48,7 +49,8 @@ def status(
         show_json(told[0] if name is not None else told)
         return
     if not told:
-        say(f"no studies in {storage or DEFAULT_STORAGE}; begin one with: dse run STUDY.yaml")
+        kept = mask_url(storage or DEFAULT_STORAGE)
+        say(f"no studies in {kept}; begin one with: dse run STUDY.yaml")
     for one in told:
         print_lines(_state_lines(one))
 

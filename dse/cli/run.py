@@ -20,6 +20,7 @@ from dse.cli.options import (
     say,
     study_path,
 )
+from dse.credentials import storage_words
 
 Measurements = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many measurements in all.")
@@ -132,9 +133,9 @@ def _go(
                     on_progress=live.searched,
                 )
         except KeyboardInterrupt:
-            words = ["dse", "resume", study.name, *(["--storage", storage] if storage else [])]
+            where = f" {storage_words(storage)}" if storage else ""
             say("interrupted; what was finished is kept")
-            say(f"go on with: {shlex.join(words)}")
+            say(f"go on with: dse resume {shlex.quote(study.name)}{where}")
             raise typer.Exit(3) from None
     show_outcome(study, reason, output, quiet=quiet, storage=storage)
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
+from dse.credentials import mask_url
 from dse.errors import PluginError, StorageError, nearest
 from dse.interchange.found import Found, header
 from dse.interchange.optuna import write
@@ -247,7 +248,9 @@ def _storage(url: str) -> Iterator[Any]:
             yield opened.storage
     except (SQLAlchemyError, OSError, RuntimeError, ValueError) as error:
         first = str(error).partition("\n")[0]
-        raise StorageError(f"the Optuna storage {url} cannot be used: {first}") from error
+        place = mask_url(url) if "://" in url else url
+        problem = f"the Optuna storage {place} cannot be used: {first}"
+        raise StorageError(problem) from None  # its words may hold the password
     finally:
         optuna.logging.set_verbosity(level)
 

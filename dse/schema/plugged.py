@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from dse.core.space import Space
-from dse.errors import DseError, PluginError, SpecError
+from dse.credentials import mask_url
+from dse.errors import DseError, PluginError, SpecError, StorageError, nearest
 from dse.registry import Group, check_options, load, make, names
 from dse.schema.kinds import is_study
 from dse.schema.mistyped import mistyped
 from dse.schema.models import BudgetSpec, PluginSpec
 from dse.schema.source import Source
+from dse.storage.address import FORMS, check_address
 
 AUTO = "auto"
 
-_FORMS = "sqlite:///relative.db, sqlite:////absolute.db, postgresql+psycopg://user@host/database"
 _POSTGRES = ("postgres", "pgsql", "psycopg", "psycopg2")
 
 
@@ -92,17 +93,33 @@ def check_storage(url: str | None) -> None:
     scheme, colon, rest = url.partition(":")
     kind = scheme.partition("+")[0]
     if not colon or not rest.startswith("//"):
-        file = url if not colon else rest.lstrip("/")
-        hint = f"of a file: sqlite:///{file}" if file else f"write {_FORMS}"
-        raise SpecError(f"{url!r} is no URL of a storage", hint=hint)
+        raise SpecError(f"{mask_url(url)!r} is no URL of a storage", hint=_meant(url))
     if kind in _POSTGRES:
-        hint = f"write postgresql+psycopg:{rest}"
+        hint = f"write {mask_url(f'postgresql+psycopg:{rest}')}"
         raise SpecError(f"there is no storage {scheme!r}", hint=hint)
     if kind not in names("storages"):
-        raise SpecError(f"there is no storage {scheme!r}", hint=f"write {_FORMS}")
+        near = nearest(kind, names("storages"))
+        hint = near if near.startswith("did you mean") else f"write {FORMS}"
+        raise SpecError(f"there is no storage {scheme!r}", hint=hint)
     if kind == "sqlite" and len(rest) > 2 and not rest.startswith("///"):
         hint = f"three slashes stand before a file: sqlite:///{rest.lstrip('/')}"
-        raise SpecError(f"{url!r} names no file", hint=hint)
+        raise SpecError(f"{mask_url(url)!r} names no file", hint=hint)
+    if kind in ("sqlite", "postgresql"):
+        try:
+            check_address(url)
+        except StorageError as error:
+            raise SpecError(error.problem, hint=error.hint) from None
+
+
+def _meant(url: str) -> str:
+    """Return how to write what is no URL: a file, or a server where it looks like one."""
+    scheme, colon, rest = url.partition(":")
+    server = scheme.partition("+")[0] in (*_POSTGRES, "postgresql")
+    if server or "@" in url:
+        own = (rest if server else url).lstrip("/")
+        return f"write {mask_url('postgresql+psycopg://' + own)}"
+    file = rest.lstrip("/") if colon else url
+    return f"of a file: sqlite:///{file}" if file.strip() else f"write {FORMS}"
 
 
 def make_with_options(group: Group, use: str, subject: object, options: Mapping[str, Any]) -> Any:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from dse.credentials import mask_url
 from dse.protocols import Storage
 from dse.serve.gate import Gate
 from dse.serve.runners import Runners
 from dse.serve.stream import Listeners
-from dse.serve.telling import masked
 from dse.serve.turns import Turns
 from dse.serve.watching import Watch
 
@@ -31,7 +31,9 @@ class House:
     def of(storage: str | Storage, gate: Gate) -> House:
         """The house over a storage; one that is no URL lives in this process alone."""
         url = storage if isinstance(storage, str) else "memory://"
-        return House(storage=masked(url), watch=Watch(storage), runners=Runners(url=url), gate=gate)
+        return House(
+            storage=mask_url(url), watch=Watch(storage), runners=Runners(url=url), gate=gate
+        )
 
     def close(self) -> None:
         """Pause what was started here, and let go of the storage."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 
@@ -127,11 +126,6 @@ def trial(snapshot: Snapshot, number: int) -> models.TrialTold:
 def process(driver: Driver) -> str:
     """A driver in words: its machine by name, without what tells its boots apart."""
     return f"process {driver.pid} of {driver.host.partition(' ')[0]}"
-
-
-def masked(url: str) -> str:
-    """The URL without its password."""
-    return re.sub(r"//([^/@:]*):[^/@]*@", r"//\1:***@", url)
 
 
 def _row(snapshot: Snapshot, runners: Runners) -> models.StudyRow:

@@ -12,13 +12,14 @@ from zlib import crc32
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
+from dse.credentials import HIDDEN, mask_url, take_password
 from dse.errors import StorageError
+from dse.storage.address import FORMS, check_address
 from dse.storage.migrations import LATEST, migrate, version
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one to be done."""
 
-_FORMS = "sqlite:///relative.db, sqlite:////absolute.db, postgresql+psycopg://user@host/database"
 _LOCK = 0x6473_6521
 """The key of PostgreSQL's advisory lock of the whole database: ``dse!``."""
 _STUDY_LOCKS = 0x6473_6522
@@ -126,24 +127,31 @@ class Database:
 
 
 def _checked(url: str) -> URL:
+    scheme, sign, _ = url.partition("://")
+    kind = scheme.partition("+")[0]
+    if not sign:
+        problem = f"{mask_url(url)!r} is no URL of a storage"
+        raise StorageError(problem, hint=f"write {FORMS}")
+    if kind not in ("sqlite", "postgresql"):
+        raise StorageError(f"{kind} is no storage", hint=f"write {FORMS}")
+    check_address(url)
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
-        raise StorageError(f"{url!r} is no URL of a storage", hint=f"write {_FORMS}") from error
-    if parsed.drivername == "postgresql":
-        return parsed.set(drivername="postgresql+psycopg")
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-        raise StorageError(f"{parsed.get_backend_name()} is no storage", hint=f"write {_FORMS}")
-    if parsed.get_backend_name() == "sqlite":
+    except (ArgumentError, ValueError):  # whose words may hold the password
+        raise StorageError(
+            f"{mask_url(url)!r} is no URL of a storage", hint=f"write {FORMS}"
+        ) from None
+    if kind == "sqlite":
         _check_file(parsed)
-    return parsed
+        return parsed
+    if parsed.password is None and "password" not in parsed.query:
+        parsed = parsed.set(password=take_password())
+    return parsed if "+" in parsed.drivername else parsed.set(drivername="postgresql+psycopg")
 
 
 def _check_file(url: URL) -> None:
     if not url.database or url.database == ":memory:":
-        raise StorageError(
-            f"{url} names no file", hint=f"write {_FORMS}; without a file: memory://"
-        )
+        raise StorageError(f"{url} names no file", hint=f"write {FORMS}; without a file: memory://")
     folder = Path(url.database).absolute().parent
     if not folder.is_dir():
         raise StorageError(
@@ -206,6 +214,8 @@ def _lock_of(study: str | None) -> str:
 
 def _in_our_words(url: URL, told: str) -> StorageError:
     problem = told.strip().split("\n")[0]
+    if url.password:
+        problem = problem.replace(str(url.password), HIDDEN)
     hint = next((hint for word, hint in _HINTS if word in problem), "")
     place = url.database if url.get_backend_name() == "sqlite" else None
     return StorageError(problem, where=place or url.render_as_string(hide_password=True), hint=hint)
