@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dse.core.trial import State
+from dse.credentials import mask_url
 from dse.errors import StorageError, StudyError
 from dse.foreign import begun
 from dse.interchange import portable
@@ -24,6 +25,7 @@ from dse.report.whole_file import write_whole
 from dse.schema.models import NAME
 from dse.schema.plan import plan_of
 from dse.schema.record import identity_of
+from dse.schema.storageless import storageless
 from dse.study import DEFAULT_STORAGE, Study, opened_storage
 from dse.suggesting import CARRIED
 
@@ -47,6 +49,7 @@ def exported(study: Study, file: Path, *, name: str | None = None) -> Exported:
         write_whole(file, text.getvalue())
     else:
         record = Record.of(study.storage, study.name)
+        record = replace(record, spec=storageless(record.spec))
         check_sum = portable.write(replace(record, study=told, about=about(study.problem)), file)
     return {
         "study": told,
@@ -74,7 +77,7 @@ def exported_to_optuna(study: Study, url: str, *, name: str | None = None) -> Ex
     return {
         "study": told,
         "trials": len(study.trials),
-        "to": url,
+        "to": mask_url(url) if "://" in url else url,
         "sha256": None,
         "notes": notes,
     }
@@ -97,6 +100,7 @@ def restored(
     if "://" in str(source) or str(source).endswith(".csv"):
         raise StorageError(f"{source} tells trials, but no study", hint="say which: --study FILE")
     record = portable.read(source)
+    record = replace(record, spec=storageless(record.spec))
     chosen = record.study if name is None else name
     check_name(chosen)
     restore(record, opened_storage(storage or DEFAULT_STORAGE, begins=True), name=chosen)
@@ -171,6 +175,7 @@ def joined(studies: Sequence[Study], name: str) -> Joined:
     """
     check_name(name)
     records = [Record.of(one.storage, one.name) for one in studies]
+    records = [replace(one, spec=storageless(one.spec)) for one in records]
     identities = [identity_of(record.spec) for record in records]
     found = merged(records, identities, name, by=CARRIED)
     restore(found.record, studies[0].storage)

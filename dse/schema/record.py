@@ -11,17 +11,19 @@ import numpy as np
 from dse.drivers.provenance import versions
 from dse.schema.models import PluginSpec
 from dse.schema.plan import Plan, plan_of
+from dse.schema.storageless import storageless
 
 
 def begun_with(plan: Plan) -> dict[str, Any]:
     """What a study is begun with, for its record."""
-    return {
+    begun = {
         "path": str(plan.path),
         "texts": dict(plan.texts),
         "identity": plain(plan.identity),
         "question": plan.question,
         "provenance": versions(),
     }
+    return storageless(begun)
 
 
 def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> Plan:
@@ -31,7 +33,7 @@ def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None)
     """
     return plan_of(
         Path(spec["path"]),
-        kept=spec["texts"],
+        kept=storageless(spec)["texts"],  # one of an older version names its storage
         seed=spec["identity"]["seed"],
         optimizer=PluginSpec(**spec["identity"]["optimizer"]),
         objects=objects,
