@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from dse.choice import executor_for, needs_cost, optimizer_for
 from dse.core.proof import SEARCHED
 from dse.core.trial import Event, Trial
+from dse.credentials import private_environment
 from dse.drivers.bounds import Bounds
 from dse.drivers.lease import LEASE_S, Lease
 from dse.drivers.ledger import Ledger
@@ -67,7 +68,7 @@ class Run:
 
     def go(self) -> str:
         """Go on until the budget is used up; the reason for stopping is returned."""
-        with self._entered():
+        with private_environment(), self._entered():
             for event in self._events():
                 if event.kind == "choice":
                     self.on_choice(event.text)

@@ -12,6 +12,7 @@ from pathlib import Path
 from dse.assets.environment import Environment, environments_folder, python_in
 from dse.assets.fetching import end, reason
 from dse.assets.installing import settle, sweep
+from dse.credentials import children_environment
 from dse.errors import PluginError
 
 Watch = Callable[[str], None]
@@ -85,6 +86,7 @@ def _install(environment: Environment, files: Path, watch: Watch) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        env=children_environment(),
         text=True,
         errors="replace",
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dse.assets.asset import Asset
+from dse.credentials import children_environment
 from dse.errors import PluginError
 
 Watch = Callable[[int], None]
@@ -83,7 +84,7 @@ def _download(asset: Asset, folder: Path, watch: Watch) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "TMPDIR": str(passing)},
+            env={**children_environment(), "TMPDIR": str(passing)},
         )
         try:
             _follow(run, passing, watch)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dse.cli.options import StudyFile, Told, ToldOption, show_json, study_path
+from dse.credentials import private_environment
 
 
 def evaluate(
@@ -35,7 +36,8 @@ def evaluate(
     plan = plan_of(study_path(study))
     space = plan.problem.space
     design = _drawn(space, settings(values or [], space), seed)
-    outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
+    with private_environment():
+        outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
     if output is Told.JSON:
         show_json(evaluated.json(plan.problem, design, outcome))
     else:

@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from dse.credentials import children_environment
+
 PACKAGES = ("dse-engine", "numpy", "torch", "botorch", "ax-platform", "pymoo", "moocore")
 
 _PATIENCE_S = 5.0
@@ -89,7 +91,7 @@ def _said(command: Sequence[str]) -> str:
             check=False,
             encoding="utf-8",
             errors="replace",
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+            env={**children_environment(), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             timeout=_PATIENCE_S,
         )

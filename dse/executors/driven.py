@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from types import ModuleType
 
 from dse.core.trial import Outcome
+from dse.credentials import private_environment
 from dse.early import Watcher, unheard
 from dse.executors.failures import failed, raised
 from dse.executors.memory import kills
@@ -59,7 +60,7 @@ class Driven:
         self._pipe, theirs = context.Pipe()
         life = guard if guarded else serve
         self._process = context.Process(target=life, args=(work, theirs), name="dse-worker")
-        with _one_thread(), _main_if(main):
+        with _one_thread(), private_environment(), _main_if(main):
             self._process.start()
         theirs.close()
 

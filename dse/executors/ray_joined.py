@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from dse.credentials import private_environment
 from dse.errors import PluginError
 from dse.executors.process_tree import descendants
 from dse.executors.ray_head import RayHead, check_reachable
@@ -119,7 +120,7 @@ class Joined:
         self._warden = RayWarden(folder)
         before = set(descendants(os.getpid()))
         try:
-            with _unheard(self.ray):
+            with _unheard(self.ray), private_environment():
                 self.ray.init(
                     address="local",
                     num_cpus=cpus,

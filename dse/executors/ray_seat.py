@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from threading import Event, Lock
 
 from dse.core.trial import Outcome
+from dse.credentials import forget_environment
 from dse.executors.driven import Driven
 from dse.executors.failures import failed
 from dse.executors.process_tree import wait_until_gone
@@ -44,6 +45,7 @@ class Seat:
         self, work: bytes, timeout_s: float | None, environment: Mapping[str, str]
     ) -> None:
         os.environ.update(environment)
+        forget_environment()
         self._work = work
         self._timeout_s = timeout_s
         self._over = Event()

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from dse.credentials import children_environment
+
 _PROGRAM = """
 import os, shutil, sys
 folder, *processes = sys.stdin.read().splitlines()
@@ -37,6 +39,7 @@ class RayWarden:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=children_environment(),
             start_new_session=True,
         )
         self._tell(folder)

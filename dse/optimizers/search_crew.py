@@ -14,6 +14,7 @@ from typing import Any
 
 from dse.core.problem import Problem
 from dse.core.values import Floats
+from dse.credentials import children_environment
 from dse.errors import StudyError
 from dse.optimizers.running_front import Found
 
@@ -140,6 +141,6 @@ def _environment(path: Sequence[str]) -> dict[str, str]:
     """
     return {
         **dict.fromkeys(_THREADS, "1"),
-        **os.environ,
+        **children_environment(),
         "PYTHONPATH": os.pathsep.join(path),
     }

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dse.credentials import children_environment
 from dse.marks import end_marked, new_mark
 from dse_evaluators.generic.warden import Warden
 
@@ -113,7 +114,7 @@ def _started(program: Program, given: bytes, mark: str) -> subprocess.Popen[byte
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=program.cwd,
-            env={**os.environ, **program.env, mark: "1"},
+            env={**children_environment(), **program.env, mark: "1"},
             bufsize=0,
             start_new_session=True,
         )

@@ -15,6 +15,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
+from dse.credentials import children_environment
 from dse.marks import end_marked
 
 _PROGRAM = f"""
@@ -42,6 +43,7 @@ class Warden:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=children_environment(),
             bufsize=0,
             start_new_session=True,
         )

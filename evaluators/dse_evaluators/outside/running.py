@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from dse.credentials import children_environment
 from dse.marks import new_mark
 from dse_evaluators.generic.process import Program, Tail, stop
 from dse_evaluators.generic.warden import Warden
@@ -56,7 +57,7 @@ class Running:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=program.cwd,
-                env={**os.environ, **program.env, self._mark: "1"},
+                env={**children_environment(), **program.env, self._mark: "1"},
                 bufsize=0,
                 start_new_session=True,
             )
