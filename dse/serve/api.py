@@ -16,6 +16,7 @@ from dse.serve import by_hand, models, telling
 from dse.serve.figures import figures
 from dse.serve.gate import COOKIE
 from dse.serve.house import Here
+from dse.serve.limits import PLACE
 
 Name = Annotated[str, Path(description="A study's name.", max_length=1_000)]
 Number = Annotated[int, Path(ge=0, le=2**53, description="A trial's number.")]
@@ -86,11 +87,14 @@ def trial(house: Here, name: Name, number: Number) -> models.TrialTold:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "States as they come."}},
 )
-def events(house: Here, name: Name) -> StreamingResponse:
-    """The study's state whenever it changes, as server-sent events."""
+def events(house: Here, name: Name, request: Request) -> StreamingResponse:
+    """The study's state whenever it changes, as server-sent events; once if too many listen."""
     house.watch.snapshot(name)  # one that is not there is told at once
-    told = house.listeners.told(house.watch, house.runners, name)
-    return StreamingResponse(told, media_type="text/event-stream")
+    if PLACE in request.scope:
+        told = house.listeners.told(house.watch, house.runners, name)
+        return StreamingResponse(told, media_type="text/event-stream")
+    once = house.listeners.told_once(house.watch, house.runners, name)
+    return StreamingResponse(once, media_type="text/event-stream", headers={"connection": "close"})
 
 
 @changing.post("/studies/{name}/start", status_code=202)

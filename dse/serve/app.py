@@ -43,5 +43,5 @@ def application(storage: str | Storage, gate: Gate) -> FastAPI:
     add_refusals(app)
     for router in (api.router, api.changing, views.router, downloads.router, assets_routes.router):
         app.include_router(router)
-    app.add_middleware(Door, gate=gate)
+    app.add_middleware(Door, gate=gate, requests=house.requests, streams=house.streams)
     return app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator
 from http.cookies import CookieError, SimpleCookie
 
@@ -11,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dse.serve.gate import COOKIE, Gate, same_origin
+from dse.serve.limits import PLACE, Places, client_of
 from dse.serve.refusals import refusal
 
 BODY_BYTES = 64 * 1024
@@ -44,14 +46,29 @@ _ALLOWED = {"allow": f"GET, HEAD, {_CHANGING}"}
 _PRINTED = "dse serve printed it when it started"
 _STRANGE = ("cross-site", "same-site")
 _FREE = ("/login", "/assets/")
+_Reason = tuple[int, str, str]
+"""Status, problem and hint of a refusal."""
+
+_STREAM = re.compile(r"/api/studies/[^/]+/events")
+_FULL = 503, "too many requests are being answered", "try again in a second"
+_MORE = {405: _ALLOWED, 503: {"retry-after": "1", "connection": "close"}}
 
 
 class Door:
-    """Lets requests in, or says why not; nothing that a route forgets can leave it open."""
+    """Lets requests in, or says why not; nothing that a route forgets can leave it open.
 
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+    Args:
+        app: what answers them.
+        gate: who may look and who may change.
+        requests: how many are answered at once.
+        streams: how many event streams there are; a reader without a place is answered once.
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate, requests: Places, streams: Places) -> None:
         self._app = app
         self._gate = gate
+        self._requests = requests
+        self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request.
@@ -67,26 +84,40 @@ class Door:
             return
         answer = _Armed(send)
         reason = self._refused(scope)
-        body = b""
-        if reason is None:
-            try:
-                body = await _body(receive, Headers(scope=scope))
-            except _Refused as refused:
-                reason = refused.reason
-        if reason is not None:
-            more = _ALLOWED if reason[0] == 405 else None
-            await refusal(scope["path"], *reason, headers=more)(scope, receive, answer)
-            return
         try:
-            await self._app(scope, _again(body, receive), answer)
+            body = b"" if reason else await _body(receive, Headers(scope=scope))
+        except _Refused as refused:
+            reason, body = refused.reason, b""
+        if reason is None:
+            reason = await self._admit(scope, _again(body, receive), answer)
+        if reason is not None:
+            response = refusal(scope["path"], *reason, headers=_MORE.get(reason[0]))
+            await response(scope, receive, answer)
+
+    async def _admit(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
+        """Answer where there is a place; return why not, or what went wrong."""
+        streams = _STREAM.fullmatch(scope["path"]) is not None
+        places, client = self._streams if streams else self._requests, client_of(scope["client"])
+        if not places.enter(client):
+            return await self._answer(scope, receive, answer) if streams else _FULL
+        scope[PLACE] = True
+        try:
+            return await self._answer(scope, receive, answer)
+        finally:
+            del scope[PLACE]
+            places.leave(client)
+
+    async def _answer(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
+        try:
+            await self._app(scope, receive, answer)
         except Exception:
             _log.exception("a request could not be answered")
             if answer.begun:
                 raise
-            words = ("this went wrong here", "the server's terminal says what")
-            await refusal(scope["path"], 500, *words)(scope, receive, answer)
+            return 500, "this went wrong here", "the server's terminal says what"
+        return None
 
-    def _refused(self, scope: Scope) -> tuple[int, str, str] | None:
+    def _refused(self, scope: Scope) -> _Reason | None:
         """Status, reason and hint; ``None`` where the request is let in."""
         headers, path = Headers(scope=scope), scope["path"]
         host, token = headers.get("host", ""), headers.get("authorization", "")

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from dse.credentials import mask_url
 from dse.protocols import Storage
 from dse.serve.gate import Gate
+from dse.serve.limits import CONNECTIONS, REQUESTS, STREAMS, Places, connections_allowed
 from dse.serve.runners import Runners
 from dse.serve.stream import Listeners
 from dse.serve.turns import Turns
@@ -24,6 +25,8 @@ class House:
     watch: Watch
     runners: Runners
     gate: Gate
+    requests: Places
+    streams: Places
     listeners: Listeners = field(default_factory=Listeners)
     turns: Turns = field(default_factory=Turns)
 
@@ -31,8 +34,14 @@ class House:
     def of(storage: str | Storage, gate: Gate) -> House:
         """The house over a storage; one that is no URL lives in this process alone."""
         url = storage if isinstance(storage, str) else "memory://"
+        allowed = connections_allowed()
         return House(
-            storage=mask_url(url), watch=Watch(storage), runners=Runners(url=url), gate=gate
+            storage=mask_url(url),
+            watch=Watch(storage),
+            runners=Runners(url=url),
+            gate=gate,
+            requests=Places(REQUESTS * allowed // CONNECTIONS),
+            streams=Places(STREAMS * allowed // CONNECTIONS),
         )
 
     def close(self) -> None:

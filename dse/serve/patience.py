@@ -1,12 +1,16 @@
-"""Connections on which nothing moves are dropped: uvicorn itself would wait for them for ever."""
+"""Connections on which nothing moves are dropped, and the longest idle ones when there are many."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import struct
+from collections import Counter
+from collections.abc import Iterable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from dse.serve.limits import PLACE, client_of, connections_allowed
 
 HEAD_S = 10.0
 """From a connection's first moment, or from the end of an answer, to the next request's head."""
@@ -14,10 +18,14 @@ HEAD_S = 10.0
 SEND_S = 30.0
 """How long a reader may let a full buffer wait: some tens of kilobytes."""
 
+VANISHED_S = 60.0
+"""How long what was sent may stay unacknowledged: the other side may be gone without a word."""
+
 
 class Impatient(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, with an end to waiting for who does not ask or not read."""
 
+    idle_since: float = 0.0
     _timer: asyncio.TimerHandle | None = None
     _reader: asyncio.TimerHandle | None = None
     _seen: RequestResponseCycle | None = None
@@ -25,7 +33,12 @@ class Impatient(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.idle_since = self.loop.time()
         self._timer = self.loop.call_later(HEAD_S, self._look)
+        _expire_unacknowledged(transport.get_extra_info("socket"))
+        if len(self.connections) > connections_allowed():
+            one = longest_idle(c for c in self.connections if isinstance(c, Impatient))
+            one.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         for timer in (self._timer, self._reader):
@@ -33,14 +46,24 @@ class Impatient(H11Protocol):
                 timer.cancel()
         super().connection_lost(exc)
 
+    def on_response_complete(self) -> None:
+        self.idle_since = self.loop.time()
+        super().on_response_complete()
+
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._reader = self.loop.call_later(SEND_S, self._drop)
+        self._reader = self.loop.call_later(SEND_S, self.drop)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._reader is not None:
             self._reader.cancel()
+
+    @property
+    def idle(self) -> bool:
+        """True while its request is not whole, is refused a place, or is answered."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or PLACE not in cycle.scope
 
     def _look(self) -> None:
         """Drop the connection unless a request came since the last look, or is being answered.
@@ -51,14 +74,39 @@ class Impatient(H11Protocol):
         idle = cycle is None or cycle.response_complete or self.transport.is_closing()
         left = self.transport.get_write_buffer_size()
         if idle and cycle is self._seen and not 0 < 2 * left <= self._left:
-            self._drop()
+            self.drop()
             return
         self._seen, self._left = cycle, left
         self._timer = self.loop.call_later(HEAD_S, self._look)
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
         """End the connection with all that waits to be read, in the system's buffers too."""
         if self.transport.get_write_buffer_size():
             held = self.transport.get_extra_info("socket")
             held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
+
+
+def longest_idle(connections: Iterable[Impatient]) -> Impatient:
+    """Return the connection to close: of the client with most idle ones, the longest idle.
+
+    What its reader has not taken yet is cut off only where nothing else is idle.
+
+    Args:
+        connections: all of the server, at least one of which is idle.
+    """
+    idle = [one for one in connections if one.idle]
+    counts = Counter(client_of(one.client) for one in idle)
+
+    def order(one: Impatient) -> tuple[bool, int, float]:
+        unsent = one.transport.get_write_buffer_size() > 0
+        return unsent, -counts[client_of(one.client)], one.idle_since
+
+    return min(idle, key=order)
+
+
+def _expire_unacknowledged(held: socket.socket) -> None:
+    """Let the kernel end a connection whose other side has vanished without a word."""
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        limit_ms = int(1000 * VANISHED_S)
+        held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit_ms)

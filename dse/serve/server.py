@@ -12,7 +12,6 @@ from dse.serve.gate import Gate
 from dse.serve.house import House
 from dse.serve.patience import Impatient
 
-_MOST_CONNECTIONS = 256
 _HEAD_BYTES = 32 * 1024
 
 
@@ -40,7 +39,6 @@ def server(
         proxy_headers=False,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=2,
-        limit_concurrency=_MOST_CONNECTIONS,
         h11_max_incomplete_event_size=_HEAD_BYTES,
     )
     return _Telling(config, app.state.house, host, say)

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 
 from dse.errors import DseError
+from dse.serve.looks import Look
 from dse.serve.refusals import UnknownError
 from dse.serve.runners import Runners
 from dse.serve.telling import state
@@ -22,59 +23,63 @@ LIFE_S = 600.0
 AGAIN_MS = 2000
 """How long a browser waits before it opens another."""
 
-MOST = 64
-"""Streams at once; others are told to come again."""
+POLL_MS = 10_000
+"""How long a reader waits that has no place among the streams."""
 
 _AWAY_S = 2.0
 _QUIET_S = 15.0
 
 
 class Listeners:
-    """How many listen, so that nobody can open streams without end; all stop when it is over."""
+    """The event streams of a server; all read one look at each study, and stop when it is over."""
 
     def __init__(self) -> None:
-        self.count = 0
         self.over = False
+        self._looks: dict[str, Look[tuple[str, bytes]]] = {}
 
     async def told(self, watch: Watch, runners: Runners, name: str) -> AsyncIterator[bytes]:
-        """The events of one study, from its present state on."""
-        if self.count >= MOST:
-            yield b"retry: 10000\nevent: busy\ndata: {}\n\n"
-            return
-        self.count += 1
-        try:
-            async for event in _events(watch, runners, name):
-                if self.over:
-                    return
+        """Yield the events of one study, from its present state on."""
+        yield f"retry: {AGAIN_MS}\n\n".encode()
+        mark, begun = "", time.monotonic()
+        said = begun
+        while time.monotonic() - begun < LIFE_S and not self.over:
+            now, event, pause_s = await self._read(watch, runners, name)
+            if now != mark or not now:  # why it cannot be read is repeated
+                mark, said = now, time.monotonic()
                 yield event
-        finally:
-            self.count -= 1
+            elif time.monotonic() - said > _QUIET_S:
+                said = time.monotonic()
+                yield b": still here\n\n"
+            else:
+                yield b""
+            if not pause_s:
+                return
+            await asyncio.sleep(pause_s)
 
+    async def told_once(self, watch: Watch, runners: Runners, name: str) -> AsyncIterator[bytes]:
+        """Yield the present state, and when to come again: for a reader without a place."""
+        _, event, _ = await self._read(watch, runners, name)
+        yield f"retry: {POLL_MS}\n\n".encode() + event + b"event: busy\ndata: {}\n\n"
 
-async def _events(watch: Watch, runners: Runners, name: str) -> AsyncIterator[bytes]:
-    yield f"retry: {AGAIN_MS}\n\n".encode()
-    mark, begun = "", time.monotonic()
-    said = begun
-    while time.monotonic() - begun < LIFE_S:
+    async def _read(self, watch: Watch, runners: Runners, name: str) -> tuple[str, bytes, float]:
+        """Return the mark of the present state, its event, and when to read again; 0 is never.
+
+        The mark of what cannot be read is empty.
+        """
+        look = self._looks.setdefault(name, Look())
+
+        def event(_: object) -> tuple[str, bytes]:
+            now = state(watch.snapshot(name), runners)
+            return now.mark, _event("state", now.model_dump_json())
+
         try:
-            now = await asyncio.to_thread(lambda: state(watch.snapshot(name), runners))
+            return *await asyncio.to_thread(look.at, event), LOOK_S
         except UnknownError as error:
-            yield _event("gone", json.dumps({"error": error.problem}))
-            return
+            self._looks.pop(name, None)
+            return "", _event("gone", json.dumps({"error": error.problem})), 0.0
         except DseError as error:  # a storage that is busy or away may come back
-            mark = ""  # so that its state is told again then
-            yield _event("away", json.dumps({"error": error.problem, "hint": error.hint}))
-            await asyncio.sleep(_AWAY_S)
-            continue
-        if now.mark != mark:
-            mark, said = now.mark, time.monotonic()
-            yield _event("state", now.model_dump_json())
-        elif time.monotonic() - said > _QUIET_S:
-            said = time.monotonic()
-            yield b": still here\n\n"
-        else:
-            yield b""
-        await asyncio.sleep(LOOK_S)
+            words = json.dumps({"error": error.problem, "hint": error.hint})
+            return "", _event("away", words), _AWAY_S
 
 
 def _event(kind: str, text: str) -> bytes:

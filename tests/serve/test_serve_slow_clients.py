@@ -57,14 +57,6 @@ def held(talker: socket.socket) -> bool:
     return not watch.poll(0)
 
 
-def until_event(listener: socket.socket) -> bytes:
-    """What a stream says up to its first event."""
-    told = b""
-    while b"event: " not in told:
-        told += listener.recv(16_384)
-    return told
-
-
 def alive(address: str) -> bool:
     """True if the server answers; how soon is the machine's affair."""
     for _ in range(20):
@@ -238,28 +230,6 @@ def test_what_is_no_request_does_no_harm(address, sent: bytes) -> None:
         assert answer.startswith(b"HTTP/1.1 ")
         assert b" 500" not in answer
         assert alive(address)
-
-
-def test_many_listeners_leave_the_server_to_others(storage, local, server_at) -> None:
-    with server_at(storage, local) as address, ExitStack() as all_of_them:
-        listeners = [all_of_them.enter_context(connected(address)) for _ in range(200)]
-        for one in listeners:
-            one.sendall(asked(f"{TOY}/events"))
-        told = [until_event(one) for one in listeners]
-        assert alive(address)
-    full = sum(b"event: busy" in one for one in told)
-    assert full == 200 - 64
-    assert sum(b"event: state" in one for one in told) + full == 200
-
-
-def test_connections_without_end_are_refused_and_then_forgotten(address, monkeypatch) -> None:
-    monkeypatch.setattr(patience, "HEAD_S", 5.0)  # all are there before the first is dropped
-    with ExitStack() as all_of_them:
-        for _ in range(300):
-            all_of_them.enter_context(connected(address))
-        refused = httpx.get(f"{address}{TOY}", timeout=300).status_code
-        assert refused == 503
-        assert any(alive(address) or time.sleep(0.2) for _ in range(2_000))
 
 
 def test_a_wrong_token_is_neither_told_nor_kept(storage, local, server_at, capfd, caplog) -> None:

@@ -8,7 +8,8 @@ const PATIENCE_MS = 3000; // so long nothing is said, for a stream ends and begi
 function live(api, told) {
   const source = new EventSource(`${api}/events`);
   let lost = null;
-  let full = false;
+  let polls = false; // no place among the streams: each answer ends with when to come again
+  let mark = null;
 
   function again() {
     source.close();
@@ -21,7 +22,9 @@ function live(api, told) {
   });
   source.addEventListener("state", (event) => {
     banner();
-    told(JSON.parse(event.data));
+    const now = JSON.parse(event.data);
+    if (now.mark !== mark) told(now);
+    mark = now.mark;
   });
   source.addEventListener("away", (event) => {
     const { error, hint } = JSON.parse(event.data);
@@ -31,13 +34,10 @@ function live(api, told) {
     banner(JSON.parse(event.data).error);
     again();
   });
-  source.addEventListener("busy", async () => { // too many streams: asked now and then instead
-    full = true; // and the stream ends
-    try { told(await read(api)); } catch (error) { banner(error.message); }
-  });
+  source.addEventListener("busy", () => { polls = true; });
   source.addEventListener("error", async () => {
-    if (full) {
-      full = false;
+    if (polls) { // the answer is over; the browser asks again after the time that it names
+      polls = false;
       return;
     }
     lost ??= setTimeout(() => banner(GONE), PATIENCE_MS);

@@ -20,8 +20,18 @@ async function changed(path, body = {}) {
   return told;
 }
 
-async function read(path) {
+// A server with too many requests names the seconds after which to ask again.
+const TRIES = 5;
+async function looked(path, tries = TRIES) {
   const answer = await fetch(path).catch(() => { throw new Error(GONE); });
+  const seconds = Number(answer.headers.get("retry-after"));
+  if (answer.status !== 503 || !seconds || tries <= 1) return answer;
+  await new Promise((go) => { setTimeout(go, 1000 * seconds); });
+  return looked(path, tries - 1);
+}
+
+async function read(path) {
+  const answer = await looked(path);
   const told = await answer.json().catch(() => ({ error: GONE })); // of a server that is full
   if (!answer.ok) throw new Error([told.error, told.hint].filter(Boolean).join("; "));
   return told;
@@ -29,7 +39,7 @@ async function read(path) {
 
 // A page of this server, or a piece of one, to take pieces from: no script in it runs.
 async function part(path) {
-  const answer = await fetch(path).catch(() => { throw new Error(GONE); });
+  const answer = await looked(path);
   const made = new DOMParser().parseFromString(await answer.text(), "text/html");
   if (answer.ok) return made;
   const told = ["h1", "header p"].map((place) => made.querySelector(place)?.textContent);
