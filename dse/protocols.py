@@ -23,6 +23,7 @@ from dse.core.trial import (
     Outcome,
     Report,
     State,
+    Summary,
     Take,
     Trial,
 )
@@ -366,4 +367,17 @@ class Queueing(Storage, Protocol):
             lost: drivers whose trials are free as if nobody held them.
             below: only trials of lower numbers.
         """
+        ...
+
+
+@runtime_checkable
+class SupportsSummaries(Protocol):
+    """A storage that knows how many trials a study has without reading them.
+
+    Laws:
+        - A damaged study has a summary with its problem, and takes none of the others with it.
+    """
+
+    def summaries(self) -> list[Summary]:
+        """Return a summary of each study, in the order of :meth:`Storage.studies`."""
         ...

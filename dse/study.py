@@ -32,7 +32,7 @@ from dse.schema.models import NAME, PluginSpec
 from dse.schema.plan import Plan, plan_of
 from dse.schema.plugged import AUTO, check_storage
 from dse.schema.priors import inherited
-from dse.schema.record import begun_with, identity_of, kept_plan, plain
+from dse.schema.record import begun_with, identity_of, kept_plan, plain, reading_record
 from dse.schema.settled import settled
 from dse.schema.source import shown
 
@@ -122,7 +122,8 @@ class Study:
         if not re.fullmatch(NAME, name):
             raise StudyError(f"{name!r} is no name", hint="letters, digits, '_', '-', '.', spaces")
         stored = opened.spec(name) or _begun(opened, name, plan, carried, history)
-        changed = difference(identity_of(stored), plain(plan.identity))
+        with reading_record(name):
+            changed = difference(identity_of(stored), plain(plan.identity))
         if changed:
             raise StudyError(
                 f"the study {name!r} exists and asks something else: {changed}",
@@ -147,15 +148,16 @@ class Study:
                 read but not run.
 
         Raises:
-            StudyError: there is none.
+            StudyError: there is none, or its record does not say what it asks.
         """
         url = storage or DEFAULT_STORAGE
         opened = opened_storage(url)
         spec = opened.spec(name)
         if spec is None:
             raise unknown_study(name, opened.studies(), url if isinstance(url, str) else "")
-        plan = kept_plan(spec, objects)
-        changed = difference(identity_of(spec), plain(plan.identity))
+        with reading_record(name):
+            plan = kept_plan(spec, objects)
+            changed = difference(identity_of(spec), plain(plan.identity))
         return Study(plan, opened, name, changed=changed)
 
     @property

@@ -36,23 +36,29 @@ def status(
 ) -> None:
     """How far a study is: trials by state, measurements, hypervolume, what happened.
 
+    Without a name: all studies. One that cannot be read is an error after all others.
+
     Example: dse status quickstart
     """
-    from dse.records.standing import status_json
+    from dse.errors import DseError, raise_all
+    from dse.records.standing import all_states, status_json
     from dse.report.grid import print_lines
     from dse.study import DEFAULT_STORAGE, Study, opened_storage
 
     opened = opened_storage(storage or DEFAULT_STORAGE)
-    names = [name] if name is not None else opened.studies()
-    told = [status_json(Study.load(one, opened)) for one in names]
+    if name is not None:
+        states, errors = [status_json(Study.load(name, opened))], list[DseError]()
+    else:
+        states, errors = all_states(opened)
     if output is Told.JSON:
-        show_json(told[0] if name is not None else told)
-        return
-    if not told:
-        kept = mask_url(storage or DEFAULT_STORAGE)
-        say(f"no studies in {kept}; begin one with: dse run STUDY.yaml")
-    for one in told:
-        print_lines(_state_lines(one))
+        show_json(states[0] if name is not None else states)
+    else:
+        for one in states:
+            print_lines(_state_lines(one))
+        if not states and not errors:
+            kept = mask_url(storage or DEFAULT_STORAGE)
+            say(f"no studies in {kept}; begin one with: dse run STUDY.yaml")
+    raise_all(errors)
 
 
 def front(

@@ -17,7 +17,7 @@ from dse.cli.options import (
     show_json,
     study_path,
 )
-from dse.report.shapes.study import CarriedOver
+from dse.report.shapes.study import CarriedOver, StudyRow
 
 
 def list_studies(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) -> None:
@@ -35,7 +35,15 @@ def list_studies(*, storage: StorageOption = None, output: ToldOption = Told.TAB
         return
     if not rows:
         say(f"no studies in {storage or DEFAULT_STORAGE}; begin one with: dse run STUDY.yaml")
-    studies_table(rows)
+    studies_table(list(map(_line, rows)))
+
+
+def _line(row: StudyRow) -> dict[str, object]:
+    """A row for people: a damaged study has its problem in place of its question."""
+    shown: dict[str, object] = {
+        name: "?" if value is None else value for name, value in row.items() if name != "problem"
+    }
+    return {**shown, "question": row["problem"]} if row["problem"] else shown
 
 
 def delete_study(
@@ -55,7 +63,8 @@ def delete_study(
     opened = opened_storage(storage or DEFAULT_STORAGE)
     told = forgettable(opened, name)
     if not yes:
-        typer.confirm(f"forget {name!r} and its {told['trials']} trials?", abort=True, err=True)
+        count = "" if told["trials"] is None else f"{told['trials']} "
+        typer.confirm(f"forget {name!r} and its {count}trials?", abort=True, err=True)
     opened.delete(name)
     if output is Told.JSON:
         show_json(told)

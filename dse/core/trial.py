@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from dse.core.design import Design
 from dse.core.metric import Fault
@@ -257,6 +258,21 @@ class News:
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A study as a list of studies shows it; no trial is read for it.
+
+    ``spec`` is empty, and the counts are ``None``, where they cannot be read; ``problem`` says why,
+    and is empty for a study of which no damage is known.
+    """
+
+    study: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    trials: int | None
+    finished: int | None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dse.protocols import Storage
+from dse.core.trial import Summary
+from dse.errors import StorageError
+from dse.protocols import Storage, SupportsSummaries
 from dse.report.shapes.study import Forgotten, StudyRow
 from dse.study import DEFAULT_STORAGE, opened_storage, unknown_study
 
 
 def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
-    """The studies of a storage, each with its trials and its question.
+    """Return the studies of a storage, each with its counts and its question; no trial is read.
 
     Raises:
         StorageError: it cannot be opened.
     """
     opened = opened_storage(storage or DEFAULT_STORAGE)
-    return [_row(opened, name) for name in opened.studies()]
+    return [_row(one) for one in summaries(opened)]
 
 
 def forgettable(storage: Storage, name: str) -> Forgotten:
@@ -23,17 +25,33 @@ def forgettable(storage: Storage, name: str) -> Forgotten:
     Raises:
         StudyError: there is none.
     """
-    if name not in storage.studies():
-        raise unknown_study(name, storage.studies())
-    return {"study": name, "trials": len(storage.trials(name))}
+    found = {one.study: one for one in summaries(storage)}
+    if name not in found:
+        raise unknown_study(name, found)
+    return {"study": name, "trials": found[name].trials}
 
 
-def _row(storage: Storage, name: str) -> StudyRow:
-    spec = storage.spec(name) or {}
-    trials = storage.trials(name)
+def summaries(storage: Storage) -> list[Summary]:
+    """Return a summary of each study; a storage that has none is read study by study."""
+    if isinstance(storage, SupportsSummaries):
+        return storage.summaries()
+    return [_summary(storage, name) for name in storage.studies()]
+
+
+def _summary(storage: Storage, name: str) -> Summary:
+    try:
+        spec, trials = storage.spec(name) or {}, storage.trials(name)
+    except StorageError as error:
+        return Summary(study=name, trials=None, finished=None, problem=error.problem)
+    finished = int(trials.over.sum())
+    return Summary(study=name, spec=spec, trials=len(trials), finished=finished)
+
+
+def _row(one: Summary) -> StudyRow:
     return {
-        "study": name,
-        "trials": len(trials),
-        "finished": int(trials.over.sum()),
-        "question": spec.get("question", ""),
+        "study": one.study,
+        "trials": one.trials,
+        "finished": one.finished,
+        "question": str(one.spec.get("question", "")),
+        "problem": one.problem,
     }

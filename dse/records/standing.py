@@ -8,6 +8,8 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Driver
 from dse.core.trials import Trials
 from dse.drivers.liveness import gone
+from dse.errors import DseError
+from dse.protocols import Storage
 from dse.report.export import finite, front_json
 from dse.report.shapes.shape import FaultKind, State
 from dse.report.shapes.study import DriverFacts, Ended, Status
@@ -37,6 +39,17 @@ def status_json(study: Study) -> Status:
         "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
         "drivers": [_driver(one) for one in study.storage.drivers(study.name)],
     }
+
+
+def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
+    """Return how far each study of a storage is, and the error of each that cannot be read."""
+    states, errors = list[Status](), list[DseError]()
+    for name in storage.studies():
+        try:
+            states.append(status_json(Study.load(name, storage)))
+        except DseError as error:
+            errors.append(error)
+    return states, errors
 
 
 def ended_json(study: Study, reason: str) -> Ended:

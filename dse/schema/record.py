@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dse.drivers.provenance import versions
+from dse.errors import StudyError
 from dse.schema.models import PluginSpec
 from dse.schema.plan import Plan, plan_of
 from dse.schema.storageless import storageless
@@ -24,6 +26,18 @@ def begun_with(plan: Plan) -> dict[str, Any]:
         "provenance": versions(),
     }
     return storageless(begun)
+
+
+@contextmanager
+def reading_record(study: str) -> Iterator[None]:
+    """Raise StudyError where what is kept of a study is nothing that :func:`begun_with` gives."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StudyError(
+            f"study {study!r}: its record does not say what was asked",
+            hint=f"{type(error).__name__}: {error}"[:200],
+        ) from error
 
 
 def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None) -> Plan:

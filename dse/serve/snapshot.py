@@ -13,7 +13,6 @@ from dse.core.proof import Proof
 from dse.core.trial import Driver, Event
 from dse.core.trials import Trials
 from dse.drivers.bounds import Room
-from dse.errors import DseError, StudyError
 from dse.protocols import Storage
 from dse.report.failures import Failure, failures
 from dse.report.figures.growth import growth_figures
@@ -114,7 +113,7 @@ def read(name: str, storage: Storage, presence: Presence, before: Snapshot | Non
     kept = before is not None and not before.study.plan.awaited
     new = Snapshot(
         spec=spec,
-        study=before.study if before is not None and kept else _loaded(name, storage),
+        study=before.study if before is not None and kept else Study.load(name, storage),
         trials=trials,
         events=events,
         there=there,
@@ -149,13 +148,3 @@ def _grown(before: Snapshot, storage: Storage, name: str) -> bool:
     news = storage.since(name, max(finished - 1, 0), max(asked - 1, 0))
     counted = (len(news.finished), len(news.added)) == (min(finished, 1), min(asked, 1))
     return not counted or [*news.finished] != [*before.finished[-1:]]
-
-
-def _loaded(name: str, storage: Storage) -> Study:
-    try:
-        return Study.load(name, storage)
-    except DseError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:  # another program wrote it
-        problem = "its record does not say what was asked"
-        raise StudyError(problem, hint=f"{type(error).__name__}: {error}"[:200]) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,24 @@ _IN_ORDER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 DAMAGED = "the disk or another program changed it; take a copy from before"
 """The hint where a checksum is wrong."""
+
+_DOCTOR = "dse doctor --storage URL lists all damage"
+
+
+def damaged(study: str, what: str) -> StorageError:
+    """Return the error for a study of which something is not as it was written.
+
+    Args:
+        study: its name.
+        what: which part, and what is wrong with it: ``trial 17 is damaged``.
+    """
+    hint = f"{DAMAGED}, or keep what is sound: {salvage_command(study)}; {_DOCTOR}"
+    return StorageError(f"study {study!r}: {what}", hint=hint)
+
+
+def salvage_command(study: str) -> str:
+    """Return the command that keeps what is sound of a study."""
+    return f"dse studies export {shlex.quote(study)} --salvage -o FILE.jsonl"
 
 
 def canonical(value: object) -> str:

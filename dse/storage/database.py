@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from dse.credentials import HIDDEN, mask_url, take_password
 from dse.errors import StorageError
 from dse.storage.address import FORMS, check_address
+from dse.storage.codec import salvage_command
 from dse.storage.migrations import LATEST, migrate, version
 
 BUSY_TIMEOUT_S = 30.0
@@ -66,9 +67,9 @@ class Database:
             raise
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the database."""
-        with self._told(), self._engine.begin() as connection:
+    def reading(self, study: str | None = None) -> Iterator[Connection]:
+        """A transaction that sees one state of the database; errors name the study, if any."""
+        with self._told(study), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -77,20 +78,21 @@ class Database:
 
         Args:
             study: the one study that is written, where a server lets others be written meanwhile;
-                ``None`` for what concerns all studies. SQLite has one writer either way.
+                ``None`` for what concerns all studies. SQLite has one writer either way. Errors
+                name it.
         """
         writer = self._engine.execution_options(dse_writes=True, dse_locks=_lock_of(study))
-        with self._told(), writer.begin() as connection:
+        with self._told(study), writer.begin() as connection:
             yield connection
 
     @contextmanager
-    def taking(self) -> Iterator[Connection]:
+    def taking(self, study: str) -> Iterator[Connection]:
         """A transaction that writes rows which it has locked, and waits for no other one.
 
-        SQLite has one writer: there it is the same as any other.
+        SQLite has one writer: there it is the same as any other. Errors name the study.
         """
         writer = self._engine.execution_options(dse_writes=True)
-        with self._told(), writer.begin() as connection:
+        with self._told(study), writer.begin() as connection:
             yield connection
 
     def close(self) -> None:
@@ -115,15 +117,15 @@ class Database:
             )
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _told(self, study: str | None) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            raise _in_our_words(self._url, str(error.orig)) from error
+            raise _in_our_words(self._url, str(error.orig), study) from error
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
-            raise _in_our_words(self._url, str(error)) from error
+            raise _in_our_words(self._url, str(error), study) from error
         except UnicodeDecodeError as error:  # the driver's own message held what is damaged
-            raise _in_our_words(self._url, "malformed: a text is no text") from error
+            raise _in_our_words(self._url, "malformed: a text is no text", study) from error
 
 
 def _checked(url: str) -> URL:
@@ -212,10 +214,13 @@ def _lock_of(study: str | None) -> str:
     return f"{_STUDY_LOCKS}, {hashed - (hashed >> 31 << 32)}"  # as a signed integer of 32 bits
 
 
-def _in_our_words(url: URL, told: str) -> StorageError:
+def _in_our_words(url: URL, told: str, study: str | None) -> StorageError:
     problem = told.strip().split("\n")[0]
     if url.password:
         problem = problem.replace(str(url.password), HIDDEN)
     hint = next((hint for word, hint in _HINTS if word in problem), "")
+    if study and hint == _SALVAGE:
+        problem = f"study {study!r}: {problem}"
+        hint = f"{hint}; for what is sound of this study: {salvage_command(study)}"
     place = url.database if url.get_backend_name() == "sqlite" else None
     return StorageError(problem, where=place or url.render_as_string(hide_password=True), hint=hint)

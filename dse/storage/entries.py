@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select, update
 
 from dse.core.trial import Asked, Attempt, Driver, Event, Report
-from dse.errors import StorageError
-from dse.storage.codec import DAMAGED, canonical, checksum, fault_of, fault_text, numbers_text, read
+from dse.storage.codec import canonical, checksum, damaged, fault_of, fault_text, numbers_text, read
 from dse.storage.tables import asks, attempts, drivers, events, reports
 
 T = TypeVar("T")
@@ -28,6 +27,7 @@ class Entries(Generic[T]):
     """
 
     name: str
+    noun: str
     kind: type[T]
     table: Table
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class Entries(Generic[T]):
         """
         rows = self._rows(connection, study, self.table.c.seq >= since)
         if [row.seq for row in rows] != list(range(since, getattr(study, self.name))):
-            raise StorageError(f"some {self.name} of {study.name!r} are missing", hint=DAMAGED)
+            raise damaged(study.name, self._count_words(len(rows) + since, study))
         return [self._value(study.name, row) for row in rows]
 
     def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
@@ -77,6 +77,9 @@ class Entries(Generic[T]):
             .order_by(self.table.c.seq)
         ).all()
 
+    def _count_words(self, found: int, study: Any) -> str:
+        return f"there are {found} {self.name} where {getattr(study, self.name)} were written"
+
     def _row(self, study: int, seq: int, one: T) -> dict[str, Any]:
         values = {name: self._stored(name, one) for name in self.columns}
         return {"study": study, "seq": seq, **values, "sum": checksum(seq, *values.values())}
@@ -88,7 +91,7 @@ class Entries(Generic[T]):
     def _value(self, study: str, row: Sequence[Any]) -> T:
         seq, *values, kept = row
         if kept != checksum(seq, *values):
-            raise StorageError(f"{self.name} {seq} of {study!r} is damaged", hint=DAMAGED)
+            raise damaged(study, f"{self.noun} {seq} is damaged")
         named = dict(zip(self.columns, values, strict=True))
         told = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
         return self.kind(**told, **({self.numbered: seq} if self.numbered else {}))
@@ -96,6 +99,7 @@ class Entries(Generic[T]):
 
 EVENTS = Entries(
     name="events",
+    noun="event",
     kind=Event,
     table=events,
     columns=("kind", "text", "told"),
@@ -103,6 +107,7 @@ EVENTS = Entries(
 )
 ASKS = Entries(
     name="asks",
+    noun="ask",
     kind=Asked,
     table=asks,
     columns=("first", "count", "wanted", "told", "seconds", "by", "worker"),
@@ -110,6 +115,7 @@ ASKS = Entries(
 )
 ATTEMPTS = Entries(
     name="attempts",
+    noun="attempt",
     kind=Attempt,
     table=attempts,
     columns=("number", "attempt", "fault", "cost_s"),
@@ -117,6 +123,7 @@ ATTEMPTS = Entries(
 )
 REPORTS = Entries(
     name="reports",
+    noun="report",
     kind=Report,
     table=reports,
     columns=("number", "attempt", "step", "metrics"),
@@ -124,6 +131,7 @@ REPORTS = Entries(
 )
 DRIVERS = Entries(
     name="drivers",
+    noun="driver",
     kind=Driver,
     table=drivers,
     columns=("host", "pid", "started", "provenance", "beat", "left"),

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, distinct, func, insert, or_, select
 
 from dse.core.trial import Queue, State
-from dse.errors import StorageError
 from dse.storage import statements
-from dse.storage.codec import DAMAGED, checksum
+from dse.storage.codec import checksum, damaged
 from dse.storage.entries import ASKS
 from dse.storage.statements import Study
 from dse.storage.tables import askers, drivers, trials
@@ -36,7 +35,7 @@ def office(connection: Connection, study: Study) -> Office:
         return Office()
     driver, term, kept = found
     if kept != checksum(study.id, term, driver):
-        raise StorageError(f"the asker of {study.name!r} is damaged", hint=DAMAGED)
+        raise damaged(study.name, "its asker is damaged")
     return Office(driver, term)
 
 
@@ -74,7 +73,7 @@ def take(
         .limit(count)
         .with_for_update(skip_locked=True)
     ).all()
-    free = [standing_of(row)[0] for row in rows]
+    free = [standing_of(study.name, row)[0] for row in rows]
     statements.move(connection, study, free, state=State.RUNNING.value, worker=driver)
     return {one.number: one.worker for one in free}
 

@@ -20,14 +20,14 @@ from dse.core.trial import (
     Outcome,
     Report,
     State,
+    Summary,
     Take,
     Trial,
 )
 from dse.core.trials import Trials
-from dse.errors import StorageError
 from dse.protocols import NEW, PLAIN
 from dse.storage import queue, statements
-from dse.storage.codec import DAMAGED, checksum, in_order, read
+from dse.storage.codec import checksum, damaged, in_order
 from dse.storage.database import Database
 from dse.storage.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries, T
 from dse.storage.laws import (
@@ -38,6 +38,7 @@ from dse.storage.laws import (
     check_turn,
     check_unfinished,
     check_waiting,
+    missing,
     no_driver,
     taken,
 )
@@ -79,24 +80,29 @@ class SqlStorage:
                 statements.turn_pages(connection, statements.known(connection, study))
 
     def spec(self, study: str) -> dict[str, Any] | None:
-        with self._database.reading() as connection:
-            found = connection.execute(
-                select(studies.c.id, studies.c.spec, studies.c.sum).where(studies.c.name == study)
-            ).one_or_none()
+        with self._database.reading(study) as connection:
+            found = statements.find(connection, study, ("spec", "sum"))
         if found is None:
             return None
-        if found.sum != checksum(found.id, study, found.spec):
-            raise StorageError(f"the study {study!r} is damaged", hint=DAMAGED)
-        return read(found.spec)
+        spec, problem = statements.spec_of(found)
+        if problem:
+            raise damaged(study, problem)
+        return spec
 
     def studies(self) -> list[str]:
         with self._database.reading() as connection:
             return statements.names(connection)
 
+    def summaries(self) -> list[Summary]:
+        with self._database.reading() as connection:
+            return list(statements.summaries(connection))
+
     def delete(self, study: str) -> None:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
-            connection.execute(studies.delete().where(studies.c.id == kept.id))
+            found = statements.find(connection, study, ())
+            if found is None:
+                raise missing(study, statements.names(connection))
+            connection.execute(studies.delete().where(studies.c.id == found.id))
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._database.writing(study) as connection:
@@ -172,7 +178,7 @@ class SqlStorage:
         return self._all(study, ATTEMPTS)
 
     def trials(self, study: str) -> Trials:
-        with self._database.reading() as connection:
+        with self._database.reading(study) as connection:
             kept = statements.known(connection, study)
             return statements.everything(connection, kept)
 
@@ -181,7 +187,7 @@ class SqlStorage:
         return order
 
     def since(self, study: str, finished: int, trials: int) -> News:
-        with self._database.reading() as connection:
+        with self._database.reading(study) as connection:
             kept = statements.known(connection, study)
             if not finished and not trials:
                 every = statements.everything(connection, kept)
@@ -260,7 +266,8 @@ class SqlStorage:
         lost: Collection[int] = (),
         below: int | None = None,
     ) -> Take:
-        with self._database.taking() if count > 0 else self._database.reading() as connection:
+        opened = self._database.taking if count > 0 else self._database.reading
+        with opened(study) as connection:
             kept = statements.known(connection, study)
             before: dict[int, int | None] = {}
             if count > 0:
@@ -277,7 +284,7 @@ class SqlStorage:
         self._database.close()
 
     def _all(self, study: str, entries: Entries[T], since: int = 0) -> list[T]:
-        with self._database.reading() as connection:
+        with self._database.reading(study) as connection:
             return entries.all(connection, statements.known(connection, study), since)
 
     def _append(self, study: str, entries: Entries[T], new: Sequence[T]) -> int:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
 
-from dse.core.trial import State, Trial
+from dse.core.trial import State, Summary, Trial
 from dse.core.trials import Trials
 from dse.core.values import Ints
 from dse.errors import StorageError
 from dse.storage import pages
-from dse.storage.codec import DAMAGED, checksum
+from dse.storage.codec import checksum, damaged, read
 from dse.storage.laws import check_known, missing
 from dse.storage.tables import studies, trials
 from dse.storage.trial_columns import trials_of
@@ -29,16 +29,30 @@ COUNTS = ("trials", "finished", "events", "asks", "attempts", "reports", "driver
 _CHUNK = 10_000
 """Numbers per question: SQLite takes no more than 32,766 (https://www.sqlite.org/limits.html)."""
 
+_MISCOUNTED = "its counts of rows are damaged"
+
+_SHOWN = 8
+"""Missing numbers that a message names."""
+
 
 def names(connection: Connection) -> list[str]:
-    """All studies, in the order of their creation.
+    """All studies, in the order of their creation; one whose name is no text is called ``#ID``."""
+    found = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
+    return [name_of(number, name) for number, name in found]
 
-    Raises:
-        StorageError: a name is damaged.
-    """
-    found = list(connection.execute(select(studies.c.name).order_by(studies.c.id)).scalars())
-    if not all(isinstance(name, str) for name in found):
-        raise StorageError("the name of a study is damaged", hint=DAMAGED)
+
+def name_of(number: int, name: object) -> str:
+    """What a study is called whose row has this name."""
+    return name if isinstance(name, str) else f"#{number}"
+
+
+def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | None:
+    """These columns of the row of a study, damaged or not; ``None`` where there is none."""
+    wanted = select(*(studies.c[name] for name in ("id", "name", *columns)))
+    found = connection.execute(wanted.where(studies.c.name == study)).one_or_none()
+    if found is None and study[:1] == "#" and study[1:].isdecimal():
+        unnamed = connection.execute(wanted.where(studies.c.id == int(study[1:]))).one_or_none()
+        found = None if unnamed is None or isinstance(unnamed.name, str) else unnamed
     return found
 
 
@@ -49,14 +63,46 @@ def known(connection: Connection, study: str) -> Study:
         StudyError: there is none.
         StorageError: it is damaged.
     """
-    wanted = [studies.c[name] for name in ("id", "name", *COUNTS, "counted")]
-    found = connection.execute(select(*wanted).where(studies.c.name == study)).one_or_none()
+    found = find(connection, study, (*COUNTS, "counted"))
     if found is None:
         raise missing(study, names(connection))
-    number, name, *counts, counted = found
-    if counted != checksum(number, name, *counts):
-        raise StorageError(f"the study {study!r} is damaged", hint=DAMAGED)
+    if not _is_counted(found):
+        raise damaged(study, _MISCOUNTED)
     return found
+
+
+def summaries(connection: Connection) -> Iterator[Summary]:
+    """A summary of each study, in the order of their creation, from their own rows alone."""
+    columns = ("id", "name", "spec", "sum", *COUNTS, "counted")
+    for row in connection.execute(select(*(studies.c[n] for n in columns)).order_by(studies.c.id)):
+        spec, problem = spec_of(row)
+        sound = _is_counted(row)
+        yield Summary(
+            study=name_of(row.id, row.name),
+            spec=spec,
+            trials=row.trials if sound else None,
+            finished=row.finished if sound else None,
+            problem=problem or ("" if sound else _MISCOUNTED),
+        )
+
+
+def _is_counted(row: Study) -> bool:
+    """True if the counts of a study's row are as they were written."""
+    counts = (getattr(row, name) for name in COUNTS)
+    return bool(row.counted == checksum(row.id, row.name, *counts))
+
+
+def spec_of(row: Study) -> tuple[dict[str, Any], str]:
+    """What a study was created with, as its row has it, and what is wrong with that; or ``""``."""
+    if row.sum != checksum(row.id, row.name, row.spec):
+        return {}, "its question is damaged: the check sum of its row differs"
+    try:
+        told = read(row.spec)
+    except StorageError as error:
+        return {}, f"its question is damaged: {error.problem}"
+    if not isinstance(told, dict):
+        return {}, "its question is damaged: it is no object of JSON"
+    return told, ""
 
 
 def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> None:
@@ -89,7 +135,8 @@ def move(connection: Connection, study: Study, standing: Iterable[Standing], **v
 def held(connection: Connection, study: Study, driver: int) -> list[Standing]:
     """The unfinished trials that a driver holds, kept from others until the transaction ends."""
     which = (trials.c.worker == driver) & trials.c.finished_seq.is_(None)
-    return [standing_of(row)[0] for row in _rows(connection, study, which, locked=True)]
+    rows = _rows(connection, study, which, locked=True)
+    return [standing_of(study.name, row)[0] for row in rows]
 
 
 def standing(
@@ -106,7 +153,7 @@ def standing(
     found: dict[int, tuple[Standing, bool]] = {}
     for chunk in _chunks(asked):
         for row in _rows(connection, study, trials.c.number.in_(chunk), locked=True):
-            found[row[0]] = standing_of(row)
+            found[row[0]] = standing_of(study.name, row)
     check_known(study.name, asked, {n: State(one.state) for n, (one, _) in found.items()})
     return {number: found[number] for number in asked}
 
@@ -141,8 +188,8 @@ def everything(connection: Connection, study: Study) -> Trials:
     waiting = _trials(connection, study, trials.c.finished_seq.is_(None))
     found = Trials.joined([*whole, late, waiting])
     found = found.take(np.argsort(found.number, kind="stable"))
-    _check_whole(study, found.number, 0, study.trials)
-    _check_whole(study, np.sort(found.ended[found.ended >= 0]), 0, study.finished)
+    _check_numbers(study, found.number, 0)
+    _check_places(study, np.sort(found.ended[found.ended >= 0]), 0, study.finished)
     return found
 
 
@@ -153,7 +200,7 @@ def added(connection: Connection, study: Study, first: int) -> Trials:
         StorageError: one is damaged or missing.
     """
     found = _trials(connection, study, trials.c.number >= first)
-    _check_whole(study, found.number, first, study.trials)
+    _check_numbers(study, found.number, first)
     return found
 
 
@@ -166,7 +213,7 @@ def finished(connection: Connection, study: Study, first: int, most: int | None 
     end = study.finished if most is None else min(first + most, study.finished)
     which = (trials.c.finished_seq >= first) & (trials.c.finished_seq < end)
     found = _trials(connection, study, which).finished
-    _check_whole(study, found.ended, first, end)
+    _check_places(study, found.ended, first, end)
     return found
 
 
@@ -178,7 +225,7 @@ def turn_pages(connection: Connection, study: Study) -> None:
 
 
 def _trials(connection: Connection, study: Study, which: ColumnElement[bool]) -> Trials:
-    return trials_of(_pages(connection, study, which))
+    return trials_of(study.name, _pages(connection, study, which))
 
 
 def _rows(
@@ -200,9 +247,23 @@ def _pages(
     return iter(partial(found.cursor.fetchmany, _CHUNK), [])
 
 
-def _check_whole(study: Study, places: Ints, first: int, end: int) -> None:
+def _check_numbers(study: Study, numbers: Ints, first: int) -> None:
+    if not np.array_equal(numbers, np.arange(min(first, study.trials), study.trials)):
+        raise damaged(study.name, f"trials {_differing(numbers, first, study.trials)}")
+
+
+def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
     if not np.array_equal(places, np.arange(min(first, end), end)):
-        raise StorageError(f"some trials of {study.name!r} are missing", hint=DAMAGED)
+        raise damaged(study.name, f"finished trials {_differing(places, first, end)}")
+
+
+def _differing(found: Ints, first: int, end: int) -> str:
+    """Which of the numbers ``first`` to ``end`` were not found, or that there are others."""
+    lost = np.setdiff1d(np.arange(first, end), found)
+    if not len(lost):
+        return f"are {first + len(found)} where {end} were written"
+    more = ", ..." if len(lost) > _SHOWN else ""
+    return f"{', '.join(map(str, lost[:_SHOWN].tolist()))}{more} are missing"
 
 
 def _chunks(numbers: Iterable[int]) -> Iterator[list[int]]:

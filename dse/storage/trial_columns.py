@@ -10,32 +10,36 @@ import numpy as np
 
 from dse.core.trials import STATES, Trials, numbers, objects
 from dse.core.values import Floats, Ints
-from dse.storage.codec import fault_of
-from dse.storage.trial_rows import COLUMNS, NOTHING, Row, check_sums, damaged
+from dse.storage.codec import damaged, fault_of
+from dse.storage.trial_rows import COLUMNS, NOTHING, Row, check_sums
 
 _CODES = {state.value: code for code, state in enumerate(STATES)}
 _MANY = 5_000
 """From so many rows on pyarrow is worth the time that importing it takes."""
 
 
-def trials_of(pages: Iterable[Sequence[Row]]) -> Trials:
+def trials_of(study: str, pages: Iterable[Sequence[Row]]) -> Trials:
     """The trials of rows of :data:`COLUMNS`.
+
+    Args:
+        study: the study's name, for the message.
+        pages: what was read.
 
     Raises:
         StorageError: a row is damaged; its number is told.
     """
-    found = [_page(rows) for rows in pages]
+    found = [_page(study, rows) for rows in pages]
     return Trials.joined(found)
 
 
-def _page(rows: Sequence[Row]) -> Trials:
+def _page(study: str, rows: Sequence[Row]) -> Trials:
     try:
-        check_sums(rows)
+        check_sums(study, rows)
         return _columns(rows)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         if len(rows) == 1:
-            raise damaged(rows[0][0], str(error)) from error
-        return Trials.joined([_page([row]) for row in rows])
+            raise damaged(study, f"trial {rows[0][0]} is damaged: {error}") from error
+        return Trials.joined([_page(study, [row]) for row in rows])
 
 
 def _columns(rows: Sequence[Row]) -> Trials:

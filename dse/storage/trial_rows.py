@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from dse.core.trial import Outcome, State, Trial
-from dse.errors import StorageError
-from dse.storage.codec import DAMAGED, canonical, fault_text, numbers_text
+from dse.storage.codec import canonical, damaged, fault_text, numbers_text
 
 Row = Sequence[Any]
 """What the database gives for one row: its types are those of the columns asked for."""
@@ -94,19 +93,27 @@ def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
     return {**asked, **_UNFINISHED, **standing.columns()}
 
 
-def standing_of(row: Row) -> tuple[Standing, bool]:
+def standing_of(study: str, row: Row) -> tuple[Standing, bool]:
     """How the trial of a row of :data:`COLUMNS` stands, and whether it is finished.
+
+    Args:
+        study: the study's name, for the message.
+        row: what was read.
 
     Raises:
         StorageError: the row is damaged.
     """
-    check_sums([row])
+    check_sums(study, [row])
     number, design, told, state, *_, attempts, worker, _, _ = row
     return Standing(number, design, told, state, attempts, worker), State(state).finished
 
 
-def check_sums(rows: Sequence[Row]) -> None:
+def check_sums(study: str, rows: Sequence[Row]) -> None:
     """Nothing, if these rows of :data:`COLUMNS` are as they were written.
+
+    Args:
+        study: the study's name, for the message.
+        rows: what was read.
 
     Raises:
         StorageError: one is not.
@@ -129,12 +136,7 @@ def check_sums(rows: Sequence[Row]) -> None:
         cost_s = cost.hex() if isinstance(cost, float) else cost
         asked, ended = f"{n} {design} {told}", f"{state} {metrics} {spread} {fault} {cost_s}"
         if crc32(f"{asked} {ended} {measured} {tries} {by} {seq}".encode()) != kept:
-            raise damaged(n)
-
-
-def damaged(number: object, why: str = "") -> StorageError:
-    """The error for a trial that is not as it was written."""
-    return StorageError(f"trial {number} is damaged{why and ': '}{why}", hint=DAMAGED)
+            raise damaged(study, f"trial {n} is damaged")
 
 
 _UNFINISHED = {

@@ -116,7 +116,10 @@ def test_the_one_that_is_damaged_is_named(copy: Path, damage: str) -> None:
 @pytest.mark.slow
 def test_one_that_is_missing_is_told(copy: Path) -> None:
     storage = changed(copy, "DELETE FROM dse_trials WHERE number = 24999")
-    with closing(storage), pytest.raises(StorageError, match="some trials of 'large' are missing"):
+    with (
+        closing(storage),
+        pytest.raises(StorageError, match="study 'large': trials 24999 are missing"),
+    ):
         storage.trials("large")
 
 

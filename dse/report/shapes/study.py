@@ -96,12 +96,14 @@ class StudyRow(Shape):
 
     study: str
     """Its name."""
-    trials: int
-    """How many trials it has."""
-    finished: int
-    """How many of them have ended, whatever they came to."""
+    trials: int | None
+    """How many trials it has; null where that cannot be read."""
+    finished: int | None
+    """How many of them have ended, whatever they came to; null where that cannot be read."""
     question: str
     """What it asks, in its author's words."""
+    problem: str
+    """What is damaged; empty for a study of which no damage is known."""
 
 
 class Forgotten(Shape):
@@ -109,8 +111,8 @@ class Forgotten(Shape):
 
     study: str
     """Its name."""
-    trials: int
-    """How many trials it had."""
+    trials: int | None
+    """How many trials it had; null where that could not be read."""
 
 
 class CarriedOver(Shape):

@@ -1,0 +1,206 @@
+"""One damaged study: the others are listed, read and deleted as before, and its errors name it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dse.cli.app import app
+from dse.core.metric import Fault
+from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
+from dse.errors import DseError, StorageError, StudyError
+from dse.storage.sql import SqlStorage
+from dse.storage.tables import metadata
+from dse.study import Study
+
+SPACE = """
+space: toy
+parameters: {a: {integer: [1, 64]}, mode: {choice: [slow, fast]}}
+"""
+
+STUDY = """
+study: bad
+question: Which toy is best?
+space: space.yaml
+evaluators:
+  chip: {use: expression, metrics: {time: {formula: 1000 / a}, area: {formula: a + 3}}}
+objectives: [{minimize: chip.time}, {minimize: chip.area}]
+optimizer: random
+budget: {trials: 6}
+seed: 5
+unread: [mode]
+"""
+
+CRASHED = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason="status 1"), cost_s=0.25)
+Record = tuple[object, ...] | StorageError
+VALUES = ("X'FFFE'", "12345")
+COLUMNS = [(table.name, column.name) for table in metadata.sorted_tables for column in table.c]
+GLOBAL = {"dse_meta"}
+"""Tables of which one row is of all studies."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with three studies; of the middle one every table has rows."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "space.yaml").write_text(SPACE)
+    (folder / "study.yaml").write_text(STUDY)
+    with closing(SqlStorage(f"sqlite:///{folder}/dse.db")) as storage:
+        for name in ("first", "bad", "last"):
+            Study.open(folder / "study.yaml", name=name, storage=storage).run()
+        driver = storage.enter("bad", Driver(host="here", pid=7, started="1"))
+        design = storage.trials("bad")[0].design
+        (new,) = storage.add("bad", [design], Ask(worker=driver, by="random", told=6))
+        storage.report("bad", [Report(number=new.number, step=1, metrics={"chip.time": 0.5})])
+        storage.retry("bad", {new.number: CRASHED})
+        storage.record("bad", [Event(kind="note", text="one more")])
+    with closing(sqlite3.connect(folder / "dse.db")) as connection, connection:
+        connection.execute("INSERT INTO dse_pages VALUES (1, 0, X'00', 7)")
+    return folder / "dse.db"
+
+
+@pytest.fixture(scope="module")
+def records(whole: Path) -> dict[str, Record]:
+    """What the database holds of each study."""
+    with closing(SqlStorage(f"sqlite:///{whole}")) as storage:
+        return {name: read(storage, name) for name in storage.studies()}
+
+
+@pytest.fixture
+def file(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(whole, tmp_path))
+
+
+def change(file: Path, *statements: str) -> str:
+    """Change the file as another program would; its URL is returned."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return f"sqlite:///{file}"
+
+
+def dse(*words: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(words))
+    if isinstance(result.exception, DseError):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def read(storage: SqlStorage, name: str) -> Record:
+    """All that the storage keeps of a study, or the error of reading it."""
+    try:
+        return (
+            storage.spec(name),
+            list(storage.trials(name)),
+            storage.finished_order(name),
+            storage.asks(name),
+            storage.attempts(name),
+            storage.events(name),
+            storage.reports(name),
+            storage.drivers(name),
+        )
+    except StorageError as error:
+        return error
+
+
+def names(found: Record, study: str) -> bool:
+    """True if what was read is an error that names the study and the way to salvage it."""
+    return (
+        isinstance(found, StorageError)
+        and found.problem.startswith(f"study {study!r}: ")
+        and f"dse studies export {shlex.quote(study)} --salvage" in found.hint
+    )
+
+
+def damages() -> Iterator[object]:
+    """Each column of each table that a study has rows of, with each odd value in one row."""
+    for table, column in COLUMNS:
+        if table not in GLOBAL:
+            for value in VALUES:
+                where = "id = 1" if table == "dse_studies" else "study = 1"
+                some = f"rowid IN (SELECT max(rowid) FROM {table} WHERE {where})"
+                statement = f'UPDATE OR IGNORE {table} SET "{column}" = {value} WHERE {some}'
+                yield pytest.param(statement, id=f"{table}.{column}={value}")
+
+
+@pytest.mark.parametrize("statement", list(damages()))
+def test_a_damaged_column_is_named_and_other_studies_stay(
+    file: Path, records: dict[str, Record], statement: str
+) -> None:
+    with closing(SqlStorage(change(file, statement))) as storage:
+        found = {name: read(storage, name) for name in storage.studies()}
+        assert [one.study for one in storage.summaries()] == list(found)
+        assert [found["first"], found["last"]] == [records["first"], records["last"]]
+        (other,) = [name for name in found if name not in ("first", "last")]
+        assert found[other] == records["bad"] or names(found[other], other)
+        storage.delete(other)
+        assert storage.studies() == ["first", "last"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "trials", "problem"),
+    [
+        ("UPDATE dse_studies SET spec = '{' WHERE id = 1", "bad", 7, "question is damaged"),
+        ("UPDATE dse_studies SET trials = 3 WHERE id = 1", "bad", None, "counts of rows"),
+        ("UPDATE dse_studies SET name = X'FF' WHERE id = 1", "#1", None, "question is damaged"),
+        ("UPDATE dse_studies SET name = 'odd' WHERE id = 1", "odd", None, "question is damaged"),
+    ],
+)
+def test_a_damaged_study_is_listed_with_its_problem(
+    file: Path, statement: str, name: str, trials: int | None, problem: str
+) -> None:
+    url = change(file, statement)
+    rows = json.loads(dse("studies", "list", "--storage", url, "--format", "json"))
+    assert [row["study"] for row in rows] == ["first", name, "last"]
+    assert [row["problem"] for row in rows[::2]] == ["", ""]
+    assert problem in rows[1]["problem"]
+    assert rows[1]["trials"] == trials
+    lines = dse("studies", "list", "--storage", url).splitlines()
+    assert any(name in line and problem in line for line in lines)
+
+
+def test_status_of_all_studies_ends_with_the_errors_of_the_damaged_ones(file: Path) -> None:
+    url = change(file, "UPDATE dse_trials SET told = 3 WHERE study = 1 AND number = 4")
+    result = CliRunner().invoke(app, ["status", "--storage", url])
+    assert "first: Which toy" in result.stdout
+    assert "last: Which toy" in result.stdout
+    assert "study 'bad': trial 4 is damaged" in str(result.exception)
+    assert "dse studies export bad --salvage" in str(result.exception)
+
+
+def test_a_damaged_study_is_deleted_by_the_command(file: Path) -> None:
+    url = change(file, "UPDATE dse_studies SET counted = 3, sum = 4 WHERE id = 1")
+    told = json.loads(
+        dse("studies", "delete", "bad", "--yes", "--storage", url, "--format", "json")
+    )
+    assert told == {"study": "bad", "trials": None}
+    with closing(SqlStorage(url)) as storage:
+        assert storage.studies() == ["first", "last"]
+
+
+def test_a_list_of_studies_reads_no_trial(file: Path) -> None:
+    url = change(file, "DROP TABLE dse_trials")
+    rows = json.loads(dse("studies", "list", "--storage", url, "--format", "json"))
+    assert [(row["trials"], row["finished"]) for row in rows] == [(6, 6), (7, 6), (6, 6)]
+
+
+def test_a_record_that_is_sound_and_says_nothing_is_an_error_of_its_study(file: Path) -> None:
+    url = f"sqlite:///{file}"
+    with closing(SqlStorage(url)) as storage:
+        storage.create("odd", {"path": "nowhere"})
+    with pytest.raises(StudyError, match="study 'odd': its record does not say what was asked"):
+        dse("status", "odd", "--storage", url)
+    study = file.with_name("study.yaml")
+    study.write_text(STUDY)
+    study.with_name("space.yaml").write_text(SPACE)
+    with pytest.raises(StudyError, match="study 'odd': its record does not say what was asked"):
+        dse("run", str(study), "--name", "odd", "--storage", url)
