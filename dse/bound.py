@@ -46,6 +46,16 @@ class Bound:
         return f"{full}@{self.scenario}" if self.scenario else full
 
     @property
+    def pure(self) -> bool:
+        """True if commands that only look may call it: modelled, and nothing is started."""
+        return self.evaluator.kind == "modelled" and bool(getattr(self.evaluator, "pure", False))
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The programs and functions that the study has it call, in words."""
+        return tuple(getattr(self.evaluator, "starts", ()))
+
+    @property
     def reads(self) -> frozenset[str]:
         """What it reads, in the study's words."""
         return frozenset(self.names.values())

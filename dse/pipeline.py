@@ -41,6 +41,7 @@ class Pipeline:
         if deciding is not None:
             every = self._behind(deciding)
             self.bound = tuple(_deciding(one, every) for one in self.bound)
+        self.may_start = False  # only what runs a study may have evaluators start programs
         self.on_wait = _unheard
         self.on_report: Watcher = unheard
         self._turns = any(one.exclusive for one in self.bound)
@@ -73,13 +74,15 @@ class Pipeline:
     def known(self, batch: Batch) -> Metrics:
         """Every metric that needs no measurement, under the study's names; NaN where undefined.
 
+        What is not ``pure``, and what reads of it, is left out before ``may_start`` is true.
         Where evaluators that do not read one another have faults in one row, that a design cannot
         exist goes before a failure.
         """
         columns: dict[str, Floats] = {}
         faults: dict[int, Fault] = {}
         for bound in self.bound:
-            if any(self.sources[name].kind == "measured" for name in bound.provides):
+            sources = [self.sources[name] for name in bound.provides]
+            if any(one.kind == "measured" or not (one.pure or self.may_start) for one in sources):
                 continue
             got = self._once(bound, batch)
             read = [columns[name] for name in bound.reads if name in columns]
@@ -304,9 +307,10 @@ def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
         reads = frozenset(name for name in one.reads if name not in sources)
         reads = reads.union(*(source.reads for source in earlier))
         measured = one.evaluator.kind == "measured" or any(s.kind == "measured" for s in earlier)
+        pure = one.pure and all(source.pure for source in earlier)
         for name, metric in one.provides.items():
             sources[name] = Source(
-                metric=metric, kind="measured" if measured else "modelled", reads=reads
+                metric=metric, kind="measured" if measured else "modelled", reads=reads, pure=pure
             )
     return sources
 

@@ -46,12 +46,19 @@ class Evaluator(Protocol):
     with an attribute ``reads_by_metric`` says of each metric what that one reads; a reading that
     has no value in a row is absent there, and it says itself which metrics have none in turn.
 
+    A modelled one with a true attribute ``pure`` may be called by commands that only look, such as
+    ``dse check`` and ``dse report``, on a study of unknown origin. Without it only what runs a
+    study calls it. One with an attribute ``starts`` lists in words the programs and functions that
+    the study has it call: ``dse check`` and ``dse studies import`` print them.
+
     Laws:
         - It gives the same row whatever the batch around it.
         - It provides every metric that it declares, in the declared unit, for every row without
           a fault; one that has no value in a row is NaN there, and ``Metrics.undefined`` says why.
         - It reads nothing but what it declares.
         - A row's fault is told in ``Metrics.faults``; an exception is the fault of every row.
+        - One that is ``pure`` starts no program, runs no code that its options name, and opens no
+          connection.
         - It survives pickling, and is cheap to make: heavy libraries are imported by ``evaluate``.
     """
 

@@ -89,6 +89,7 @@ class Run:
     @contextmanager
     def _entered(self) -> Iterator[None]:
         """A driver of the study, with its record read, until the block is left."""
+        self.plan.pipeline.may_start = True
         told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
         with Lease(self.storage, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
             self._ledger = Ledger(self.storage, self.name)

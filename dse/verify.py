@@ -68,7 +68,8 @@ class Replay:
         on_progress: told how many asks of how many are replayed.
 
     Raises:
-        StudyError: it was begun with other evaluators, so that nothing can be proved.
+        StudyError: it was begun with other evaluators, so that nothing can be proved, or it is not
+            trusted and its models start programs.
         StorageError: the record is damaged.
     """
 
@@ -76,6 +77,7 @@ class Replay:
         self, study: Study, *, on_progress: Callable[[int, int], None] = lambda *_: None
     ) -> None:
         study.check_runnable(["modelled"])
+        study.plan.pipeline.may_start = True  # an optimizer asks its models again
         self._study = study
         self._on_progress = on_progress
         self._asks = study.storage.asks(study.name)  # first: all that they name is then there

@@ -22,16 +22,17 @@ class Evaluate:
     optional = frozenset()
     version = "1"
 
-    def __init__(self, function, *provides, kind="modelled", units=None):
+    def __init__(self, function, *provides, kind="modelled", units=None, pure=True):
         self.evaluate = function
+        self.pure = pure
         self.provides = {name: Metric(name=name) for name in provides}
         self.kind = kind
         self.reads = frozenset()
         self.units = units or {}
 
 
-def bound(name, function, *provides, reads=(), kind="modelled", **more):
-    evaluator = Evaluate(function, *provides, kind=kind)
+def bound(name, function, *provides, reads=(), kind="modelled", pure=True, **more):
+    evaluator = Evaluate(function, *provides, kind=kind, pure=pure)
     return Bound(name=name, evaluator=evaluator, names={r: r for r in reads}, **more)
 
 
@@ -153,6 +154,29 @@ def test_known_metrics_are_the_modelled_ones_for_whole_batches():
     known = pipeline.known(Batch.of([{"x": 1}, {"x": 3}]))
     assert {name: values.tolist() for name, values in known.columns.items()} == {"m.y": [2.0, 6.0]}
     assert pipeline.sources["f.w"].kind == "measured"
+
+
+def test_what_is_not_pure_is_left_out_of_what_is_known_until_the_study_runs():
+    calls = []
+
+    def program(batch):
+        calls.append(len(batch))
+        return Metrics(columns={"y": batch["x"] * 2.0})
+
+    model = bound("m", program, "y", reads=["x"], pure=False)
+    behind = bound("f", lambda b: Metrics(columns={"w": b["m.y"]}), "w", reads=["m.y"])
+    pure = bound("p", lambda b: Metrics(columns={"v": b["x"] * 1.0}), "v", reads=["x"])
+    pipeline = Pipeline([model, behind, pure])
+    assert list(pipeline.known(Batch.of([{"x": 1}])).columns) == ["p.v"]
+    assert calls == []
+    assert {name: one.pure for name, one in pipeline.sources.items()} == {
+        "m.y": False,
+        "f.w": False,
+        "p.v": True,
+    }
+    pipeline.may_start = True
+    assert set(pipeline.known(Batch.of([{"x": 1}])).columns) == {"m.y", "f.w", "p.v"}
+    assert calls == [1]
 
 
 def test_an_outcome_without_a_fault_is_done():

@@ -41,10 +41,9 @@ class Drawn:
 
 
 def drawn(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
-    """Fresh uniform designs where a quick model tells the objective, else the trials, done."""
+    """Fresh uniform designs where a quick, pure model tells the objective, else the trials."""
     asked = objective.expression.names & problem.sources.keys()
-    modelled = all(problem.sources[name].kind == "modelled" for name in asked)
-    batch = _uniform(problem) if modelled else None
+    batch = None if asked & problem.unprobed else _uniform(problem)
     got = None if batch is None else problem.known(batch)
     if batch is not None and got is not None and asked <= got.columns.keys():
         return _fresh(batch, got, objective)

@@ -87,8 +87,8 @@ class Duel:
 def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
     """One for each objective that has a runner-up.
 
-    Where all that is asked is modelled, every legal design of a small space is looked at, and of a
-    large one, or for a slow model, those a step away from a winner; else the trials that were
+    Where pure models tell all that is asked, every legal design of a small space is looked at, and
+    of a large one, or for a slow model, those a step away from a winner; else the trials that were
     finished.
     """
     if not front.trials:
@@ -119,14 +119,22 @@ def _rivals(
     """Where was looked, and who was found; of two of one design the trial comes first."""
     losses, answers = problem.judged(trials)
     tried = [_tried(trials[row], losses[row]) for row in _few(losses, np.flatnonzero(answers))]
-    if problem.measured:
-        return "the trials of this study", tried
+    if problem.unprobed:
+        return f"the trials of this study{_unprobed_words(problem)}", tried
     count = problem.space.count()
     if count is None or count > MOST_LISTED or not quick(problem, count, MOST_S):
         near = [_modelled(problem, problem.space.neighbours(one.design)) for one in winners]
         return "designs one step away and this study's trials", [*tried, *chain(*near)]
     listed = [_modelled(problem, batch) for batch in problem.space.enumerate()]
     return f"all {count:,} legal designs", [*tried, *chain(*listed)]
+
+
+def _unprobed_words(problem: Problem) -> str:
+    """Return which models were not called for other designs; empty where all are measured."""
+    left = problem.unprobed - problem.measured
+    if not left:
+        return ""
+    return f" (no other was looked at: {min(left)} is only computed where the study runs)"
 
 
 def _modelled(problem: Problem, batch: Batch) -> list[Contender]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def check(file: str | Path) -> JudgedFile:
     """Judge a study or space file without running what is measured.
 
-    Models are tried on a few designs. Mistakes are told, not raised.
+    Models are tried on a few designs, and no program is started. Mistakes are told, not raised.
 
     Example:
         ``check("library:studies/quickstart.yaml")["ok"]``

@@ -1,4 +1,4 @@
-"""Study and space files, judged without running what is measured."""
+"""Study and space files, judged without running what is measured, and without any program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GETS = re.compile(r"dse assets install [\w.-]+")
 
 
 def judged_file(file: str) -> JudgedFile:
-    """What the file describes, or every mistake in it; models are tried on a few designs.
+    """What the file describes, or every mistake in it; pure models are tried on a few designs.
 
     Args:
         file: a path, or ``library:studies/...`` for a shipped one.
@@ -36,6 +36,7 @@ def judged_file(file: str) -> JudgedFile:
         "designs": None,
         "modelled": [],
         "measured": [],
+        "not_probed": {},
         "errors": [],
         "unchecked": [],
     }
@@ -73,6 +74,11 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
     told["designs"] = problem.space.count()
     told["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
     told["measured"] = [b.label for b in bound if b.evaluator.kind == "measured"]
+    told["not_probed"] = {
+        b.label: list(b.starts)
+        for b in bound
+        if b.starts or (b.evaluator.kind == "modelled" and not b.pure)
+    }
     kinds = {"modelled": told["modelled"], "measured": told["measured"]}
     told["summary"] = (
         f"{_counted(problem.space.parameters, 'parameter')}, {_told(told['designs'])}; "
@@ -121,7 +127,7 @@ def _check_programs(plan: Plan) -> None:
 
 
 def _probed(problem: Problem, path: Path) -> str:
-    """Run the modelled evaluators on a few designs: what they cannot read shows here."""
+    """Call the pure modelled evaluators on a few designs: what they cannot read shows here."""
     metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
     broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
     absent = next((_GETS.search(fault.reason) for fault in broken), None)

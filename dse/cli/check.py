@@ -1,4 +1,4 @@
-"""``dse check``: judge files without running what is measured."""
+"""``dse check``: judge files without running what is measured, and without any program."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def check(
 ) -> None:
     """Judge study and space files; every mistake is told with its line and how to mend it.
 
+    No program that a file names is started: what was not tried for that reason is listed.
     With --reproduce the studies are run, and the claims of papers that they state are held against
     what comes out: exit code 1 if one does not come out as it is labelled. With --assumptions they
     are run at both ends of what they assume as well.
@@ -72,12 +73,27 @@ def check(
         raise typer.Exit(2)
 
 
+def _print_not_probed(told: JudgedFile) -> None:
+    """Print which evaluators were not called, and how they are."""
+    starting = [name for name, programs in told["not_probed"].items() if programs]
+    others = [name for name, programs in told["not_probed"].items() if not programs]
+    for names, one, several in (
+        (starting, "evaluator starts a program", "evaluators start programs"),
+        (others, "model is not declared pure", "models are not declared pure"),
+    ):
+        if names:
+            what = f"1 {one}" if len(names) == 1 else f"{len(names)} {several}"
+            them = "it" if len(names) == 1 else "them"
+            typer.echo(f"  {what}: not probed; dse evaluate runs {them} ({', '.join(names)})")
+
+
 def _print(told: list[JudgedFile]) -> None:
     from dse.errors import unchecked_words
 
     for one in told:
         if one["ok"]:
             typer.echo(f"{one['file']}: ok. {one['summary']}")
+            _print_not_probed(one)
     broken = [error for one in told for error in one["errors"]]
     for error in broken:
         typer.echo(f"error: {error['message']}", err=True)

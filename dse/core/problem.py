@@ -19,11 +19,15 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a metric comes from: its kind, and all the parameters that it depends on."""
+    """Where a metric comes from: its kind, and all the parameters that it depends on.
+
+    A ``pure`` one can be computed without starting a program or calling a stranger's code.
+    """
 
     metric: Metric
     kind: Kind
     reads: frozenset[str]
+    pure: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,11 @@ class Problem:
     def measured(self) -> frozenset[str]:
         """The asked metrics that cost a measurement."""
         return frozenset(name for name in self.asked if self.sources[name].kind == "measured")
+
+    @property
+    def unprobed(self) -> frozenset[str]:
+        """The asked metrics that cannot be computed by looking alone: measured, or not pure."""
+        return self.measured | {name for name in self.asked if not self.sources[name].pure}
 
     def rng(self, told: int, pending: int = 0) -> np.random.Generator:
         """The only source of chance: a stream for each state of knowledge.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -36,8 +36,14 @@ class Given:
         }
         self.formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
         self.written: Mapping[str, Expression] | None = getattr(evaluator, "written", None)
+        self.starts: Sequence[str] = getattr(evaluator, "starts", ())
         self.evaluator = evaluator
         self.values = values
+
+    @property
+    def pure(self) -> bool:
+        """As the evaluator is, which may import a function to know it."""
+        return bool(getattr(self.evaluator, "pure", False))
 
     def evaluate(self, batch: Batch) -> Metrics:
         same = np.zeros(len(batch), dtype=np.int64)

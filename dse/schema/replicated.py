@@ -48,8 +48,14 @@ class Replicated:
         self.reads_by_metric = {
             name: reads[_own(name, own)] - {spec.reading} for name in self.provides if reads
         }
+        self.starts: Sequence[str] = getattr(evaluator, "starts", ())
         self._evaluator = evaluator
         self._spec = spec
+
+    @property
+    def pure(self) -> bool:
+        """As the evaluator is, which may import a function to know it."""
+        return bool(getattr(self._evaluator, "pure", False))
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         """Nothing, if the evaluator could be run on all of these values in every replicate.

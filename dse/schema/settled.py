@@ -33,6 +33,7 @@ def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
         measured=told,
         objects=plan.objects,
     )
+    now.pipeline.may_start = plan.pipeline.may_start
     return replace(now, problem=replace(now.problem, priors=plan.problem.priors))
 
 

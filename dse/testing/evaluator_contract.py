@@ -28,6 +28,7 @@ import pytest
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, FaultKind, Kind, Metrics
 from dse.protocols import COHERENT, EVERYTHING, Evaluator
+from dse.testing.traced import traced
 from dse.units import unit
 
 _HEAVY = frozenset({"ax", "botorch", "gpytorch", "pymoo", "ray", "sklearn", "sqlalchemy", "torch"})
@@ -161,6 +162,16 @@ class EvaluatorContract:
             assert isinstance(fault, Fault)
             assert fault.kind in get_args(FaultKind)
             assert fault.reason
+
+    def test_one_that_is_pure_starts_no_program_and_opens_no_connection(
+        self, evaluator: Evaluator, batch: Batch
+    ) -> None:
+        pure = getattr(evaluator, "pure", False)
+        with traced() as started:
+            if pure:
+                evaluator.evaluate(batch)
+        assert started == []
+        assert not (pure and getattr(evaluator, "starts", ()))
 
     def test_it_survives_pickling(
         self, evaluator: Evaluator, batch: Batch, told: Metrics, noisy: frozenset[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -25,6 +26,8 @@ class Bench:
     optional = frozenset({"cols"})
     kind = "modelled"
     version = "1"
+    pure = False
+    starts: tuple[str, ...] = ()
 
     def __init__(self, columns: Columns, unit: str = "W") -> None:
         self.evaluate = columns
@@ -51,6 +54,27 @@ def test_a_row_that_depends_on_its_place_is_found() -> None:
     counted = Bench(lambda batch: power(np.arange(len(batch), dtype=float)))
     with pytest.raises(AssertionError):
         same_row(counted, QUIET)
+
+
+def test_a_program_that_one_starts_which_says_that_it_is_pure_is_found() -> None:
+    law = LAWS.test_one_that_is_pure_starts_no_program_and_opens_no_connection
+
+    def started(batch: Batch) -> Metrics:
+        subprocess.run(["true"], check=True)
+        return power(batch["rows"])
+
+    bench = Bench(started)
+    law(bench, BATCH)  # it says nothing of the kind
+    bench.pure = True
+    with pytest.raises(AssertionError):
+        law(bench, BATCH)
+
+
+def test_a_program_that_a_pure_one_says_it_starts_is_found() -> None:
+    bench = Bench(lambda batch: power(batch["rows"]))
+    bench.pure, bench.starts = True, ("bench.py",)
+    with pytest.raises(AssertionError):
+        LAWS.test_one_that_is_pure_starts_no_program_and_opens_no_connection(bench, BATCH)
 
 
 def test_noise_is_forgiven_where_it_is_named() -> None:

@@ -35,6 +35,8 @@ class JudgedFile(Shape):
     """The evaluators of a study that are formulas."""
     measured: list[str]
     """The evaluators of a study that measure."""
+    not_probed: dict[str, list[str]]
+    """Those that start programs, with each program, or are not declared pure: none was called."""
     errors: list[Mistake]
     """Its mistakes."""
     unchecked: list[str]

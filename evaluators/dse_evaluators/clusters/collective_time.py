@@ -78,6 +78,7 @@ class CollectiveTime:
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
+    pure = True
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:

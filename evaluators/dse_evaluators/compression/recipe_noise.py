@@ -58,6 +58,7 @@ class Noise:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(default_factory=lambda: METRICS, init=False)
     kind: Kind = field(default="modelled", init=False)
+    pure = True
     version: str = field(init=False)
 
     def __post_init__(self) -> None:

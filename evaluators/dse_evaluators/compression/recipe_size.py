@@ -42,6 +42,7 @@ class Size:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(default="modelled", init=False)
+    pure = True
     version: str = field(init=False)
 
     def __post_init__(self) -> None:

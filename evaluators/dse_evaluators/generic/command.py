@@ -55,7 +55,8 @@ class Command:
             is the coherent one: Hz for MHz.
         cwd: the folder to run in.
         env: what is added to the environment.
-        kind: ``modelled`` for a program that is free and exact.
+        kind: ``modelled`` for a program that is free and exact. Still, only what runs the study
+            starts it: ``dse check`` and ``dse report`` do not.
         version: to be changed whenever the program's numbers change.
     """
 
@@ -83,6 +84,11 @@ class Command:
         self._program = Program(run=_run_of(run), cwd=cwd, env=_env_of(env))
         self._timeout_s = seconds_of("timeout", timeout)
         self._repeats = _repeats_of(repeats)
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The program, which is why it is not pure whatever its ``kind``."""
+        return (self._program.words,)
 
     def evaluate(self, batch: Batch) -> Metrics:
         with Warden() as warden:

@@ -37,6 +37,7 @@ class Formulas:
 
     optional: frozenset[str] = frozenset()
     kind: Kind = "modelled"
+    pure = True
     version = "1"
 
     def __init__(self, *, metrics: Mapping[str, Mapping[str, str]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -34,6 +35,13 @@ class Program:
     run: tuple[str, ...]
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """The command line as a shell would take it, its folder, and the variables it is given."""
+        folder = f", in {self.cwd}" if self.cwd else ""
+        variables = f", with {', '.join(sorted(self.env))} set" if self.env else ""
+        return f"{shlex.join(self.run)}{folder}{variables}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

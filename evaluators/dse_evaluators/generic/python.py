@@ -53,7 +53,8 @@ class Python:
         optional: beside ``reads``, those that the space may lack.
         units: the unit in which a parameter is wanted; without one, in that of the space, which
             is the coherent one: Hz for MHz.
-        kind: ``modelled`` for a function that is free and exact.
+        kind: ``modelled`` for a function that is free and exact. ``dse check`` and ``dse report``
+            call one of a package only if it has a true attribute ``pure``.
         batch: the function takes columns of numpy, each (n,), and returns columns.
         version: to be changed whenever the function's numbers change; where not given, that of
             the distribution that registers the function.
@@ -84,6 +85,28 @@ class Python:
             self.reads = reads_of(reads)
             self.optional = frozenset(texts_of("optional", optional)) - self.reads
         self.units = units_of(units, self.reads | self.optional)
+
+    @property
+    def pure(self) -> bool:
+        """True for a function that the program gives; one of a package says so: ``f.pure = True``.
+
+        A package's function is imported to know it.
+        """
+        if self.missing:
+            return False
+        try:
+            function = _loaded(self._function)
+        except Exception:  # noqa: BLE001 - one that cannot be imported is not called either
+            return False
+        return function is self._function or getattr(function, "pure", False) is True
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The function of an installed package, with the place that it is imported from."""
+        one = self._function
+        if not isinstance(one, EntryPoint):
+            return ()
+        return (f"the Python function {one.name!r} of this machine: {one.value}",)
 
     def evaluate(self, batch: Batch) -> Metrics:
         function = _loaded(self._function)

@@ -38,6 +38,7 @@ class Table:
     """
 
     optional: frozenset[str] = frozenset()
+    pure = True
 
     def __init__(
         self,

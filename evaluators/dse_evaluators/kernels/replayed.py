@@ -45,6 +45,7 @@ class ConvolutionReplayed:
     units: Mapping[str, str] = field(init=False, default_factory=lambda: {"l2_size": "B"})
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
+    pure = True
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:

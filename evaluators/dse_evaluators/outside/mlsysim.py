@@ -76,6 +76,7 @@ class MlSysim:
         self.provides = {metric.name: metric for metric in _METRICS}
         limits = Limits(design_s=seconds_of("timeout", timeout))
         self._tool = Tool("mlsysim", {"model": model}, limits, python)
+        self.starts = self._tool.starts
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._knobs.check(values)

@@ -101,6 +101,7 @@ class ScaleSim:
         options = {"layers": shapes(layers_of(workload))}
         limits = Limits(design_s=seconds_of("timeout", timeout))
         self._tool = Tool("scalesim", options, limits, python)
+        self.starts = self._tool.starts
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         self._knobs.check(values)

@@ -35,6 +35,11 @@ class Tool:
         self._python = python
         self._service: Service | None = None
 
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The Python that is started, in words."""
+        return (f"{self._python or f'the Python of the environment {self._name!r}'}, for a worker",)
+
     def service(self) -> Service:
         """The program that answers.
 

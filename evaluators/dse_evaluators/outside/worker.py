@@ -72,6 +72,7 @@ class Worker:
         self.version = str(version)
         limits = Limits(start_s=seconds_of("start", start), design_s=seconds_of("timeout", timeout))
         program = Program(run=_run_of(run, worker, python))
+        self.starts = (program.words,)
         self._service = Service(program, _options_of(options), limits)
 
     def evaluate(self, batch: Batch) -> Metrics:

@@ -112,6 +112,7 @@ class ZigZag:
         }
         limits = Limits(design_s=seconds_of("timeout", timeout))
         self._tool = Tool("zigzag", options, limits, python)
+        self.starts = self._tool.starts
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs, one after the other."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,31 @@ def test_a_registered_function_is_found_by_name() -> None:
     again = pickle.loads(pickle.dumps(evaluator))
     assert (evaluator.reads, evaluator.version) == ({"rows"}, "2.5")
     assert again.evaluate(Batch.of([{"rows": 2}])).columns["area"].tolist() == [20]
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_function_is_pure_only_if_it_says_so(tmp_path: Path) -> None:
+    said = "\nbench.pure = True\n"
+    (name,) = Python(function="bench", metrics={"area": "mm2"}).starts
+    assert "'bench'" in name
+    assert "bench_functions:bench" in name
+    assert not Python(function="bench", metrics={"area": "mm2"}, kind="modelled").pure
+    module = tmp_path / "bench_functions.py"
+    module.write_text(module.read_text() + said)
+    sys.modules.pop("bench_functions")
+    assert Python(function="bench", metrics={"area": "mm2"}, kind="modelled").pure
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_function_that_cannot_be_imported_is_not_pure() -> None:
+    late = Python(function="broken", metrics={"area": "mm2"}, reads=["rows"], kind="modelled")
+    assert not late.pure
+
+
+def test_a_function_that_the_program_gives_is_pure_and_one_that_is_not_here_is_not() -> None:
+    assert Python(function=area, metrics={"area": "mm2"}).pure
+    assert not Python(function=area, metrics={"area": "mm2"}).starts
+    assert not Python(function="given:area", metrics={"area": "mm2"}, reads=["rows"]).pure
 
 
 @pytest.mark.usefixtures("registered")

@@ -66,6 +66,7 @@ class Gemm:
     units: Mapping[str, str] = field(init=False, default_factory=dict)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
+    pure = True
     version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:

@@ -94,6 +94,7 @@ class TrainingMemory:
     units: Mapping[str, str] = field(init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
+    pure = True
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:

@@ -116,6 +116,7 @@ class Serving:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
+    pure = True
     version: str = field(init=False, default="3")
 
     def __post_init__(self) -> None:

@@ -96,6 +96,7 @@ class Training:
     units: Mapping[str, str] = field(default_factory=dict, init=False)
     provides: Mapping[str, Metric] = field(init=False)
     kind: Kind = field(init=False, default="modelled")
+    pure = True
     version: str = field(init=False, default="2")
 
     def __post_init__(self) -> None:

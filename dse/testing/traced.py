@@ -1,0 +1,73 @@
+"""What Python is about to start or to connect to, heard while a block runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+STARTING = frozenset(
+    {
+        "subprocess.Popen",
+        "os.system",
+        "os.exec",
+        "os.posix_spawn",
+        "os.spawn",
+        "os.fork",
+        "os.forkpty",
+        "pty.spawn",
+    }
+)
+CONNECTING = frozenset(
+    {
+        "socket.connect",
+        "socket.sendto",
+        "socket.bind",
+        "socket.getaddrinfo",
+        "socket.gethostbyname",
+        "socket.gethostbyaddr",
+    }
+)
+
+
+@dataclass
+class _Ear:
+    """Hears of audited events while it is ``on``."""
+
+    on: bool = False
+    files: Collection[str] = ()
+    found: list[str] = field(default_factory=list)
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        reads = event == "open" and str(arguments[0]) in self.files
+        if reads or event in STARTING or event in CONNECTING:
+            self.found.append(f"{event} {arguments!r:.300}")
+
+
+@contextmanager
+def traced(files: Collection[str] = ()) -> Iterator[list[str]]:
+    """Give a list that grows by each program started and connection made inside the block.
+
+    All threads of this process are heard, and nothing of its children.
+
+    Args:
+        files: files that must not be opened either, as they would be named.
+    """
+    ear = _ear()
+    ear.on, ear.files, ear.found = True, files, []
+    try:
+        yield ear.found
+    finally:
+        ear.on = False
+
+
+@cache
+def _ear() -> _Ear:
+    ear = _Ear()
+    sys.addaudithook(ear.hear)  # which nobody can take back: it is added once
+    return ear
