@@ -24,9 +24,12 @@ from dse.interchange.document import legal_name
 from dse.interchange.found import Found, undefused
 from dse.interchange.values import value_of
 from dse.protocols import Storage
-from dse.schema.plan import plan_of
+from dse.schema.plan import Plan, plan_of
 from dse.study import DEFAULT_STORAGE, Study, opened_storage
 from dse.suggesting import CARRIED
+
+_LOCAL = ("sqlite", "memory")
+"""Schemes of storages that need no network."""
 
 _FAULTS = {State.INFEASIBLE: "infeasible", State.FAILED: "raised"}
 
@@ -54,6 +57,7 @@ def begun(
     source: str,
     name: str | None = None,
     storage: str | Storage | None = None,
+    trusted: bool = False,
 ) -> Begun:
     """Begin the study of a file with trials that were found elsewhere.
 
@@ -67,14 +71,19 @@ def begun(
         source: where they were found, for the record.
         name: the new study's name, instead of the file's.
         storage: a storage or its URL, instead of the file's.
+        trusted: the file's modelled evaluators may start programs, and its storages be opened.
 
     Raises:
-        StudyError: no trial can be taken, or there is a study of that name.
+        StudyError: no trial can be taken, there is a study of that name, or the file names a
+            storage on a network and is not trusted.
         SpecErrors: the file has mistakes.
     """
     source = mask(source)
     plan = plan_of(Path(path).resolve())
-    taker = _Taker(plan.problem)
+    plan.pipeline.may_start = trusted
+    if not trusted:
+        _check_local(plan, storage)
+    taker = _Taker(plan.problem, plan.problem.measured if trusted else plan.problem.unprobed)
     for one in found:
         taker.take(one)
     taken = _modelled(plan.problem, taker.taken)
@@ -97,6 +106,22 @@ def begun(
     return Begun(study=study, inside=len(taken) - outside, outside=outside, left_out=taker.left_out)
 
 
+def _check_local(plan: Plan, storage: str | Storage | None) -> None:
+    """Check that to begin the study opens no connection that its file alone asks for.
+
+    Raises:
+        StudyError: the file names a storage on a network.
+    """
+    named = [one.storage for one in plan.prior] + [plan.storage if storage is None else None]
+    for url in filter(None, named):
+        scheme = url.partition(":")[0]
+        if scheme not in _LOCAL:
+            raise StudyError(
+                f"the study file names a storage of its own on a network ({scheme})",
+                hint="--trust opens it, once you know whose it is",
+            )
+
+
 def _history(taken: Sequence[_Taken], text: str) -> History:
     """The trials under new numbers; they cost the new study nothing."""
     trials = [
@@ -114,8 +139,9 @@ def _history(taken: Sequence[_Taken], text: str) -> History:
 class _Taker:
     """Takes trials as far as a problem can use them; why not is counted by reason."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, needed: frozenset[str]) -> None:
         self.taken: list[_Taken] = []
+        self._needed = needed
         self.left_out: dict[str, int] = {}
         self._problem = problem
         self._seen: set[Design] = set()
@@ -137,9 +163,11 @@ class _Taker:
             return "its design was there before"
         state = found.state if legal else State.OUTSIDE
         metrics = self._metrics(found)
-        missing = sorted(self._problem.measured - metrics.keys())
+        missing = min(self._needed - metrics.keys(), default="")
         if missing and state in (State.DONE, State.OUTSIDE):
-            return f"it does not tell {missing[0]}, which is measured"
+            measured = self._problem.sources[missing].kind == "measured"
+            why = "is measured" if measured else "a program computes: --trust lets it start"
+            return f"it does not tell {missing}, which {why}"
         self._seen.add(design)
         kind = _FAULTS.get(state)
         fault = Fault(kind=kind, reason=found.reason) if kind else None  # type: ignore[arg-type]

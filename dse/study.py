@@ -35,6 +35,7 @@ from dse.schema.priors import inherited
 from dse.schema.record import begun_with, identity_of, kept_plan, plain, reading_record
 from dse.schema.settled import settled
 from dse.schema.source import shown
+from dse.trust import check_trusted
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
 
@@ -260,9 +261,10 @@ class Study:
             on_finished: told each trial when it is stored.
 
         Raises:
-            StudyError: the study is not what it was begun with.
+            StudyError: the study is not what it was begun with, or not trusted.
         """
         self.check_unchanged()
+        check_trusted(self.storage, self.name)
         run = self._prepared(self.bounds() if bounds is None else bounds)
         return self._gone(replace(run, outside=executor, on_finished=on_finished))
 
@@ -299,12 +301,16 @@ class Study:
         """Nothing, if its evaluators of these kinds can be run here.
 
         Raises:
-            StudyError: one cannot, or something is not what the study was begun with.
+            StudyError: one cannot, the study was imported and is not trusted, or something is not
+                what it was begun with.
         """
         self.check_unchanged()
-        for bound in self.plan.pipeline.bound:
+        asked = [bound for bound in self.plan.pipeline.bound if bound.evaluator.kind in kinds]
+        if "measured" in kinds or not all(bound.pure for bound in asked):
+            check_trusted(self.storage, self.name)
+        for bound in asked:
             missing = getattr(bound.evaluator, "missing", "")
-            if missing and bound.evaluator.kind in kinds:
+            if missing:
                 raise StudyError(
                     f"the study {self.name!r} cannot be run here: {missing}",
                     hint="go on with it in that program; its record can be read anywhere",

@@ -49,6 +49,7 @@ IN_PYTHON: Mapping[str, tuple[str, ...]] = {
         'study.record.export_to_optuna("sqlite:///optuna.db")',
     ),
     "studies import": ('dse.import_study("kept.jsonl", name="theirs")',),
+    "studies trust": ("study.record.trust()",),
     "studies merge": ('dse.merge("first", "second", name="both")',),
     "assets list": ("supplies.assets.listed()",),
     "assets install": ('supplies.assets.install("tiny")',),

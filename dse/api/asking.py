@@ -18,6 +18,7 @@ from dse.drivers.bounds import Bounds
 from dse.errors import SpecError, StudyError, nearest
 from dse.protocols import Task
 from dse.schema.budgets import Budget
+from dse.trust import check_trusted
 
 
 class Asking:
@@ -30,11 +31,12 @@ class Asking:
     ended; it is empty while the study goes on, and where asking was merely closed.
 
     Raises:
-        StudyError: the study is not what it was begun with.
+        StudyError: the study is not what it was begun with, or not trusted.
     """
 
     def __init__(self, study: engine.Study) -> None:
         study.check_unchanged()
+        check_trusted(study.storage, study.name)
         self.reason = ""
         self._study = study
         self._desk = Desk(self._answer)

@@ -14,9 +14,10 @@ from dse.records.answers import answer_json
 from dse.records.claims import Judged, judged_claims
 from dse.records.copies import exported, exported_to_optuna
 from dse.records.standing import status_json
+from dse.records.trusting import trust_study
 from dse.report.shapes.front import Front
 from dse.report.shapes.portability import Exported
-from dse.report.shapes.study import CarriedOver, Status
+from dse.report.shapes.study import CarriedOver, Status, Trusted
 from dse.report.space_words import counted
 from dse.schema.designs import plain_values
 from dse.schema.files import resolved
@@ -54,6 +55,14 @@ class StudyRecord:
     def claims(self) -> list[Judged]:
         """The claims that the study states, held against the trials that it has."""
         return judged_claims(self._study)
+
+    def trust(self) -> Trusted:
+        """Let the study be run, if it was imported; what that starts is returned.
+
+        Example:
+            ``study.record.trust()["starts"]``
+        """
+        return trust_study(self._study.storage, self._study.name)
 
     def verify(self, *, on_progress: Callable[[int, int], None] = lambda *_: None) -> Proof:
         """Prove that each design is what the optimizer asks, told what was known then.

@@ -37,12 +37,13 @@ def import_study(
     name: str | None = None,
     study: str | Path | None = None,
     optuna: str | None = None,
+    trust: bool = False,
     storage: str | Storage | None = None,
 ) -> Imported:
     """Read a study that was exported, or begin one with trials that were found elsewhere.
 
-    A file is checked line by line and as a whole; nothing in it is run. Going on with a stranger's
-    study runs its evaluators, commands too: look at them first.
+    A file is checked line by line and as a whole; nothing in it is run. An exported study is not
+    run before you trust it: ``starts`` lists what it names, and :meth:`StudyRecord.trust` lets it.
 
     Example:
         ``Study.load(import_study("quickstart.jsonl", name="theirs")["study"])``
@@ -53,6 +54,7 @@ def import_study(
         name: the new study's, instead of its own.
         study: the study file that trials of elsewhere are to begin.
         optuna: which study of an Optuna storage.
+        trust: the study may be run at once; with ``study``, its models may start programs now.
         storage: where to, or its URL; ``sqlite:///dse.db`` where nothing is said.
 
     Raises:
@@ -63,10 +65,10 @@ def import_study(
     from dse.schema.files import resolved
 
     if study is None:
-        return restored(source, name=name, storage=storage)
+        return restored(source, name=name, storage=storage, trusted=trust)
     path = resolved(str(study), Path.cwd() / "study.yaml")
     elsewhere = Elsewhere.of(str(source), path, optuna)
-    return begun_with(elsewhere, path, name=name, storage=storage)
+    return begun_with(elsewhere, path, name=name, storage=storage, trusted=trust)
 
 
 def merge(*studies: Study | str, name: str, storage: str | Storage | None = None) -> Joined:

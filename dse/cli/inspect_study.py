@@ -119,8 +119,11 @@ def trials(
 
 
 def _state_lines(state: Status) -> Iterator[str]:
+    import shlex
+
     from dse.report.space_words import counted
 
+    name = shlex.quote(state["study"])
     counts = ", ".join(f"{count} {kind}" for kind, count in state["trials"].items())
     volume = state["hypervolume"]
     about = "≈" if state["hypervolume_estimated"] else ""
@@ -138,6 +141,8 @@ def _state_lines(state: Status) -> Iterator[str]:
     if there:
         words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)
         yield f"  at work, as far as is known: {words}"
+    if not state["trusted"]:
+        yield f"  not trusted: it was imported, and can be run after: dse studies trust {name}"
     for warning in state["warnings"]:
         yield f"  warning: {warning}"
     for kind, count in state["failures"].items():

@@ -57,6 +57,9 @@ OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write to this file instead of the terminal."),
 ]
+TrustOption = Annotated[
+    bool, typer.Option("--trust", help="You know what it starts, and it may be run here.")
+]
 NameArgument = Annotated[
     str,
     typer.Argument(

@@ -1,8 +1,8 @@
-"""``dse studies export``, ``import`` and ``merge``: studies as files, elsewhere, and together."""
+"""``dse studies export``, ``import``, ``trust`` and ``merge``: studies as files and together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from dse.cli.options import (
     StorageOption,
     Told,
     ToldOption,
+    TrustOption,
     say,
     show_json,
     study_path,
@@ -77,29 +78,33 @@ def import_study(
     optuna: Annotated[
         str | None, typer.Option("--optuna", help="Which study of an Optuna storage.")
     ] = None,
+    trust: TrustOption = False,
     storage: StorageOption = None,
     output: ToldOption = Told.TABLE,
 ) -> None:
     """Read a study that was exported, or begin one with trials that were found elsewhere.
 
-    A file is checked line by line and as a whole; nothing in it is run. Going on with a stranger's
-    study runs its evaluators, commands too: look at them first.
+    A file is checked line by line and as a whole; nothing in it is run. What running it would start
+    is printed, and it is not run before you say so: with --trust here, or by `dse studies trust`.
+    With --study, --trust lets models that are programs compute what the trials lack.
 
     Example: dse studies import quickstart.jsonl --name theirs
     """
     from dse.records.copies import Elsewhere, begun_with, restored
 
     if study is None:
-        facts = restored(source, name=name, storage=storage)
+        facts = restored(source, name=name, storage=storage, trusted=trust)
         words = [f"{facts['study']}: {facts['trials']} trials, as they were"]
     else:
         path = study_path(study)
         elsewhere = Elsewhere.of(source, path, optuna)
-        facts = begun_with(elsewhere, path, name=name, storage=storage)
+        facts = begun_with(elsewhere, path, name=name, storage=storage, trusted=trust)
         words = [f"note: {count} left out: {reason}" for reason, count in facts["left_out"].items()]
         told = f"{facts['inside']} trials taken over, {facts['outside']} outside the space"
         words.append(f"{facts['study']}: {told}")
-    _tell(output, facts, *words, _next(facts["study"]))
+    _tell(
+        output, facts, *words, *starting(facts["starts"]), _next(facts["study"], facts["trusted"])
+    )
 
 
 def merge_studies(
@@ -128,9 +133,43 @@ def merge_studies(
     _tell(output, facts, f"{name}: {studies[0].storage.events(name)[0].text}", _next(name))
 
 
-def _next(name: str) -> str:
+def trust_study(
+    name: NameArgument,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    storage: StorageOption = None,
+    output: ToldOption = Told.TABLE,
+) -> None:
+    """Let an imported study be run: what that would start is shown first.
+
+    Example: dse studies trust theirs --yes
+    """
+    from dse.records.trusting import trust_facts
+    from dse.records.trusting import trust_study as trusted
+    from dse.study import DEFAULT_STORAGE, opened_storage
+
+    opened = opened_storage(storage or DEFAULT_STORAGE)
+    known = trust_facts(opened, name)
+    if output is Told.TABLE:
+        for line in starting(known["starts"]):
+            say(line)
+    if not (yes or known["trusted"] or known["problem"]):
+        typer.confirm(f"may {name!r} be run?", abort=True, err=True)
+    _tell(output, trusted(opened, name), f"{name} may be run", _next(name))
+
+
+def starting(starts: Sequence[str]) -> list[str]:
+    """Return the lines that say what running a study would start."""
+    if not starts:
+        return ["running it starts no program"]
+    return ["running it starts:", *(f"  {line}" for line in starts)]
+
+
+def _next(name: str, trusted: bool = True) -> str:  # noqa: FBT001, FBT002 - a fact, not a switch
     import shlex
 
+    if not trusted:
+        return f"not trusted yet; to run it: dse studies trust {shlex.quote(name)}"
     return f"go on with it: dse resume {shlex.quote(name)}"
 
 

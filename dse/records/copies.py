@@ -19,6 +19,7 @@ from dse.interchange.optuna_storage import read_study, write_study
 from dse.interchange.portable_record import Record, about
 from dse.interchange.portable_restore import restore
 from dse.protocols import Storage
+from dse.records.trusting import named_programs, trust_facts
 from dse.report.shapes.portability import Exported, Imported, Joined
 from dse.report.sheet import trials_columns, write_csv
 from dse.report.whole_file import write_whole
@@ -28,6 +29,7 @@ from dse.schema.record import identity_of
 from dse.schema.storageless import storageless
 from dse.study import DEFAULT_STORAGE, Study, opened_storage
 from dse.suggesting import CARRIED
+from dse.trust import is_trusted
 
 
 def exported(study: Study, file: Path, *, name: str | None = None) -> Exported:
@@ -84,7 +86,11 @@ def exported_to_optuna(study: Study, url: str, *, name: str | None = None) -> Ex
 
 
 def restored(
-    source: str | Path, *, name: str | None = None, storage: str | Storage | None = None
+    source: str | Path,
+    *,
+    name: str | None = None,
+    storage: str | Storage | None = None,
+    trusted: bool = False,
 ) -> Imported:
     """Read a study that was exported; nothing in it is run.
 
@@ -92,6 +98,7 @@ def restored(
         source: a file that :func:`exported` wrote.
         name: instead of the study's own.
         storage: where to, or its URL.
+        trusted: it may be run at once; else it waits for the user's word.
 
     Raises:
         StorageError: it is damaged, or a table that tells no study.
@@ -103,7 +110,8 @@ def restored(
     record = replace(record, spec=storageless(record.spec))
     chosen = record.study if name is None else name
     check_name(chosen)
-    restore(record, opened_storage(storage or DEFAULT_STORAGE, begins=True), name=chosen)
+    opened = opened_storage(storage or DEFAULT_STORAGE, begins=True)
+    restore(record, opened, name=chosen, trusted=trusted)
     return {
         "study": chosen,
         "trials": len(record.trials),
@@ -111,6 +119,8 @@ def restored(
         "inside": sum(trial.state is not State.OUTSIDE for trial in record.trials),
         "outside": sum(trial.state is State.OUTSIDE for trial in record.trials),
         "left_out": {},
+        "trusted": trusted,
+        "starts": trust_facts(opened, chosen)["starts"],
     }
 
 
@@ -147,14 +157,24 @@ def begun_with(
     *,
     name: str | None = None,
     storage: str | Storage | None = None,
+    trusted: bool = False,
 ) -> Imported:
     """Begin the study of a file with trials that were found elsewhere.
+
+    Args:
+        elsewhere: the trials.
+        file: the study file.
+        name: instead of the file's.
+        storage: where to, or its URL.
+        trusted: its modelled evaluators may start programs now, and its ``prior`` be opened.
 
     Raises:
         StudyError: no trial can be taken, or there is a study of that name.
         SpecErrors: the file has mistakes.
     """
-    new = begun(file, elsewhere.found, source=elsewhere.told, name=name, storage=storage)
+    new = begun(
+        file, elsewhere.found, source=elsewhere.told, name=name, storage=storage, trusted=trusted
+    )
     return {
         "study": new.study.name,
         "trials": new.inside + new.outside,
@@ -162,6 +182,8 @@ def begun_with(
         "inside": new.inside,
         "outside": new.outside,
         "left_out": dict(new.left_out),
+        "trusted": True,
+        "starts": named_programs(new.study.plan),
     }
 
 
@@ -178,7 +200,8 @@ def joined(studies: Sequence[Study], name: str) -> Joined:
     records = [replace(one, spec=storageless(one.spec)) for one in records]
     identities = [identity_of(record.spec) for record in records]
     found = merged(records, identities, name, by=CARRIED)
-    restore(found.record, studies[0].storage)
+    trusted = is_trusted(studies[0].storage, studies[0].name)  # what runs is what that one says
+    restore(found.record, studies[0].storage, trusted=trusted)
     return {
         "study": name,
         "trials": len(found.record.trials),

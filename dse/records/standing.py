@@ -14,6 +14,7 @@ from dse.report.export import finite, front_json
 from dse.report.shapes.shape import FaultKind, State
 from dse.report.shapes.study import DriverFacts, Ended, Status
 from dse.study import Study
+from dse.trust import is_trusted
 
 
 def status_json(study: Study) -> Status:
@@ -35,6 +36,7 @@ def status_json(study: Study) -> Status:
         "failed": proof.valueless,
         "failure": proof.failed_words,
         "failures": _failures(trials),
+        "trusted": is_trusted(study.storage, study.name),
         "warnings": list(study.plan.warnings),
         "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
         "drivers": [_driver(one) for one in study.storage.drivers(study.name)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from shlex import quote
 
 from dse.core.objective import Objective
 from dse.report.answer import Answer
@@ -13,6 +14,7 @@ from dse.serve import models
 from dse.serve.frame import framed, study_url
 from dse.serve.pages import bar, search, table
 from dse.serve.snapshot import MOST_PAIRS, Snapshot
+from dse.trust import is_trusted_record
 
 _MOST_ROWS = 500
 _NAME_LETTERS = 32
@@ -119,7 +121,16 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
         for name, value, small in tiles
     )
     words = f'{_LAST}<pre class="warn">{escape(told.last_words)}</pre>' if told.last_words else ""
-    return f'{_progress(told)}{words}<dl class="tiles">{cells}</dl>'
+    return f'{_progress(told)}{_untrusted(snapshot)}{words}<dl class="tiles">{cells}</dl>'
+
+
+def _untrusted(snapshot: Snapshot) -> str:
+    """What stands above a study that was imported and may not be run."""
+    if is_trusted_record(snapshot.spec, snapshot.events):
+        return ""
+    name = quote(snapshot.study.name)
+    words = f"It was imported and is not trusted. To run it: dse studies trust {name}"
+    return f'<p class="warn">{escape(words)}</p>'
 
 
 def _found(snapshot: Snapshot, told: models.StudyState) -> str:

@@ -59,6 +59,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["studies", "import", "kept.jsonl", "--name", "theirs"],
         ["studies", "import", "kept.csv", "--study", "formulas.yaml", "--name", "begun"],
     ],
+    "studies trust": [["studies", "trust", "odd"], ["studies", "trust", "odd", "--yes"]],
     "studies merge": [["studies", "merge", "formulas", "factorial", "--name", "both"]],
     "assets list": [["assets", "list"]],
     "assets install": [["assets", "install", "tiny"]],

@@ -40,7 +40,7 @@ def test_what_is_exported_is_imported_and_gone_on_with(folder, file):
     assert (written["trials"], read["trials"], read["finished"]) == (10, 10, 10)
     assert designs("again") == designs("carry")
     assert told("front", "again")["front"] == told("front", "carry")["front"]
-    dse("resume", "again", "--trials", "15")
+    dse("resume", "again", "--trials", "15", "--trust")
     assert designs("again")[:10] == designs("carry")
 
 
@@ -53,6 +53,8 @@ def test_both_forms_have_one_fingerprint(folder):
 def test_an_imported_study_is_told_how_to_go_on(folder):
     dse("studies", "export", "carry", "-o", "study.jsonl")
     result = dse("studies", "import", "study.jsonl", "--name", "the other")
+    assert "dse studies trust 'the other'" in result.stderr
+    result = dse("studies", "trust", "the other", "--yes")
     assert "dse resume 'the other'" in result.stderr
 
 
@@ -76,7 +78,8 @@ def test_a_table_begins_a_study_where_one_is_named(folder):
         dse("studies", "import", "study.csv")
     facts = told("studies", "import", "study.csv", "--study", "study.yaml", "--name", "table")
     counts = {"trials": 10, "finished": 10, "inside": 10, "outside": 0}
-    assert facts == {"study": "table", **counts, "left_out": {}}
+    more = {"left_out": {}, "trusted": True, "starts": []}
+    assert facts == {"study": "table", **counts, **more}
     assert designs("table") == designs("carry")
 
 

@@ -44,7 +44,7 @@ def test_a_study_that_was_carried_ends_where_one_that_stayed_does(
     begun.run(budget=Budget(trials=11))
     portable.write(Record.of(begun.storage, "carry"), tmp_path / f"study.{form}")
     begun.storage.close()
-    restore(portable.read(tmp_path / f"study.{form}"), elsewhere, name="carried-here")
+    restore(portable.read(tmp_path / f"study.{form}"), elsewhere, name="carried-here", trusted=True)
     carried = Study.load("carried-here", elsewhere)
     carried.run()
     assert [t.design for t in carried.trials] == [t.design for t in twin.trials]

@@ -35,6 +35,10 @@ class Imported(Shape):
     """How many are not, and are learnt from alone."""
     left_out: dict[str, int]
     """How many could not be taken, by why."""
+    trusted: bool
+    """Whether it may be run at once."""
+    starts: list[str]
+    """The programs, Python functions and clusters that running it would use."""
 
 
 class Joined(Shape):

@@ -54,6 +54,8 @@ class Status(CoverageFacts):
     """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
     failures: dict[FaultKind, int]
     """How many trials have no metrics, by why."""
+    trusted: bool
+    """Whether it may be run: an imported study waits for `dse studies trust`."""
     warnings: list[str]
     """What a new study would be refused for, such as a parameter that nothing reads."""
     events: list[EventFacts]
@@ -104,6 +106,19 @@ class StudyRow(Shape):
     """What it asks, in its author's words."""
     problem: str
     """What is damaged; empty for a study of which no damage is known."""
+
+
+class Trusted(Shape):
+    """Whether a study may be run here."""
+
+    study: str
+    """Its name."""
+    trusted: bool
+    """Whether it was begun here, or was imported and the user has trusted it."""
+    starts: list[str]
+    """The programs, Python functions and clusters that running it would use."""
+    problem: str
+    """Why these cannot be told; empty where they can."""
 
 
 class Forgotten(Shape):

@@ -1,0 +1,61 @@
+"""What running a stored study would start, and the user's word that it may."""
+
+from __future__ import annotations
+
+from dse.errors import DseError
+from dse.protocols import Storage
+from dse.report.shapes.study import Trusted
+from dse.schema.plan import Plan
+from dse.study import Study
+from dse.trust import is_trusted, trust
+
+_LOCAL = ("auto", "serial", "processes")
+"""Executors that stay on this machine."""
+
+
+def named_programs(plan: Plan) -> list[str]:
+    """Return the programs, Python functions and clusters that running a study would use.
+
+    Each line begins with the evaluator's name, and has no character that a terminal would obey.
+    """
+    found = [
+        f"{bound.name}: {words}"
+        for bound in plan.pipeline.bound
+        for words in bound.starts or [getattr(bound.evaluator, "missing", "")]
+        if words
+    ]
+    if plan.executor.use not in _LOCAL:
+        options = "".join(f", {key} {told!r}" for key, told in plan.executor.options.items())
+        found.append(f"executor: {plan.executor.use}{options}")
+    return [_visible(line) for line in dict.fromkeys(found)]
+
+
+def trust_facts(storage: Storage, name: str) -> Trusted:
+    """Return whether a stored study may be run, and what that would start.
+
+    A stranger's record may be beyond reading: what it would start is then unknown, and it cannot be
+    run either.
+    """
+    try:
+        starts, problem = named_programs(Study.load(name, storage).plan), ""
+    except (DseError, LookupError, TypeError, ValueError, AttributeError) as error:
+        starts, problem = [], _visible(str(error))
+    trusted = is_trusted(storage, name)
+    return {"study": name, "trusted": trusted, "starts": starts, "problem": problem}
+
+
+def trust_study(storage: Storage, name: str) -> Trusted:
+    """Let an imported study be run, and return what it would start.
+
+    Raises:
+        StudyError: there is no such study, or its record cannot be read.
+    """
+    Study.load(name, storage)
+    trust(storage, name)
+    return trust_facts(storage, name)
+
+
+def _visible(text: str) -> str:
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )

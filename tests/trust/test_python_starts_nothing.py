@@ -1,0 +1,108 @@
+"""Every call of Python that only looks, on a stranger's study: nothing is started or connected to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dse
+from dse import Front, Space, Study
+from dse.api.record import StudyRecord
+from dse.errors import StudyError
+from dse.testing.traced import traced
+
+DESIGN = {"a": 1, "b": 1}
+
+LOOKING: dict[str, Callable[[Study], Any]] = {
+    "dse.check": lambda _: [dse.check(f"{name}.yaml") for name in ("theirs", "modelled", "doors")],
+    "dse.compare": lambda _: dse.compare("theirs", "second", joint_reference=True).facts,
+    "dse.doctor": lambda _: dse.doctor("sqlite:///dse.db"),
+    "dse.import_study": lambda _: dse.import_study("theirs.jsonl", name="again"),
+    "dse.init": lambda _: dse.init("new"),
+    "dse.merge": lambda _: dse.merge("theirs", "second", name="both"),
+    "dse.plugin": lambda _: dse.plugin("command"),
+    "dse.plugins": lambda _: dse.plugins(),
+    "dse.studies": lambda _: dse.studies(),
+    "Study.open": lambda _: Study.open("theirs.yaml", name="mine"),
+    "Study.load": lambda _: Study.load("modelled"),
+    "Study.name": lambda study: study.name,
+    "Study.problem": lambda study: study.problem,
+    "Study.trials": lambda study: study.trials,
+    "Study.front": lambda study: study.front,
+    "Study.effects": lambda study: study.effects(),
+    "Study.report": lambda study: study.report("report.html"),
+    "Study.record": lambda study: repr(study.record),
+    "Study.to_pandas": lambda study: study.to_pandas(),
+    "Study.to_polars": lambda study: study.to_polars(),
+    "Study.add": lambda study: study.add({"a": 6, "b": 4}),
+    "Study.close": lambda study: study.close(),
+    "Study._repr_html_": lambda study: study._repr_html_(),
+    "StudyRecord.answer": lambda study: study.record.answer,
+    "StudyRecord.claims": lambda study: study.record.claims,
+    "StudyRecord.delete": lambda _: Study.load("second").record.delete(),
+    "StudyRecord.events": lambda study: study.record.events,
+    "StudyRecord.export": lambda study: study.record.export("out.jsonl"),
+    "StudyRecord.export_to_optuna": lambda study: study.record.export_to_optuna("sqlite:///o.db"),
+    "StudyRecord.migrate": lambda study: study.record.migrate("theirs.yaml", to="moved"),
+    "StudyRecord.provenance": lambda study: study.record.provenance,
+    "StudyRecord.status": lambda study: study.record.status,
+    "StudyRecord.trust": lambda _: Study.load("second").record.trust(),
+    "Front": lambda study: [
+        getattr(study.front, name)
+        for name in dir(Front)
+        if not name.startswith("_") and not callable(getattr(Front, name))
+    ],
+    "Front.to_pandas": lambda study: study.front.to_pandas(),
+    "Front.to_polars": lambda study: study.front.to_polars(),
+    "Front._repr_html_": lambda study: study.front._repr_html_(),
+    "Space.read": lambda _: Space.read("space.yaml")._repr_html_(),
+}
+"""What each is called as, on the imported study."""
+
+RUNNING: dict[str, Callable[[Study], Any]] = {
+    "Study.run": lambda study: study.run(trials=25),
+    "Study.ask": lambda study: study.ask(),
+    "Study.evaluate": lambda study: study.evaluate(DESIGN),
+    "StudyRecord.verify": lambda study: study.record.verify(),
+}
+"""What may start programs; it is refused on an imported study."""
+
+OTHER = {"Study.tell", "Front.count", "Front.index", "dse.reproduce", "dse.sweep", "dse.live_view"}
+"""It follows what was asked; two of a sequence; runs of one's own file; the pages, tested apart."""
+
+
+def public(kind: type) -> set[str]:
+    own = {name for name in vars(kind) if not name.startswith("_") or name == "_repr_html_"}
+    return {f"{kind.__name__}.{name}" for name in own}
+
+
+def test_every_call_either_looks_or_runs():
+    told = {*LOOKING, *RUNNING, *OTHER}
+    calls = {f"dse.{one}" for one in dse.__all__ if one.islower() and one not in PLAIN}
+    front = {one for one in public(Front) if callable(getattr(Front, one.partition(".")[2]))}
+    assert calls | public(Study) | public(StudyRecord) | front <= told
+    assert {*RUNNING} <= public(Study) | public(StudyRecord)
+
+
+PLAIN = {"evaluator", "report", "supplies"}
+"""A decorator, what an evaluator reports, and a module of downloads: they know no study."""
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_a_call_that_looks_starts_nothing(victim, name):
+    study = Study.load("theirs")
+    with traced(victim.code) as found:
+        LOOKING[name](study)
+    assert found == []
+    assert victim.left == []
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_call_that_runs_refuses_an_imported_study(victim, name):
+    study = Study.load("theirs")
+    with traced(victim.code) as found, pytest.raises(StudyError, match="is not trusted"):
+        RUNNING[name](study)
+    assert found == []
+    assert victim.left == []
