@@ -40,7 +40,8 @@ class Outcome:
     """What became of one design.
 
     ``measured`` counts the measured evaluators that ran for it; a reading that was known
-    already costs none.
+    already costs none. ``begun_at`` and ``finished_at`` are the wall clock of the machine that
+    evaluated, in seconds since 1970 (UTC); no two outcomes differ by their times alone.
     """
 
     state: State
@@ -49,10 +50,19 @@ class Outcome:
     fault: Fault | None = None
     cost_s: float = 0.0
     measured: int = 0
+    begun_at: float | None = field(default=None, compare=False)
+    finished_at: float | None = field(default=None, compare=False)
 
     def attempt(self, number: int, attempt: int) -> Attempt:
         """What is remembered of it where the trial is issued again."""
-        return Attempt(number=number, attempt=attempt, fault=self.fault, cost_s=self.cost_s)
+        return Attempt(
+            number=number,
+            attempt=attempt,
+            fault=self.fault,
+            cost_s=self.cost_s,
+            begun_at=self.begun_at,
+            finished_at=self.finished_at,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +70,10 @@ class Trial:
     """One design of a study; ``told`` counts the finished trials known when it was asked.
 
     ``attempts`` counts how often it was given up and issued again; ``worker`` is the driver that
-    holds it, or that finished it.
+    holds it, or that finished it. The times are wall clock, in seconds since 1970 (UTC): when it
+    was asked, when its last attempt was begun, and when that ended; ``None`` where nobody noted it,
+    as in trials of older versions. They are no part of what a trial is: trials that differ in
+    nothing else are equal.
     """
 
     number: int
@@ -74,6 +87,9 @@ class Trial:
     measured: int = 0
     attempts: int = 0
     worker: int | None = None
+    asked_at: float | None = field(default=None, compare=False)
+    begun_at: float | None = field(default=None, compare=False)
+    finished_at: float | None = field(default=None, compare=False)
 
     @property
     def outcome(self) -> Outcome:
@@ -85,6 +101,8 @@ class Trial:
             fault=self.fault,
             cost_s=self.cost_s,
             measured=self.measured,
+            begun_at=self.begun_at,
+            finished_at=self.finished_at,
         )
 
     def moved(self, state: State) -> Trial:
@@ -97,7 +115,13 @@ class Trial:
 
     def freed(self, attempts: int = 0) -> Trial:
         """The trial as nobody holds it, after so many more attempts."""
-        return replace(self, state=State.PENDING, worker=None, attempts=self.attempts + attempts)
+        return replace(
+            self,
+            state=State.PENDING,
+            worker=None,
+            attempts=self.attempts + attempts,
+            begun_at=None,
+        )
 
     def finished(self, outcome: Outcome, worker: int | None = None) -> Trial:
         """The trial with its outcome; ``worker`` is the driver that found it, if it is known."""
@@ -113,6 +137,9 @@ class Trial:
             measured=outcome.measured,
             attempts=self.attempts,
             worker=self.worker if worker is None else worker,
+            asked_at=self.asked_at,
+            begun_at=self.begun_at if outcome.begun_at is None else outcome.begun_at,
+            finished_at=outcome.finished_at,
         )
 
 
@@ -134,7 +161,9 @@ class Ask:
     ``wanted`` is how many designs were asked for, ``by`` the plug-in that was asked, and
     ``worker`` the driver that runs the new trials at once, but for the last ``ahead`` of them,
     which wait for any driver. ``term`` is that of the asker (see :class:`~dse.protocols.Queueing`),
-    who steps down with the ask if it ``releases``; ``None`` asks without being the asker.
+    who steps down with the ask if it ``releases``; ``None`` asks without being the asker. ``at`` is
+    the wall clock, in seconds since 1970 (UTC), from which the new trials have the time at which
+    they were asked.
     """
 
     told: int = 0
@@ -147,10 +176,14 @@ class Ask:
     by: str = ""
     events: tuple[Event, ...] = ()
     worker: int | None = None
+    at: float | None = None
 
     def issue(self, first: int, designs: Sequence[Design]) -> list[Trial]:
         """Return the trials of these designs, numbered from ``first`` on."""
-        new = [Trial(number=n, design=d, told=self.told) for n, d in enumerate(designs, first)]
+        new = [
+            Trial(number=number, design=design, told=self.told, asked_at=self.at)
+            for number, design in enumerate(designs, first)
+        ]
         if self.worker is None:
             return new
         held = max(len(new) - self.ahead, 0)
@@ -234,12 +267,14 @@ class Take:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One time that a trial was given up and issued again, and why."""
+    """One time that a trial was given up and issued again, why, and when (as in :class:`Trial`)."""
 
     number: int
     attempt: int
     fault: Fault | None = None
     cost_s: float = 0.0
+    begun_at: float | None = field(default=None, compare=False)
+    finished_at: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, overload
@@ -21,6 +22,9 @@ Objects = NDArray[np.object_]
 
 STATES = tuple(State)
 _CODES = {state: code for code, state in enumerate(STATES)}
+TIMES = ("asked_at", "begun_at", "finished_at")
+"""The columns that hold times."""
+
 _FINISHED = np.array([state.finished for state in STATES])
 _PAGE = 4096
 
@@ -37,6 +41,9 @@ class Trials(Sequence[Trial]):
     attempts: Ints
     worker: Ints  # -1: nobody
     ended: Ints  # the place among the finished ones; -1: not finished
+    asked_at: Floats  # wall clock, seconds since 1970 (UTC); NaN: nobody noted it
+    begun_at: Floats
+    finished_at: Floats
     designs: Objects  # each a Design, or its JSON
     faults: Objects  # each a Fault or None
     metrics: Mapping[str, Floats]  # NaN where a trial has none
@@ -58,6 +65,7 @@ class Trials(Sequence[Trial]):
             attempts=_ints([t.attempts for t in trials]),
             worker=_ints([-1 if t.worker is None else t.worker for t in trials]),
             ended=ended,
+            **{name: np.array([getattr(t, name) for t in trials], float) for name in TIMES},
             designs=objects([t.design for t in trials]),
             faults=objects([t.fault for t in trials]),
             metrics=numbers([t.metrics for t in trials]),
@@ -156,7 +164,7 @@ class Trials(Sequence[Trial]):
 
 _TOLD = 3  # of a million nobody reads all
 
-_PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker")
+_PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker", *TIMES)
 
 
 def column_of(trials: Sequence[Trial], name: str) -> Column:
@@ -236,7 +244,8 @@ def _trial(
     metrics: Mapping[str, float],
     spread: Mapping[str, float],
 ) -> Trial:
-    number, told, state, cost_s, measured, attempts, worker = plain
+    number, told, state, cost_s, measured, attempts, worker, *times = plain
+    asked_at, begun_at, finished_at = (None if math.isnan(one) else one for one in times)
     return Trial(
         number=number,
         design=design,
@@ -249,4 +258,7 @@ def _trial(
         measured=measured,
         attempts=attempts,
         worker=None if worker < 0 else worker,
+        asked_at=asked_at,
+        begun_at=begun_at,
+        finished_at=finished_at,
     )

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from dse.core.trial import Trial
+from dse.core.trials import TIMES
 from dse.core.values import Value
 from dse.errors import StorageError
 from dse.interchange.portable_columns import column, fact, reader
@@ -113,6 +114,8 @@ def _columns(record: Record) -> Iterator[tuple[pa.Field, pa.Array]]:
     for name in _FACTS:
         yield column(name, [getattr(trial, name) for trial in trials], {"of": "trial"})
     yield column("cost_s", [float(trial.cost_s) for trial in trials], {"of": "trial", "unit": "s"})
+    for name in TIMES:  # seconds since 1970, UTC
+        yield column(name, [getattr(trial, name) for trial in trials], {"of": "trial", "unit": "s"})
     yield column("state", [trial.state.value for trial in trials], {"of": "trial"})
     places = {number: place for place, number in enumerate(record.finished_order)}
     yield column("finished", [places.get(trial.number) for trial in trials], {"of": "trial"})

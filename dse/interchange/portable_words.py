@@ -20,7 +20,8 @@ _LARGEST = 1 << 63
 def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
     """The noun in words that JSON has, field by field."""
     shape = SHAPES[type(noun)]
-    return {name: _told(getattr(noun, name), reader) for name, reader in shape.items()}
+    fields = {name: _told(getattr(noun, name), reader) for name, reader in shape.items()}
+    return {name: one for name, one in fields.items() if name not in LATE or one is not None}
 
 
 def noun_of(kind: type[Noun], told: Any) -> Noun:  # whatever a stranger's file holds
@@ -32,6 +33,7 @@ def noun_of(kind: type[Noun], told: Any) -> Noun:  # whatever a stranger's file 
     shape, what = SHAPES[kind], kind.__name__.lower()
     if not isinstance(told, dict):
         raise StorageError(f"this is no {what}")
+    told = {**dict.fromkeys(shape.keys() & LATE), **told}
     odd = sorted(shape.keys() ^ told.keys())
     if odd:
         says = "has no" if odd[0] in shape else "cannot have a"
@@ -111,6 +113,11 @@ def _maybe(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else reader(value)
 
 
+_TIMES = {name: _maybe(number) for name in ("asked_at", "begun_at", "finished_at")}
+
+LATE = frozenset(_TIMES)
+"""Fields that files of older versions lack; where they hold nothing, they are left out."""
+
 SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     Trial: {
         "number": _count,
@@ -124,6 +131,7 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "measured": _count,
         "attempts": _count,
         "worker": _maybe(_count),
+        **_TIMES,
     },
     Event: {"kind": _word, "text": text, "told": _count},
     Asked: {
@@ -135,7 +143,14 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "by": _word,
         "worker": _maybe(_count),
     },
-    Attempt: {"number": _count, "attempt": _count, "fault": _maybe(_fault), "cost_s": number},
+    Attempt: {
+        "number": _count,
+        "attempt": _count,
+        "fault": _maybe(_fault),
+        "cost_s": number,
+        "begun_at": _maybe(number),
+        "finished_at": _maybe(number),
+    },
     Report: {"number": _count, "attempt": _count, "step": _whole, "metrics": _numbers},
     Driver: {
         "id": _count,

@@ -7,6 +7,8 @@ among what it cannot prove.
 
 from __future__ import annotations
 
+import time
+
 from dse.core.design import Design
 from dse.core.trial import Ask, Event
 from dse.core.trials import Trials
@@ -44,9 +46,8 @@ def added(study: Study, design: Design, known: Trials) -> int:
         told, after = int(trials.over.sum()), len(trials)
         note = Event(kind="by hand", text=f"trial {after} was added by hand", told=told)
         try:
-            (trial,) = study.storage.add(
-                study.name, [design], Ask(told=told, after=after, events=(note,))
-            )
+            ask = Ask(told=told, after=after, events=(note,), at=time.time())
+            (trial,) = study.storage.add(study.name, [design], ask)
         except Overtaken:
             continue
         return trial.number

@@ -100,6 +100,10 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials
                 "cost_s": finite(trial.cost_s),
                 "measured": trial.measured,
                 "told": trial.told,
+                "attempts": trial.attempts,
+                "asked_at": trial.asked_at,
+                "begun_at": trial.begun_at,
+                "finished_at": trial.finished_at,
             }
             for trial, values, feasible, broken in rows
         ],

@@ -11,6 +11,7 @@ from dse.core.metric import Metric
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
+from dse.core.trials import TIMES
 from dse.core.values import Value
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.export import finite
@@ -46,6 +47,8 @@ def trials_columns(problem: Problem, trials: Sequence[Trial]) -> Sheet:
         "cost [s]": [finite(trial.cost_s) for trial in trials],
         "measured": [trial.measured for trial in trials],
         "told": [trial.told for trial in trials],
+        "attempts": [trial.attempts for trial in trials],
+        **{f"{name} [s]": [getattr(trial, name) for trial in trials] for name in TIMES},
         **_quantities(problem, trials),
     }
 

@@ -24,6 +24,7 @@ class Entries(Generic[T]):
 
     ``columns`` are fields of ``kind`` by the same names; ``ways`` has a converter where a field is
     no plain number or text; ``numbered`` is the field that holds the row's place, if any does.
+    ``late`` are columns that older versions had not: where all are empty, the checksum is theirs.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Entries(Generic[T]):
     columns: tuple[str, ...]
     ways: Mapping[str, Way] = field(default_factory=dict)
     numbered: str = ""
+    late: tuple[str, ...] = ()
 
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
         """Write them after all earlier ones; how many there are now, by the counter's name."""
@@ -70,7 +72,7 @@ class Entries(Generic[T]):
     def _rows(
         self, connection: Connection, study: Any, which: ColumnElement[bool]
     ) -> Sequence[Row[Any]]:
-        names = ("seq", *self.columns, "sum")
+        names = ("seq", *self.columns, *self.late, "sum")
         return connection.execute(
             select(*(self.table.c[name] for name in names))
             .where(self.table.c.study == study.id, which)
@@ -81,8 +83,13 @@ class Entries(Generic[T]):
         return f"there are {found} {self.name} where {getattr(study, self.name)} were written"
 
     def _row(self, study: int, seq: int, one: T) -> dict[str, Any]:
-        values = {name: self._stored(name, one) for name in self.columns}
-        return {"study": study, "seq": seq, **values, "sum": checksum(seq, *values.values())}
+        values = {name: self._stored(name, one) for name in (*self.columns, *self.late)}
+        return {"study": study, "seq": seq, **values, "sum": self._sum(seq, *values.values())}
+
+    def _sum(self, *values: Any) -> int:
+        """Return the checksum of a row, without its late columns where all of them are empty."""
+        before = len(values) - len(self.late)
+        return checksum(*(values[:before] if set(values[before:]) <= {None} else values))
 
     def _stored(self, name: str, one: T) -> Any:
         value = getattr(one, name)
@@ -90,9 +97,9 @@ class Entries(Generic[T]):
 
     def _value(self, study: str, row: Sequence[Any]) -> T:
         seq, *values, kept = row
-        if kept != checksum(seq, *values):
+        if kept != self._sum(seq, *values):
             raise damaged(study, f"{self.noun} {seq} is damaged")
-        named = dict(zip(self.columns, values, strict=True))
+        named = dict(zip((*self.columns, *self.late), values, strict=True))
         told = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
         return self.kind(**told, **({self.numbered: seq} if self.numbered else {}))
 
@@ -120,6 +127,7 @@ ATTEMPTS = Entries(
     table=attempts,
     columns=("number", "attempt", "fault", "cost_s"),
     ways={"fault": (fault_text, fault_of), "cost_s": (float, float)},
+    late=("begun_at", "finished_at"),
 )
 REPORTS = Entries(
     name="reports",

@@ -111,6 +111,11 @@ class MemoryStorage:
                 kept.trials[number] = kept.trials[number].held(worker)
             return [kept.trials[number] for number in free]
 
+    def begin(self, study: str, begun: Mapping[int, float]) -> None:
+        with self._changing(study) as kept:
+            for number in kept.unfinished(study, begun):
+                kept.trials[number] = replace(kept.trials[number], begun_at=begun[number])
+
     def finish(
         self,
         study: str,

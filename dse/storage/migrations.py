@@ -158,6 +158,13 @@ STEPS: tuple[tuple[Deed, ...], ...] = (
         CREATE INDEX dse_drivers_present ON dse_drivers (study) WHERE "left" = 0
         """,
     ),
+    (
+        "ALTER TABLE dse_trials ADD COLUMN asked_at DOUBLE PRECISION",
+        "ALTER TABLE dse_trials ADD COLUMN begun_at DOUBLE PRECISION",
+        "ALTER TABLE dse_trials ADD COLUMN finished_at DOUBLE PRECISION",
+        "ALTER TABLE dse_attempts ADD COLUMN begun_at DOUBLE PRECISION",
+        "ALTER TABLE dse_attempts ADD COLUMN finished_at DOUBLE PRECISION",
+    ),
 )
 """Step n leads from version n to n + 1. A step that was released is never changed."""
 

@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 from sqlalchemy import Connection, func, insert, select
 
-from dse.core.trials import Trials, objects
+from dse.core.trials import TIMES, Trials, objects
 from dse.core.values import Floats
 from dse.storage.codec import fault_of, fault_text
 from dse.storage.tables import pages
@@ -73,7 +73,7 @@ def packed(trials: Trials) -> bytes:
         "faults": [fault_text(fault) or "" for fault in trials.faults],
         **{name: [json.dumps(key) for key in getattr(trials, name)] for name in _MAPS},
     }
-    plain: dict[str, Any] = {name: getattr(trials, name) for name in _PLAIN}
+    plain: dict[str, Any] = {name: getattr(trials, name) for name in (*_PLAIN, *TIMES)}
     maps: dict[str, Any] = {f"{name}_values": _matrix(trials, name) for name in _MAPS}
     texts: dict[str, Any] = {name: _bytes(told) for name, told in lines.items()}
     np.savez_compressed(file, **plain, **maps, **texts)
@@ -86,6 +86,8 @@ def unpacked(content: bytes) -> Trials:
         faults = _lines(held["faults"])
         known = {text: fault_of(text or None) for text in set(faults)}
         plain: dict[str, Any] = {name: held[name] for name in _PLAIN}
+        untimed = np.full(len(plain["number"]), np.nan)  # a page of a version without times
+        plain |= {name: held.get(name, untimed) for name in TIMES}
         maps: dict[str, Any] = {name: _columns(held, name) for name in _MAPS}
         return Trials(
             designs=objects(_lines(held["designs"])),

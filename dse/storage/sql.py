@@ -46,7 +46,7 @@ from dse.storage.pages import PAGE
 from dse.storage.tables import studies
 from dse.storage.trial_rows import row_of
 
-_FREE = {"state": State.PENDING.value, "worker": None}
+_FREE = {"state": State.PENDING.value, "worker": None, "begun_at": None}
 
 
 class SqlStorage:
@@ -139,6 +139,13 @@ class SqlStorage:
             now = {"state": State.RUNNING.value, "worker": worker}
             statements.move(connection, kept, free.values(), **now)
             return statements.numbered(connection, kept, free)
+
+    def begin(self, study: str, begun: Mapping[int, float]) -> None:
+        with self._database.writing(study) as connection:
+            kept = statements.known(connection, study)
+            found = statements.unfinished(connection, kept, begun)
+            timed = [one._replace(begun_at=float(begun[n])) for n, one in found.items()]
+            statements.move(connection, kept, timed)
 
     def finish(
         self,

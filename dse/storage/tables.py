@@ -48,6 +48,10 @@ trials = Table(
     Column("attempts", BigInteger, nullable=False),
     Column("worker", BigInteger),
     Column("sum", BigInteger),
+    # Wall clock, in seconds since 1970 (UTC); NULL where nobody noted it.
+    Column("asked_at", Double),
+    Column("begun_at", Double),
+    Column("finished_at", Double),
 )
 
 
@@ -87,6 +91,8 @@ attempts = _rows(
     Column("attempt", BigInteger, nullable=False),
     Column("fault", Text),
     Column("cost_s", Double, nullable=False),
+    Column("begun_at", Double),
+    Column("finished_at", Double),
 )
 
 reports = _rows(

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from dse.core.trials import STATES, Trials, numbers, objects
+from dse.core.trials import STATES, TIMES, Trials, numbers, objects
 from dse.core.values import Floats, Ints
 from dse.storage.codec import damaged, fault_of
 from dse.storage.trial_rows import COLUMNS, NOTHING, Row, check_sums
@@ -54,6 +54,7 @@ def _columns(rows: Sequence[Row]) -> Trials:
         attempts=np.array(columns["attempts"], dtype=np.int64),
         worker=_or_none(columns["worker"]),
         ended=_or_none(columns["finished_seq"]),
+        **{name: np.array(columns[name], dtype=np.float64) for name in TIMES},  # None is NaN
         designs=objects(columns["design"]),
         faults=objects([faults[text] for text in columns["fault"]]),
         metrics=_numbers(columns["metrics"]),

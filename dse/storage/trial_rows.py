@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from dse.core.trial import Outcome, State, Trial
+from dse.core.trials import TIMES
 from dse.storage.codec import canonical, damaged, fault_text, numbers_text
 
 Row = Sequence[Any]
@@ -24,7 +25,7 @@ ENDED = (
     "worker",
     "finished_seq",
 )
-COLUMNS = (*ASKED, *ENDED, "sum")
+COLUMNS = (*ASKED, *ENDED, *TIMES, "sum")
 
 NOTHING = "{}"
 """What metrics and spread are where there are none."""
@@ -39,6 +40,8 @@ class Standing(NamedTuple):
     state: str
     attempts: int
     worker: int | None
+    asked_at: float | None = None
+    begun_at: float | None = None
 
     def columns(self) -> dict[str, Any]:
         """The columns that can change, with the checksum."""
@@ -47,7 +50,8 @@ class Standing(NamedTuple):
             "state": self.state,
             "attempts": self.attempts,
             "worker": self.worker,
-            "sum": _sum(self, ended),
+            "begun_at": self.begun_at,
+            "sum": _sum(self, ended, (self.asked_at, self.begun_at, None)),
         }
 
     def ended(self, outcome: Outcome, *, seq: int, worker: int | None) -> dict[str, Any]:
@@ -69,7 +73,14 @@ class Standing(NamedTuple):
             self.worker if worker is None else worker,
             seq,
         )
-        return {**dict(zip(ENDED, ended, strict=True)), "sum": _sum(self, ended)}
+        begun_at = self.begun_at if outcome.begun_at is None else float(outcome.begun_at)
+        finished_at = None if outcome.finished_at is None else float(outcome.finished_at)
+        return {
+            **dict(zip(ENDED, ended, strict=True)),
+            "begun_at": begun_at,
+            "finished_at": finished_at,
+            "sum": _sum(self, ended, (self.asked_at, begun_at, finished_at)),
+        }
 
 
 def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
@@ -81,12 +92,15 @@ def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
         state=trial.state.value,
         attempts=trial.attempts,
         worker=trial.worker,
+        asked_at=trial.asked_at,
+        begun_at=trial.begun_at,
     )
     asked = {
         "number": trial.number,
         "design": standing.design,
         "key": trial.design.key,
         "told": trial.told,
+        "asked_at": trial.asked_at,
     }
     if seq is not None:
         return {**asked, **standing.ended(trial.outcome, seq=seq, worker=None)}
@@ -104,8 +118,9 @@ def standing_of(study: str, row: Row) -> tuple[Standing, bool]:
         StorageError: the row is damaged.
     """
     check_sums(study, [row])
-    number, design, told, state, *_, attempts, worker, _, _ = row
-    return Standing(number, design, told, state, attempts, worker), State(state).finished
+    number, design, told, state, *_, attempts, worker, _, asked_at, begun_at, _, _ = row
+    standing = Standing(number, design, told, state, attempts, worker, asked_at, begun_at)
+    return standing, State(state).finished
 
 
 def check_sums(study: str, rows: Sequence[Row]) -> None:
@@ -131,11 +146,13 @@ def check_sums(study: str, rows: Sequence[Row]) -> None:
         tries,
         by,
         seq,
+        *times,
         kept,
     ) in rows:
         cost_s = cost.hex() if isinstance(cost, float) else cost
         asked, ended = f"{n} {design} {told}", f"{state} {metrics} {spread} {fault} {cost_s}"
-        if crc32(f"{asked} {ended} {measured} {tries} {by} {seq}".encode()) != kept:
+        when = "" if times == _UNTIMED else _times_text(times)
+        if crc32(f"{asked} {ended} {measured} {tries} {by} {seq}{when}".encode()) != kept:
             raise damaged(study, f"trial {n} is damaged")
 
 
@@ -146,11 +163,21 @@ _UNFINISHED = {
     "cost_s": 0.0,
     "measured": 0,
     "finished_seq": None,
+    "finished_at": None,
 }
 
+_UNTIMED: list[float | None] = [None, None, None]
+"""The times of a trial of which nobody noted any: its sum is that of versions without times."""
 
-def _sum(one: Standing, ended: Row) -> int:
+
+def _times_text(times: Row) -> str:
+    """Return what the times add to the text of a row's checksum."""
+    return "".join(f" {one}" for one in times)
+
+
+def _sum(one: Standing, ended: Row, times: Row) -> int:
     """The checksum of a row, as :func:`check_sums` finds it."""
+    when = "" if list(times) == _UNTIMED else _times_text(times)
     state, metrics, spread, fault, cost_s, measured, tries, by, seq = ended
     text = f"{one.number} {one.design} {one.told} {state} {metrics} {spread} {fault} "
-    return crc32(f"{text}{cost_s.hex()} {measured} {tries} {by} {seq}".encode())
+    return crc32(f"{text}{cost_s.hex()} {measured} {tries} {by} {seq}{when}".encode())

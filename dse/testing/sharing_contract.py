@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -22,6 +23,7 @@ _REFUSED: dict[str, Callable[[Storage, int], object]] = {
     "finish": lambda storage, bad: storage.finish(STUDY, {0: DONE, bad: DONE, 2: DONE}, [CHOICE]),
     "retry": lambda storage, bad: storage.retry(STUDY, {0: LOST, bad: LOST, 2: LOST}),
     "claim": lambda storage, bad: storage.claim(STUDY, [0, bad, 2], 0),
+    "begin": lambda storage, bad: storage.begin(STUDY, {0: 1.5, bad: 1.5, 2: 1.5}),
     "report": lambda storage, bad: storage.report(STUDY, [_told(0), _told(bad)]),
 }
 _DRIVEN: dict[str, Callable[[Storage, int], object]] = {
@@ -57,6 +59,36 @@ class SharingContract:
             Asked(first=6, count=0, wanted=1),
         ]
         assert begun.events(STUDY) == [CHOICE]
+
+    def test_times_are_kept_with_trials_and_attempts(self, begun: Storage) -> None:
+        begun.add(STUDY, DESIGNS[:1], Ask(worker=0, at=1.25))
+        begun.begin(STUDY, {4: 2.5, 0: 2.75})
+        assert _times(begun) == [(None, 2.75, None), *[(None, None, None)] * 3, (1.25, 2.5, None)]
+        begun.retry(STUDY, {4: replace(LOST, begun_at=2.5, finished_at=3.5)})
+        begun.finish(STUDY, {0: replace(DONE, finished_at=4.5)})
+        begun.finish(STUDY, {1: replace(DONE, begun_at=5.5, finished_at=6.5)})
+        assert [(one.begun_at, one.finished_at) for one in begun.attempts(STUDY)] == [(2.5, 3.5)]
+        assert _times(begun) == [
+            (None, 2.75, 4.5),
+            (None, 5.5, 6.5),
+            *[(None, None, None)] * 2,
+            (1.25, None, None),
+        ]
+
+    def test_what_is_finished_is_not_begun(self, begun: Storage) -> None:
+        begun.finish(STUDY, {0: replace(DONE, begun_at=1.5, finished_at=2.5)})
+        begun.begin(STUDY, {0: 9.5, 1: 9.5})
+        assert _times(begun)[:2] == [(None, 1.5, 2.5), (None, 9.5, None)]
+
+    def test_a_trial_that_is_taken_over_was_begun_and_one_that_is_freed_was_not(
+        self, begun: Storage
+    ) -> None:
+        begun.claim(STUDY, [0, 1], 0)
+        begun.begin(STUDY, {0: 1.5, 1: 1.5})
+        (taken,) = begun.claim(STUDY, [0], 1, lost=[0])
+        assert (taken.begun_at, taken.worker) == (1.5, 1)
+        begun.leave(STUDY, 0)
+        assert _times(begun)[:2] == [(None, 1.5, None), (None, None, None)]
 
     @pytest.mark.parametrize("after", [0, 3, 5])
     def test_who_was_overtaken_adds_nothing(self, begun: Storage, after: int) -> None:
@@ -241,6 +273,10 @@ class SharingContract:
         assert begun.attempts(STUDY) == []
         assert begun.reports(STUDY) == []
         assert begun.drivers(STUDY) == []
+
+
+def _times(storage: Storage) -> list[tuple[float | None, ...]]:
+    return [(t.asked_at, t.begun_at, t.finished_at) for t in storage.trials(STUDY)]
 
 
 def _told(number: int) -> Report:

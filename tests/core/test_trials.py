@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,6 +50,20 @@ def test_columns_give_the_trials_that_they_were_made_of(found: list[Outcome]) ->
     ]
     assert Trials.of(trials) == trials
     assert [Trials.of(trials)[place] for place in range(len(trials))] == trials
+
+
+def test_columns_keep_times_though_trials_that_differ_by_them_alone_are_equal() -> None:
+    timed = replace(TRIALS[1], asked_at=1.5, begun_at=2.5)
+    ended = TRIALS[1].finished(Outcome(state=State.DONE, begun_at=3.5, finished_at=4.5))
+    held = Trials.of([timed, TRIALS[1], ended])
+    assert [(t.asked_at, t.begun_at, t.finished_at) for t in (*held, held[0])] == [
+        (1.5, 2.5, None),
+        (None, None, None),
+        (None, 3.5, 4.5),
+        (1.5, 2.5, None),
+    ]
+    assert timed == TRIALS[1]
+    assert timed.freed().begun_at is None
 
 
 @pytest.mark.parametrize(

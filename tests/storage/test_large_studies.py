@@ -44,7 +44,14 @@ def outcome(number: int) -> Outcome:
     spread = {"q.accuracy": 1e-3} if number > 15_000 else {}
     metrics = {"q.accuracy": number * 0.1, "chip.energy": -TINY * number}
     late = {"só \udcff": 1 / number} if number == 12_345 else {}
-    return Outcome(state=State.DONE, metrics={**metrics, **late}, spread=spread, measured=1)
+    return Outcome(
+        state=State.DONE,
+        metrics={**metrics, **late},
+        spread=spread,
+        measured=1,
+        begun_at=number + 0.5,
+        finished_at=number + 1.5,
+    )
 
 
 def trial(number: int) -> Trial:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from dse.storage.sql import SqlStorage
 from dse.testing.servers import needs_postgres, new_schema
 
 FIRST = Path(__file__).parent / "version_1.sql"
+SECOND = Path(__file__).parent / "version_2.sql"
 STUDY = "edge: größer & 'besser'"
 
 DESIGNS = [
@@ -62,12 +63,16 @@ storage.close()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgres)])
-def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     with ExitStack() as stack:
         file = f"sqlite:///{tmp_path}/old.db"
-        url = stack.enter_context(new_schema()) if request.param == "postgresql" else file
-        fill(url, FIRST.read_text())
-        yield url
+        yield stack.enter_context(new_schema()) if request.param == "postgresql" else file
+
+
+@pytest.fixture
+def old(empty: str) -> str:
+    fill(empty, FIRST.read_text())
+    return empty
 
 
 @pytest.fixture
@@ -111,6 +116,25 @@ def test_an_old_study_is_gone_on_with(brought_up: SqlStorage) -> None:
     assert brought_up.trials(STUDY)[6] == ASKED[6].finished(OUTCOMES[2])
     assert brought_up.events(STUDY) == EVENTS * 2
     assert brought_up.asks(STUDY) == [Asked(first=8, count=1)]
+
+
+def test_a_database_without_times_is_read_and_gone_on_with(empty: str) -> None:
+    script = SECOND.read_text()
+    fill(empty, script.replace("BLOB", "BYTEA") if empty.startswith("postgresql") else script)
+    with closing(SqlStorage(empty)) as storage:
+        trials = storage.trials(STUDY)
+        assert [dict(trial.design) for trial in trials] == [dict(one) for one in DESIGNS]
+        assert {trial.number: trial.outcome for trial in trials.finished} == OUTCOMES
+        assert {(t.asked_at, t.begun_at, t.finished_at) for t in trials} == {(None, None, None)}
+        (attempt,) = storage.attempts(STUDY)
+        assert (attempt.number, attempt.fault, attempt.begun_at) == (7, ODD, None)
+        storage.begin(STUDY, {7: 5.5})
+        late = Outcome(state=State.FAILED, fault=ODD, begun_at=6.5, finished_at=7.5)
+        storage.retry(STUDY, {7: late})
+        storage.finish(STUDY, {6: late})
+        trials = storage.trials(STUDY)
+        assert (trials[6].begun_at, trials[6].finished_at, trials[7].begun_at) == (6.5, 7.5, None)
+        assert [one.finished_at for one in storage.attempts(STUDY)] == [None, 7.5]
 
 
 @pytest.mark.slow

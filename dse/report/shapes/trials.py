@@ -56,6 +56,14 @@ class TrialRow(Shape):
     """How many measured evaluators ran for it; what was known already counts for nothing."""
     told: int
     """How many finished trials the optimizer knew when it asked for it."""
+    attempts: int
+    """How often it was given up and issued again."""
+    asked_at: float | None
+    """When it was asked, in seconds since 1970 (UTC); null where that is not known."""
+    begun_at: float | None
+    """When its last attempt was begun, as `asked_at`."""
+    finished_at: float | None
+    """When its evaluation ended, as `asked_at`."""
 
 
 class Trials(Shape):
