@@ -117,7 +117,9 @@ class Bound:
         return Metrics(columns=columns, spread=spread, faults=faults)
 
     def _decides(self, fault: Fault) -> bool:
-        return fault.kind == "infeasible" or self.deciding is None or bool(self.deciding)
+        # What was lost is tried again, whoever loses it: a missing value would stay missing.
+        passes = fault.kind in ("infeasible", "lost")
+        return passes or self.deciding is None or bool(self.deciding)
 
     def _view(self, batch: Batch) -> Batch:
         view = batch.renamed(self.names)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from dse.core.design import Design
 from dse.core.metric import FaultKind
 from dse.core.space import Space
-from dse.core.trial import Ask, Event, State, Trial
+from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.drivers.bounds import Bounds
 from dse.drivers.holding import Holding
 from dse.drivers.lease import Lease
@@ -65,6 +65,7 @@ class Loop:
     _waiting: list[Trial] = field(default_factory=list, init=False)
     _whole: frozenset[Design] = field(default=frozenset(), init=False)
     _flying: set[int] = field(default_factory=set, init=False)
+    _begun: dict[int, float] = field(default_factory=dict, init=False)
     _told: int = field(default=0, init=False)
     _measured: int = field(default=0, init=False)
     _spent_s: float = field(default=0.0, init=False)
@@ -108,7 +109,10 @@ class Loop:
     def _remember(self) -> str:
         """Tell the optimizer the record. Or why the study has ended."""
         ledger, self._whole = self.ledger, frozenset(self.first)
-        self._holding = Holding(ledger, self.lease, self.retries)
+        begins = self.readings.measured
+        self._holding = Holding(ledger, self.lease, self.retries, begins=begins)
+        if hasattr(self.executor, "on_begin"):
+            self.executor.on_begin = self._note_begin
         for trial in ledger.read():
             self.on_finished(trial)
         storage, study = ledger.storage, ledger.study
@@ -175,6 +179,7 @@ class Loop:
             by=by,
             events=self._news(),
             worker=self.lease.id,
+            at=time.time(),
         )
         self._waiting = self.ledger.storage.add(self.ledger.study, designs, ask)
         self.ledger.enter(self._waiting)
@@ -235,10 +240,28 @@ class Loop:
     def _submit(self) -> None:
         room = self.executor.capacity - len(self._flying)
         now, self._waiting = self._waiting[:room], self._waiting[room:]
+        if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not say when
+            self._note_begun({trial.number: time.time() for trial in now})
         for trial in now:
             self._flying.add(trial.number)
             task = self.readings.task(trial)
             self.executor.submit(replace(task, only=self._only(trial)))
+
+    def _note_begin(self, number: int, at: float) -> None:
+        self._note_begun({number: at})
+
+    def _note_begun(self, begun: Mapping[int, float]) -> None:
+        """Keep when trials were begun: what is free to evaluate again is noted at its end only."""
+        self._begun |= begun
+        if begun and self.readings.measured:
+            self.ledger.storage.begin(self.ledger.study, begun)
+
+    def _timed(self, number: int, outcome: Outcome) -> Outcome:
+        """Return the outcome with its times, where the executor has not set them."""
+        begun_at = self._begun.pop(number, None)
+        if outcome.finished_at is not None:
+            return outcome
+        return replace(outcome, begun_at=outcome.begun_at or begun_at, finished_at=time.time())
 
     def _only(self, trial: Trial) -> frozenset[str] | None:
         """The evaluators of the trial's rung; all but for an optimizer that climbs."""
@@ -254,6 +277,7 @@ class Loop:
         outcomes = self.executor.collect(self._pause_s if self._room > 0 else None)
         self._unsaid += getattr(self.executor, "events", list)()
         self._flying.difference_update(outcomes)
+        outcomes = {number: self._timed(number, one) for number, one in outcomes.items()}
         if outcomes:
             more = self._holding.end(outcomes, self._news())
             self._unsaid.clear()

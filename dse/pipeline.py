@@ -161,6 +161,11 @@ class Readings:
         self._measured = [b for b in pipeline.bound if b.evaluator.kind == "measured"]
         self._known: dict[tuple[str, str], tuple[dict[str, float], dict[str, float]]] = {}
 
+    @property
+    def measured(self) -> bool:
+        """True if any evaluator measures."""
+        return bool(self._measured)
+
     def learn(self, trial: Trial) -> None:
         """Remember what was measured for a trial; one that was stopped told no last word."""
         if trial.state is State.STOPPED:

@@ -156,7 +156,9 @@ class Executor(Protocol):
     attribute ``on_wait`` is given a function there, which it tells ``waits`` before it waits
     for its turn on the machine and ``goes on`` after: no task is given up because others ran. An
     executor may have a method ``events``: what happened since the last call that a user should
-    know, such as a node that was lost.
+    know, such as a node that was lost. One with an attribute ``on_begin`` is given a function
+    there, which it calls in ``collect`` with a trial's number and the wall clock at which a worker
+    began it; without it, what is submitted is taken as begun.
 
     Laws:
         - Every task that was submitted is collected exactly once.
@@ -247,6 +249,14 @@ class Storage(Protocol):
         """Take the unfinished ones that nobody holds, or a driver that is ``lost`` or has left.
 
         They are running and held by the driver ``worker`` from now on; the others are not given.
+        """
+        ...
+
+    def begin(self, study: str, begun: Mapping[int, float]) -> None:
+        """Keep when evaluations of those still unfinished were begun, by number.
+
+        The times are wall clock, in seconds since 1970 (UTC). They are forgotten with
+        :meth:`retry` and :meth:`leave`. Raises StudyError where a number is unknown.
         """
         ...
 

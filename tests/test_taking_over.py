@@ -1,6 +1,7 @@
 """Several drivers, one study: what is lost is taken over, what failed is tried again."""
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -204,7 +205,7 @@ def test_a_loop_that_costs_nothing_waits_for_nobody(tmp_path, storage):
     assert study.trials[0].state is State.RUNNING
 
 
-KINDS = [("crash", "crashed"), ("hang", "timeout"), ("raise", "raised")]
+KINDS = [("crash", "lost"), ("hang", "timeout"), ("raise", "raised")]
 
 
 @pytest.mark.slow
@@ -226,6 +227,68 @@ def test_a_trial_that_fails_once_more_than_allowed_has_failed(tmp_path, storage,
     study = study_in(tmp_path, MEASURED, storage, deed, EXECUTOR="processes", RETRIES=retries)
     study.run()
     assert sorted((t.state.value, t.attempts) for t in study.trials) == [("done", 0), ("failed", 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGTERM", "SIGHUP"])
+def test_a_program_that_is_killed_from_outside_is_tried_again(tmp_path, storage, signal):
+    deed = f'kill"; os.kill(os.getpid(), signal.{signal}) if first else None; "'
+    study = study_in(tmp_path, MEASURED, storage, deed)
+    study.run()
+    assert [trial.state for trial in study.trials] == [State.DONE] * 2
+    faults = [attempt.fault for attempt in storage.attempts("s")]
+    assert [fault.kind for fault in faults] == ["lost"] * 2
+    assert all(fault.reason.startswith(f"killed by {signal}") for fault in faults)
+
+
+DEADLY = """
+import json, os, signal, sys
+design = json.load(sys.stdin)
+with open("runs", "a") as file:
+    file.write(f"{design['rows']} {design['cols']}\\n")
+if design["rows"] % 2: os.kill(os.getppid(), signal.SIGKILL)
+print(json.dumps({"time": design["rows"]}))
+"""
+
+
+@pytest.mark.slow
+def test_a_design_that_kills_its_worker_each_time_is_given_up_alone(tmp_path, storage):
+    text = MEASURED.replace("use: EXECUTOR", "use: processes, workers: 3")
+    text = text.replace("measurements: 2", "measurements: 6")
+    study = study_in(tmp_path, text, storage, RETRIES="retries: {lost: 2}")
+    (tmp_path / "board.py").write_text(DEADLY)
+    study.run()
+    ends = {t.number: (t.state, t.attempts, t.fault and t.fault.kind) for t in study.trials}
+    deadly = {trial.number for trial in study.trials if trial.design["rows"] % 2}
+    assert 0 < len(deadly) < 6
+    assert ends == {
+        number: (State.FAILED, 2, "lost") if number in deadly else (State.DONE, 0, None)
+        for number in range(6)
+    }
+    runs = (tmp_path / "runs").read_text().splitlines()
+    assert len(runs) == len(set(runs)) + 2 * len(deadly)
+
+
+def test_what_a_lost_driver_had_not_begun_counts_as_no_attempt(tmp_path, storage):
+    study = study_in(tmp_path, MEASURED, storage)
+    held_elsewhere(study, count=2)
+    storage.begin("s", {1: 5.5})
+    with Lease(storage, "s", lease_s=0.2) as lease:
+        loop(study, lease, trials=2).run()
+    assert [(trial.state, trial.attempts) for trial in study.trials] == [
+        (State.DONE, 0),
+        (State.DONE, 1),
+    ]
+    assert [(one.number, one.begun_at) for one in storage.attempts("s")] == [(1, 5.5)]
+
+
+def test_trials_tell_when_they_were_asked_begun_and_finished(tmp_path, storage):
+    before = time.time()
+    study = study_in(tmp_path, MEASURED, storage)
+    study.run()
+    for trial in study.trials:
+        times = [before, trial.asked_at, trial.begun_at, trial.finished_at, time.time()]
+        assert times == sorted(times)
 
 
 def test_a_design_that_cannot_exist_is_never_tried_again(tmp_path, storage):
@@ -261,7 +324,7 @@ def test_retries_that_cannot_be_are_refused_with_their_line(tmp_path, storage, r
 def test_what_is_tried_again_may_be_changed_while_a_study_lives(tmp_path, storage):
     study_in(tmp_path, MEASURED, storage).run()
     changed = study_in(tmp_path, MEASURED, storage, RETRIES="retries: {timeout: 4}")
-    assert changed.plan.retries == {"lost": 3, "timeout": 4}
+    assert changed.plan.retries == {"lost": 3, "memory": 1, "timeout": 4}
     assert plan_of(changed.plan.path).identity == changed.plan.identity
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 from dse.core.metric import Fault, FaultKind
 from dse.core.trial import Event, Outcome, State, Trial
@@ -22,12 +23,21 @@ class Holding:
         ledger: what the driver knows of the study.
         lease: its place there.
         retries: how often a trial is issued again, for each kind of fault.
+        begins: drivers of the study note which trials they have begun.
     """
 
-    def __init__(self, ledger: Ledger, lease: Lease, retries: Mapping[FaultKind, int]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        lease: Lease,
+        retries: Mapping[FaultKind, int],
+        *,
+        begins: bool = False,
+    ) -> None:
         self._ledger = ledger
         self._lease = lease
         self._retries = retries
+        self._begins = begins
         self._free: list[int] = []
 
     def taken(self, room: int, own: Set[int]) -> list[Trial]:
@@ -69,11 +79,18 @@ class Holding:
         return got
 
     def _claimed(self, numbers: Sequence[int]) -> list[Trial]:
-        """Those of the trials that could be had; what was lost with its driver counts as tried."""
+        """Claim those of the trials that can be had.
+
+        What was lost with its driver counts as tried, unless it is known not to have begun.
+        """
         ledger, lease = self._ledger, self._lease
         held = {number: ledger.open[number].worker for number in numbers}
         got = ledger.storage.claim(ledger.study, numbers, lease.id, lease.lost)
         ledger.hold(got)
-        lost = sorted(trial.number for trial in got if held[trial.number] in lease.lost)
-        reissued = self.end(dict.fromkeys(lost, LOST)) if lost else []
-        return [*(trial for trial in got if trial.number not in lost), *reissued]
+        tried = {
+            trial.number: replace(LOST, begun_at=trial.begun_at)
+            for trial in sorted(got, key=lambda trial: trial.number)
+            if held[trial.number] in lease.lost and (trial.begun_at is not None or not self._begins)
+        }
+        reissued = self.end(tried) if tried else []
+        return [*(trial for trial in got if trial.number not in tried), *reissued]

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dse.core.metric import Fault, FaultKind
 from dse.core.trial import Attempt
 
-RETRIES: Mapping[FaultKind, int] = {"lost": 3}
+RETRIES: Mapping[FaultKind, int] = {"lost": 3, "memory": 1}
 """What a study does that says nothing: a machine that was lost says little about the design.
 
-It says a little: a design that has taken four drivers with it is given up, and the study goes on.
+It says a little: a design that has taken four drivers or workers with it is given up, and the study
+goes on. Memory may be short because of others: that is tried once more, and no oftener, for it may
+end others in turn.
 """
 
 

@@ -6,26 +6,30 @@ import math
 import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from types import ModuleType
 
+from dse.core.metric import FaultKind
 from dse.core.trial import Outcome
 from dse.credentials import private_environment
+from dse.deaths import count_memory_kills, describe_death, kind_of_death
 from dse.early import Watcher, unheard
 from dse.executors.failures import failed, raised
-from dse.executors.memory import kills
 from dse.executors.process_tree import descendants, end
 from dse.executors.stopwatch import Stopwatch
-from dse.executors.worker import GOES_ON, READY, REPORT, WAITS, guard, serve
+from dse.executors.worker import BEGUN, GOES_ON, READY, REPORT, WAITS, guard, serve
 from dse.protocols import Task
 
 START_TIMEOUT_S = 300.0
 """How long a worker may take to import what it needs; the limit of a task begins after that."""
+
+Beginning = Callable[[int, float], None]
+"""Called with a trial's number and the wall clock at which it was begun."""
 
 _EXIT_S = 5.0
 THREADS = (
@@ -38,6 +42,14 @@ THREADS = (
 """How many threads a numeric library may use, as each of them wants to be told."""
 
 
+def unnoted(_number: int, _at: float) -> None:
+    """Note nothing."""
+
+
+class NotBegunError(Exception):
+    """The worker died, or did not start in time, before it had begun its task."""
+
+
 class Driven:
     """A worker with a pipe of its own, so that no other worker's death can touch its task.
 
@@ -47,13 +59,20 @@ class Driven:
         work: the pickled work.
         main: the work needs what the main script defines.
         guarded: this process may be killed in a way that kills its children, but not theirs.
+
+    Attributes:
+        ready: its imports are behind it.
+        generation: how many workers before it, one after another, never were ready.
     """
 
     def __init__(self, work: bytes, *, main: bool = False, guarded: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self.task: Task | None = None
         self.on_report: Watcher = unheard
-        self._ready = False
+        self.on_begin: Beginning = unnoted
+        self.ready = False
+        self.generation = 0
+        self._begun_at: float | None = None
         self._kills = 0
         self._watch = Stopwatch()
         self._pipe: Connection[Task | bool, bytes]
@@ -82,7 +101,7 @@ class Driven:
 
     def left_s(self, timeout_s: float | None) -> float:
         """Time until its task is overdue; none passes while it waits for its turn."""
-        limit_s = START_TIMEOUT_S if not self._ready else timeout_s
+        limit_s = START_TIMEOUT_S if not self.ready else timeout_s
         if limit_s is None or self._watch.stopped:
             return math.inf
         return limit_s - self._watch.spent_s
@@ -90,20 +109,27 @@ class Driven:
     def take(self, task: Task) -> None:
         """Begin a task; only one that is free may."""
         self.task = task
-        self._kills = kills()
-        if self._ready:
+        self._begun_at = None
+        self._kills = count_memory_kills()
+        if self.ready:
             self._watch = Stopwatch()
         with suppress(OSError):  # it has just died: that shows when its outcome is asked for
             self._pipe.send(task)
 
     def outcome(self, timeout_s: float | None) -> Outcome | None:
-        """What became of its task; ``None`` while it is at work."""
+        """Return what became of its task; ``None`` while it is at work.
+
+        Raises:
+            NotBegunError: nothing did, and the worker is no more.
+        """
         over = not self._process.is_alive()  # asked first: what it said before it died counts
         try:
             while self._pipe.poll():
                 answer = self._pipe.recv_bytes()
                 if answer.startswith(REPORT):
                     self._told(answer.removeprefix(REPORT))
+                elif answer.startswith(BEGUN):
+                    self._begin(float(answer.removeprefix(BEGUN)))
                 elif answer not in (READY, WAITS, GOES_ON):
                     return _read(answer)
                 else:
@@ -127,8 +153,13 @@ class Driven:
         elif word == GOES_ON:
             self._watch.go_on()
         else:
-            self._ready = True
+            self.ready = True
             self._watch = Stopwatch()
+
+    def _begin(self, at: float) -> None:
+        assert self.task is not None
+        self._begun_at = at
+        self.on_begin(self.task.number, at)
 
     def _told(self, report: bytes) -> None:
         """Pass a report on, and the word whether the task need not go on back."""
@@ -143,35 +174,31 @@ class Driven:
         self._process.join(_EXIT_S)
         code = self._process.exitcode
         self.end()
-        if code == -signal.SIGKILL and kills() > self._kills:
-            return failed("memory", "its worker was ended by the kernel: memory was short", spent_s)
-        return failed("crashed", f"its worker {_death(code)}", spent_s)
+        short = count_memory_kills() > self._kills
+        reason = f"its worker {_describe_exit(code, short=short)}"
+        if self._begun_at is None:
+            raise NotBegunError(reason)
+        number = -code if code is not None and code < 0 else 0
+        return self._failed(kind_of_death(number, short=short), reason, spent_s)
 
     def _overdue(self, timeout_s: float | None) -> Outcome:
         spent_s = self._watch.spent_s
         self.end()
-        if not self._ready:
-            return failed("crashed", f"its worker did not start in {START_TIMEOUT_S:g} s", spent_s)
-        return failed("timeout", f"no outcome after {timeout_s:g} s", spent_s)
+        if not self.ready:
+            raise NotBegunError(f"its worker did not start in {START_TIMEOUT_S:g} s")
+        return self._failed("timeout", f"no outcome after {timeout_s:g} s", spent_s)
+
+    def _failed(self, kind: FaultKind, reason: str, spent_s: float) -> Outcome:
+        outcome = failed(kind, reason, spent_s)
+        return replace(outcome, begun_at=self._begun_at, finished_at=time.time())
 
 
-def _death(code: int | None) -> str:
-    match code:
-        case None:
-            return "closed its pipe"
-        case -9:
-            return "was ended by SIGKILL; was memory short?"
-        case _ if code < 0:
-            return f"was ended by {_signal_name(-code)}"
-        case _:
-            return f"exited with status {code}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def _describe_exit(code: int | None, *, short: bool) -> str:
+    if code is None:
+        return "closed its pipe"
+    if code < 0:
+        return f"was ended by {describe_death(-code, short=short)}"
+    return f"exited with status {code}"
 
 
 def _read(answer: bytes) -> Outcome:

@@ -8,18 +8,25 @@ import time
 from collections import deque
 from multiprocessing.connection import wait
 
-from dse.core.trial import Outcome
+from dse.core.trial import Event, Outcome
 from dse.early import Watcher, unheard
 from dse.errors import PluginError
-from dse.executors.driven import Driven
+from dse.executors.driven import Beginning, Driven, NotBegunError, unnoted
 from dse.protocols import Task, Work
 
 _LOOK_S = 0.5
 """How often to look whether a worker is alive whose children hold its pipe open."""
 
+_STARTS = 4
+"""So many workers that die before they are ready, one after another, are no accident."""
+
 
 class Processes:
     """Spawned workers, started when needed, each with one task at a time.
+
+    A task whose worker dies before the task is begun waits for another worker, and nobody hears of
+    it but by an event. A worker that is ended from outside costs its task the fault ``lost``, by
+    which a study knows to try it again.
 
     Args:
         workers: Tasks at once.
@@ -40,6 +47,9 @@ class Processes:
         self._workers: list[Driven] = []
         self._closed = False
         self.on_report: Watcher = unheard
+        self.on_begin: Beginning = unnoted
+        self._events: list[Event] = []
+        self._unstarted = 0
         atexit.register(self.close)  # else the interpreter waits for the workers to end
 
     def submit(self, task: Task) -> None:
@@ -70,17 +80,49 @@ class Processes:
             worker.end()
         self._workers.clear()
 
+    def events(self) -> list[Event]:
+        """What a user should know of the workers since the last call."""
+        found, self._events = self._events, []
+        return found
+
     def _finished(self) -> dict[int, Outcome]:
         outcomes: dict[int, Outcome] = {}
         for worker in self._workers:
-            if worker.task is not None:
-                worker.on_report = self.on_report
+            if (task := worker.task) is None:
+                continue
+            worker.on_report, worker.on_begin = self.on_report, self.on_begin
+            try:
                 outcome = worker.outcome(self._timeout_s)
-                if outcome is not None:
-                    outcomes[worker.task.number] = outcome
-                    worker.task = None
+            except NotBegunError as error:
+                worker.task = None
+                self._waiting.appendleft(task)
+                self._note_unstarted(worker, str(error))
+                continue
+            if worker.ready:
+                self._unstarted = 0
+            if outcome is not None:
+                outcomes[task.number] = outcome
+                worker.task = None
         self._assign()
         return outcomes
+
+    def _note_unstarted(self, worker: Driven, reason: str) -> None:
+        """Count a worker that died before its task was begun.
+
+        Raises:
+            PluginError: so did those that were started after others had.
+        """
+        text = f"a trial waits for another worker: {reason} before it had begun"
+        self._events.append(Event(kind="executor", text=text))
+        if worker.ready:
+            return
+        self._unstarted = max(self._unstarted, worker.generation + 1)
+        if self._unstarted >= _STARTS:
+            raise PluginError(
+                f"workers do not start: of the last one's task {reason}",
+                hint="does what the study's evaluators import run on this machine? "
+                "nothing is lost: 'dse resume' goes on",
+            )
 
     def _assign(self) -> None:
         """Give waiting tasks to free workers; start a worker where one is missing."""
@@ -96,8 +138,10 @@ class Processes:
                 self._workers.remove(worker)
         if len(self._workers) == self.capacity:
             return None
-        self._workers.append(Driven(self._work, main=b"__main__" in self._work))
-        return self._workers[-1]
+        worker = Driven(self._work, main=b"__main__" in self._work)
+        worker.generation = self._unstarted
+        self._workers.append(worker)
+        return worker
 
 
 def _pickled(work: Work) -> bytes:

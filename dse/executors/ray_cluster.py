@@ -11,7 +11,7 @@ from collections import deque
 from dse.core.trial import Event, Outcome
 from dse.early import Watcher, unheard
 from dse.errors import PluginError
-from dse.executors.driven import THREADS
+from dse.executors.driven import THREADS, Beginning, unnoted
 from dse.executors.failures import failed
 from dse.executors.ray_joined import STORE_BYTES, Joined, imported
 from dse.executors.ray_worker import LostError, RayWorker, ended, seats
@@ -53,6 +53,7 @@ class RayCluster:
     ) -> None:
         _check(workers, timeout_s)
         self.on_report: Watcher = unheard
+        self.on_begin: Beginning = unnoted
         self._wanted = wanted_of(getattr(work, "needs", Needs()))
         self._timeout_s = timeout_s
         self._waiting: deque[Task] = deque()
@@ -134,7 +135,7 @@ class RayCluster:
         for worker in list(self._workers):
             task = worker.task
             if worker.report in come:
-                worker.hear(self.on_report)
+                worker.hear(self.on_report, self.on_begin)
             outcome = self._settled(worker) if worker.sign in come else None
             if task is not None and outcome is not None:
                 outcomes[task.number] = outcome

@@ -11,7 +11,7 @@ from threading import Event, Lock
 
 from dse.core.trial import Outcome
 from dse.credentials import forget_environment
-from dse.executors.driven import Driven
+from dse.executors.driven import Driven, NotBegunError
 from dse.executors.failures import failed
 from dse.executors.process_tree import wait_until_gone
 from dse.protocols import Task
@@ -24,8 +24,14 @@ _LOOK_S = 0.5
 
 _END_S = 10.0
 
-Told = tuple[int, int, Mapping[str, float]]
-"""A report: the trial's number, a step and metrics."""
+_STARTS = 4
+"""So many workers in a row that die before they have begun a task are no accident."""
+
+Told = tuple[int, int | None, Mapping[str, float]]
+"""A report: the trial's number, a step and metrics; without a step it is begun, at a time."""
+
+BEGUN_AT = "begun_at"
+"""The name under which a report without a step holds the time."""
 
 
 class Seat:
@@ -68,8 +74,7 @@ class Seat:
             if not self._driven.alive:
                 self._driven.end()
                 self._driven = self._begun()
-            self._driven.take(task)
-            return self._outcome()
+            return self._outcome(task)
 
     def report(self) -> Told:
         """What its task reports next, as soon as it does; the task waits for the answer."""
@@ -89,13 +94,29 @@ class Seat:
     def _begun(self) -> Driven:
         driven = Driven(self._work, guarded=True)
         driven.on_report = self._heard
+        driven.on_begin = self._note_begin
         return driven
+
+    def _note_begin(self, number: int, at: float) -> None:
+        self._reports.put((number, None, {BEGUN_AT: at}))
 
     def _heard(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
         self._reports.put((number, step, metrics))
         return self._words.get()
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self, task: Task) -> Outcome:
+        """Return what became of the task, begun again where its process died before it began."""
+        reason = ""
+        for _ in range(_STARTS):
+            try:
+                self._driven.take(task)
+                return self._awaited()
+            except NotBegunError as error:
+                reason = str(error)
+                self._driven = self._begun()
+        return failed("lost", f"workers do not start on {self.node()}: of the last one {reason}")
+
+    def _awaited(self) -> Outcome:
         driven = self._driven
         while not self._over.is_set():
             outcome = driven.outcome(self._timeout_s)

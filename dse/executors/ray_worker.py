@@ -11,8 +11,9 @@ from typing import Any
 from dse.core.metric import FaultKind
 from dse.core.trial import Outcome
 from dse.early import Watcher
+from dse.executors.driven import Beginning
 from dse.executors.failures import raised
-from dse.executors.ray_seat import CALLS, Seat
+from dse.executors.ray_seat import BEGUN_AT, CALLS, Seat
 from dse.protocols import Task
 
 _END_S = 15.0
@@ -91,11 +92,14 @@ class RayWorker:
         self._outcome = None
         return task
 
-    def hear(self, watcher: Watcher) -> None:
-        """Pass the report that came on to the watcher, and its word back; a lost one is none."""
+    def hear(self, watcher: Watcher, on_begin: Beginning) -> None:
+        """Forward the report that came, and the decision back; a lost report means continue."""
         with suppress(self._ray.exceptions.RayError):
             number, step, metrics = self._ray.get(self.report)
-            self._actor.answer.remote(stops=watcher(number, step, metrics))
+            if step is None:
+                on_begin(number, metrics[BEGUN_AT])
+            else:
+                self._actor.answer.remote(stops=watcher(number, step, metrics))
         self.report = self._actor.report.remote()
 
     def outcome(self) -> Outcome | None:

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -35,6 +36,9 @@ REPORT = b"report"
 The driver says then whether the task need not go on.
 """
 
+BEGUN = b"begun "
+"""The rest of the answer is the wall clock at which the worker has begun its task."""
+
 _CHECK_S = 1.0
 
 
@@ -59,7 +63,9 @@ def serve(work: bytes, pipe: Connection[bytes, Task]) -> None:
             task = pipe.recv()
         except (EOFError, OSError):  # the driver is gone
             return
-        pipe.send_bytes(_answer(act, task))
+        begun_at = time.time()
+        pipe.send_bytes(BEGUN + repr(begun_at).encode())
+        pipe.send_bytes(_answer(act, task, begun_at))
 
 
 def guard(work: bytes, pipe: Connection[bytes, Task]) -> None:
@@ -117,8 +123,9 @@ def _told(
     return bool(pipe.recv())
 
 
-def _answer(work: Work, task: Task) -> bytes:
+def _answer(work: Work, task: Task, begun_at: float) -> bytes:
     try:
-        return pickle.dumps(alone(work, task))
+        outcome = alone(work, task)
+        return pickle.dumps(replace(outcome, begun_at=begun_at, finished_at=time.time()))
     except BaseException as error:  # noqa: BLE001 - sys.exit() in an evaluator is its fault too
         return pickle.dumps(raised(error))

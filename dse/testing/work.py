@@ -65,6 +65,34 @@ class Needy:
         return perform(tasks)
 
 
+class Stillborn:
+    """:func:`perform`, of which the first processes that receive it kill themselves.
+
+    Args:
+        file: holds a line for each process that received it.
+        deaths: how many of them die.
+        number: the signal by which they do.
+    """
+
+    def __init__(self, file: str, deaths: int, number: int) -> None:
+        self._about = file, deaths, number
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
+        return perform(tasks)
+
+    def __getstate__(self) -> tuple[str, int, int]:
+        return self._about
+
+    def __setstate__(self, about: tuple[str, int, int]) -> None:
+        file, deaths, number = about
+        with Path(file).open("a+") as births:
+            births.write("born\n")
+            births.seek(0)
+            if len(births.readlines()) <= deaths:
+                births.flush()
+                os.kill(os.getpid(), number)
+
+
 class Unloadable:
     """Work that can be sent and not be received, such as that of a module that is not there."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.executors.memory import kills
+from dse.deaths import count_memory_kills
 
 GROUPS = Path("/sys/fs/cgroup/memory")
 LIMIT_BYTES = 400 << 20
@@ -76,4 +76,4 @@ def test_a_worker_that_the_kernel_ends_for_want_of_memory_ran_out_of_memory(tmp_
 
 
 def test_the_count_of_such_ends_is_there_or_nothing():
-    assert kills() >= 0
+    assert count_memory_kills() >= 0

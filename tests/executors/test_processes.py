@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +19,7 @@ from dse.executors.processes import Processes
 from dse.protocols import Task, Work
 from dse.testing.executor_contract import LONG_S, collected
 from dse.testing.isolation_contract import lives_on, written
-from dse.testing.work import Loaded, Slow, Unloadable, perform, task
+from dse.testing.work import Loaded, Slow, Stillborn, Unloadable, perform, task
 
 pytestmark = pytest.mark.slow
 
@@ -62,22 +63,62 @@ def run(*command: str, **options: object) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("crash", "reason"),
-    [
-        (task(0, "exit", 3), "its worker exited with status 3"),
-        (task(0, "signal", int(signal.SIGSEGV)), "its worker was ended by SIGSEGV"),
-        (
-            task(0, "signal", int(signal.SIGKILL)),
-            "its worker was ended by SIGKILL; was memory short?",
-        ),
-    ],
-    ids=["status", "SIGSEGV", "SIGKILL"],
-)
-def test_the_reason_tells_how_a_worker_died(start: Start, crash: Task, reason: str) -> None:
+DEATHS = {
+    "status 3": (task(0, "exit", 3), "crashed", "exited with status 3"),
+    "SIGSEGV": (task(0, "signal", int(signal.SIGSEGV)), "crashed", "was ended by SIGSEGV"),
+    "SIGABRT": (task(0, "signal", int(signal.SIGABRT)), "crashed", "was ended by SIGABRT"),
+    "SIGKILL": (
+        task(0, "signal", int(signal.SIGKILL)),
+        "lost",
+        "was ended by SIGKILL; was memory short?",
+    ),
+    "SIGTERM": (task(0, "signal", int(signal.SIGTERM)), "lost", "was ended by SIGTERM"),
+    "SIGHUP": (task(0, "signal", int(signal.SIGHUP)), "lost", "was ended by SIGHUP"),
+}
+
+
+@pytest.mark.parametrize(("crash", "kind", "reason"), DEATHS.values(), ids=DEATHS)
+def test_only_what_a_worker_did_itself_is_a_crash(
+    start: Start, crash: Task, kind: str, reason: str
+) -> None:
     fault = outcome(start(), crash).fault
     assert fault is not None
-    assert fault.reason == reason
+    assert (fault.kind, fault.reason) == (kind, f"its worker {reason}")
+
+
+def test_outcomes_tell_when_they_were_begun_and_ended(start: Start) -> None:
+    executor, begun = start(), {}
+    executor.on_begin = begun.__setitem__
+    before = time.time()
+    ends = [outcome(executor, task(0, "square", 3)), outcome(executor, task(1, "exit", 3))]
+    assert list(begun) == [0, 1]
+    for number, end in enumerate(ends):
+        assert end.begun_at == begun[number]
+        assert end.finished_at is not None
+        assert before <= begun[number] <= end.finished_at <= time.time()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_task_whose_worker_dies_before_it_begins_waits_for_another_worker(
+    start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    executor = start(Stillborn(str(tmp_path / "births"), 2, number), workers=2)
+    for place in range(3):
+        executor.submit(task(place, "square", place))
+    outcomes = collected(executor, 3)
+    assert [outcomes[place].metrics["square"] for place in range(3)] == [0, 1, 4]
+    (text,) = {event.text for event in executor.events()}
+    assert text.startswith("a trial waits for another worker: its worker was ended by SIG")
+
+
+def test_workers_that_never_start_end_the_run_and_not_the_designs(
+    start: Start, tmp_path: Path
+) -> None:
+    executor = start(Stillborn(str(tmp_path / "births"), 99, signal.SIGKILL), workers=1)
+    executor.submit(task(0, "square", 3))
+    with pytest.raises(PluginError, match=r"workers do not start: .*SIGKILL"):
+        executor.collect()
+    assert (tmp_path / "births").read_text().count("born") == 4
 
 
 def test_the_reason_tells_the_limit_that_a_task_ran_into(start: Start) -> None:
@@ -148,7 +189,7 @@ def test_a_worker_that_dies_with_half_an_answer_out_stops_nobody(start: Start) -
     executor.submit(task(2, "square", 5))
     outcomes = collected(executor, 2)
     assert outcomes[1].fault is not None
-    assert outcomes[1].fault.kind == "crashed"
+    assert outcomes[1].fault.kind == "lost"
     assert outcomes[2].metrics["square"] == 25
 
 

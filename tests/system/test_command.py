@@ -83,7 +83,7 @@ def test_a_study_survives_whatever_its_evaluator_does(shell, folder):
         "nan": {("failed", "invalid")},
         "inf": {("failed", "invalid")},
         "missing": {("failed", "invalid")},
-        "killed": {("failed", "crashed")},
+        "killed": {("failed", "lost")},
         "impossible": {("infeasible", "infeasible")},
     }
     reasons = {t["design"]["mode"]: t["fault"]["reason"] for t in trials if t["fault"]}

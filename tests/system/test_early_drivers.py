@@ -34,7 +34,7 @@ objectives: [{minimize: OBJECTIVE}, {minimize: chip.area}]
 optimizer: nsga2
 executor: {use: processes, workers: 2}
 budget: {trials: 40}
-retries: {crashed: 9}
+retries: {lost: 9}
 seed: 5
 early: EARLY
 """

@@ -51,7 +51,7 @@ objectives: [{minimize: board.time}, {minimize: board.loss}, {minimize: cost.mem
 optimizer: OPTIMIZER
 executor: {EXECUTOR}
 budget: {measurements: MEASUREMENTS}
-retries: {lost: 1000000, crashed: 1000000}
+retries: {lost: 1000000}
 seed: SEED
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 from collections.abc import Mapping, Sequence
 from statistics import median, stdev
 from typing import Any
@@ -13,6 +12,7 @@ from dse.core.batch import Batch
 from dse.core.design import base, nested
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
+from dse.deaths import count_memory_kills, describe_death, forwarded_signal, kind_of_death
 from dse.early import report
 from dse.errors import PluginError
 from dse.protocols import EVERYTHING
@@ -119,6 +119,7 @@ class Command:
         return {name: _middle([answer[name] for answer in answers]) for name in self.provides}
 
     def _run(self, given: bytes, warden: Warden) -> Answer:
+        before = count_memory_kills()
         try:
             ended = run(
                 self._program, given, timeout_s=self._timeout_s, warden=warden, on_line=_heard
@@ -126,7 +127,7 @@ class Command:
         except OSError as error:
             reason = f"{self._program.run[0]!r} cannot be run: {error}"
             return Fault(kind="raised", reason=reason)
-        fault = _failure(ended, self._timeout_s)
+        fault = _failure(ended, self._timeout_s, short=count_memory_kills() > before)
         return printed_answer(ended.stdout, tuple(self.provides)) if fault is None else fault
 
 
@@ -148,14 +149,25 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _failure(ended: Ended, timeout_s: float) -> Fault | None:
-    """Why a run has no answer, with the program's last words; ``None`` where it went well."""
+def _failure(ended: Ended, timeout_s: float, *, short: bool) -> Fault | None:
+    """Return why a run has no answer, with the program's last words; ``None`` where it went well.
+
+    A signal from outside says nothing of the design: that run was ``lost``.
+
+    Args:
+        ended: how the run ended.
+        timeout_s: its limit.
+        short: the kernel ended a process for want of memory meanwhile.
+    """
     words = ended.stderr.strip()[-_LAST_WORDS:]
     said = f": {words}" if words else ", without a word on stderr"
     if ended.timed_out:
         return Fault(kind="timeout", reason=f"ran for more than {timeout_s:g} s{said}")
-    if ended.status < 0:
-        return Fault(kind="crashed", reason=f"killed by {_signal_name(-ended.status)}{said}")
+    number = -ended.status if ended.status < 0 else forwarded_signal(ended.status)
+    if number:
+        status = f"exit status {ended.status}: a process of it was " if ended.status > 0 else ""
+        death = f"{status}killed by {describe_death(number, short=short)}"
+        return Fault(kind=kind_of_death(number, short=short), reason=f"{death}{said}")
     if ended.status > 0:
         return Fault(kind="raised", reason=f"exit status {ended.status}{said}")
     return None
@@ -174,13 +186,6 @@ def _middle(told: Sequence[Reading]) -> Reading:
     own = [math.hypot(*errors) / len(errors)] if errors else []
     seen = [stdev(r.value for r in told) / math.sqrt(len(told))] if len(told) > 1 else []
     return Reading(value=value, spread=max(own + seen, default=None))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _run_of(run: Sequence[str]) -> tuple[str, ...]:

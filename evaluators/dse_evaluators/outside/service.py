@@ -6,13 +6,13 @@ The protocol is lines of JSON, told in ``docs/outside.md``.
 from __future__ import annotations
 
 import json
-import signal
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dse.core.metric import Fault
+from dse.deaths import describe_death, kind_of_death
 from dse.errors import EvaluationError
 from dse_evaluators.generic.answer import Answer, invalid, readings, shown
 from dse_evaluators.generic.process import Program
@@ -161,10 +161,11 @@ def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
 
 
 def _crash(status: int | None, words: str) -> Fault:
-    how = "closed its stdout" if status is None else f"ended with the exit status {status}"
+    """Return why the program is gone: a signal from outside says nothing of the design."""
     if status is not None and status < 0:
-        known = {one.value: one.name for one in signal.Signals}
-        how = f"was killed by {known.get(-status, f'signal {-status}')}"
+        reason = f"was killed by {describe_death(-status)}{words}"
+        return Fault(kind=kind_of_death(-status), reason=reason)
+    how = "closed its stdout" if status is None else f"ended with the exit status {status}"
     return Fault(kind="crashed", reason=f"{how}{words}")
 
 

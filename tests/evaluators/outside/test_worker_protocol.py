@@ -67,7 +67,7 @@ def test_a_tool_that_reads_its_stdin_finds_it_empty(obedient):
     ("deed", "kind", "why"),
     [
         ("exit", "crashed", "ended with the exit status 3: .*no licence"),
-        ("kill", "crashed", "was killed by SIGKILL"),
+        ("kill", "lost", "was killed by SIGKILL"),
         ("raise", "raised", "ValueError: rows are odd"),
         ("refuse", "infeasible", "too many rows: 8 too many"),
         ("nan", "invalid", "NaN is no number of JSON"),

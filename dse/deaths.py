@@ -1,0 +1,93 @@
+"""How a process ended: by what it did itself, or by what came from outside."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+from dse.core.metric import FaultKind
+
+_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+"""Signals that people, schedulers and the kernel send.
+
+What a program brings on itself comes as SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL and others.
+"""
+
+_SHELL = 128
+"""A shell whose command was ended by signal n exits with 128 + n (POSIX, Shell Command Language)"""
+
+_FORWARDED = (signal.SIGKILL, signal.SIGTERM)
+"""A program of several processes exits so when one of them was ended from outside."""
+
+_ROOT = Path("/sys/fs/cgroup")
+
+
+def kind_of_death(number: int, *, short: bool = False) -> FaultKind:
+    """Return the kind of fault of a process that a signal has ended.
+
+    Args:
+        number: of the signal.
+        short: the kernel ended a process for want of memory meanwhile.
+    """
+    if number == signal.SIGKILL and short:
+        return "memory"
+    return "lost" if number in _OUTSIDE else "crashed"
+
+
+def describe_death(number: int, *, short: bool = False) -> str:
+    """Return the signal's name, with what is known or guessed of its sender."""
+    if number != signal.SIGKILL:
+        return signal_name(number)
+    return "SIGKILL: the kernel was short of memory" if short else "SIGKILL; was memory short?"
+
+
+def forwarded_signal(status: int) -> int:
+    """Return the signal from outside that an exit status stands for; 0 where it stands for none."""
+    return status - _SHELL if status - _SHELL in _FORWARDED else 0
+
+
+def signal_name(number: int) -> str:
+    """Return ``SIGTERM``, or ``signal 50`` for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def count_memory_kills() -> int:
+    """Return how often the kernel ended a process of this control group for want of memory.
+
+    It only ever rises; 0 too where the kernel does not count.
+
+    Source:
+        ``oom_kill`` in ``memory.events`` (Documentation/admin-guide/cgroup-v2.rst) and in
+        ``memory.oom_control`` (cgroup-v1/memory.rst) of the Linux kernel.
+    """
+    return sum(_read_count(path) for path in _counters())
+
+
+def _counters() -> Iterator[Path]:
+    """Find both versions' files; a container sees its own group as the root of all."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, group = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            root, name = _ROOT / "memory", "memory.oom_control"
+        elif number == "0":
+            root, name = _ROOT, "memory.events"
+        else:
+            continue
+        own = root / group.lstrip("/") / name
+        yield own if own.exists() else root / name
+
+
+def _read_count(path: Path) -> int:
+    try:
+        words = dict(line.split(None, 1) for line in path.read_text().splitlines() if " " in line)
+        return int(words.get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0
