@@ -21,6 +21,7 @@ _WHERE = {
     "Trial": "dse.core.trial",
     "check": "dse.api.program",
     "compare": "dse.api.comparison",
+    "current_trial": "dse.checkpoints",
     "doctor": "dse.api.program",
     "evaluator": "dse.api.evaluators",
     "import_study": "dse.api.storages",

@@ -18,6 +18,7 @@ from dse.api.storages import studies as studies
 from dse.api.study import Study as Study
 from dse.api.sweeping import sweep as sweep
 from dse.beginning.writing import init as init
+from dse.checkpoints import current_trial as current_trial
 from dse.core.design import Design as Design
 from dse.core.metric import Metric as Metric
 from dse.core.trial import Trial as Trial

@@ -5,9 +5,10 @@ import secrets
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
-MARK = "DSE_TRIAL_"
+MARK = "DSE_MARK_"
 """How the variable begins that marks the environment of a program and of all that it starts."""
 
 
@@ -17,6 +18,15 @@ def new_mark() -> str:
     Each program has its own: one that runs others so is found together with all of theirs.
     """
     return f"{MARK}{secrets.token_hex(8)}"
+
+
+def run_mark(folder: str) -> str:
+    """Return a variable for the environment of all programs that work in a folder, one by one.
+
+    A program that was left alone there is found by it. Wardens do not look for it: they would find
+    the next program, too.
+    """
+    return f"DSE_RUN_{sha256(folder.encode()).hexdigest()[:16]}"
 
 
 def marks_of(pids: Iterable[int]) -> set[str]:

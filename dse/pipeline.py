@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dse.bound import Bound
+from dse.checkpoints import evaluating, keep_outcome, kept_outcome
 from dse.core.batch import Batch, Column
 from dse.core.design import Design, key_of
 from dse.core.metric import Fault, Metrics
@@ -61,15 +62,27 @@ class Pipeline:
         return reduce(Needs.joined, (one.needs for one in self.bound))
 
     def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
-        """The outcome of each task; metrics that a task brings along are not measured again."""
+        """Return the outcome of each task; metrics that it brings along are not measured again.
+
+        An evaluation that has ended, and whose outcome nobody has stored, is not made again.
+        """
+        kept = [kept_outcome(task) for task in tasks]
+        rest = [task for task, outcome in zip(tasks, kept, strict=True) if outcome is None]
+        found = iter(self._evaluated(rest) if rest else [])
+        return [next(found) if outcome is None else outcome for outcome in kept]
+
+    def _evaluated(self, tasks: Sequence[Task]) -> list[Outcome]:
         rows = [_Row(task) for task in tasks]
-        for bound in self.bound:
+        for rank, bound in enumerate(self.bound):
             todo = [row for row in rows if row.needs(bound, bound.reads & self.sources.keys())]
             groups = [todo] if bound.evaluator.kind == "modelled" else [[row] for row in todo]
             for group in groups:
                 if group:
-                    self._evaluate(bound, group)
-        return [row.outcome() for row in rows]
+                    self._evaluate(bound, group, rank)
+        outcomes = [row.outcome() for row in rows]
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            keep_outcome(task, outcome)
+        return outcomes
 
     def known(self, batch: Batch) -> Metrics:
         """Every metric that needs no measurement, under the study's names; NaN where undefined.
@@ -111,12 +124,12 @@ class Pipeline:
             faults=among.spread_rows(got.faults),
         )
 
-    def _evaluate(self, bound: Bound, rows: Sequence[_Row]) -> None:
+    def _evaluate(self, bound: Bound, rows: Sequence[_Row], rank: int) -> None:
         rows = [row for row in rows if row.can(bound)]
         if not rows:
             return
         batch = Batch.of([row.known() for row in rows])
-        with self._turn(bound):
+        with self._turn(bound), self._place(bound, rows, rank):
             started = time.perf_counter()
             got = self._told(bound, batch, rows)
             seconds = (time.perf_counter() - started) / len(rows)
@@ -145,6 +158,12 @@ class Pipeline:
     def _hear(self, bound: Bound, row: _Row, step: int, metrics: Mapping[str, float]) -> bool:
         row.reported = {bound.metric(own): value for own, value in metrics.items()}
         return self.on_report(row.number, step, {**row.metrics, **row.reported})
+
+    def _place(self, bound: Bound, rows: Sequence[_Row], rank: int) -> AbstractContextManager[None]:
+        """Tell who measures for which trial it does; models are called for many."""
+        if bound.evaluator.kind == "modelled":
+            return nullcontext()
+        return evaluating(rows[0].task, rank)
 
     def _turn(self, bound: Bound) -> AbstractContextManager[None]:
         """The machine, while a measurement runs: alone if it is exclusive, else with others."""
@@ -196,6 +215,7 @@ class _Row:
     """One task on its way through the pipeline."""
 
     def __init__(self, task: Task) -> None:
+        self.task = task
         self.design = task.design
         self.metrics = dict(task.given)
         self.spread = dict(task.spread)

@@ -45,6 +45,9 @@ class Evaluator(Protocol):
     ``missing`` that is not empty cannot be run here, and says why: its studies can be read. One
     with an attribute ``reads_by_metric`` says of each metric what that one reads; a reading that
     has no value in a row is absent there, and it says itself which metrics have none in turn.
+    One that measures may ask :func:`dse.checkpoints.current_trial`, ``dse.current_trial()`` to
+    users, for which trial and attempt it runs, and for a folder in which it finds again what it
+    left there when it was killed; who does not ask notices nothing.
 
     A modelled one with a true attribute ``pure`` may be called by commands that only look, such as
     ``dse check`` and ``dse report``, on a study of unknown origin. Without it only what runs a
@@ -113,7 +116,10 @@ class Optimizer(Protocol):
 class Task:
     """A trial to be evaluated, with the metrics that need not be measured again.
 
-    ``only`` holds the labels of the evaluators that are to run; ``None``: all.
+    ``only`` holds the labels of the evaluators that are to run; ``None``: all. ``attempt`` counts
+    how often the trial was given up before. ``folder`` is where its evaluation may keep what it
+    has, over all attempts; empty where nothing is measured. ``again``: an outcome that was kept
+    there has been collected, and is not wanted a second time.
     """
 
     number: int
@@ -121,6 +127,9 @@ class Task:
     given: Mapping[str, float] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
     only: frozenset[str] | None = None
+    attempt: int = 0
+    folder: str = ""
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

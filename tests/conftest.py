@@ -1,9 +1,11 @@
 """What all tests share: Hypothesis profiles, by which CI sees the same examples; one Ray; a browser."""
 
+import atexit
 import gc
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +52,9 @@ def pytest_configure() -> None:
     """Hear Ctrl-C, which tests send: a shell makes what runs in its background deaf to it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    folder = tempfile.mkdtemp(prefix="dse-trials-")  # and not in the home of whoever tests
+    os.environ["DSE_TRIAL_ROOT"] = folder
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:

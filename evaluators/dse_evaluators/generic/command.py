@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from statistics import median, stdev
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from dse.checkpoints import CurrentTrial, current_trial
 from dse.core.batch import Batch
 from dse.core.design import base, nested
 from dse.core.metric import Fault, Metrics
@@ -15,6 +20,7 @@ from dse.core.values import Value
 from dse.deaths import count_memory_kills, describe_death, forwarded_signal, kind_of_death
 from dse.early import report
 from dse.errors import PluginError
+from dse.marks import end_marked, run_mark
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.answer import Answer, Reading, columns_of
 from dse_evaluators.generic.options import (
@@ -43,6 +49,11 @@ class Command:
     a ``step``, ``{"step": 3, "power": 3.4}``, is a report: a study may end the program there.
     Another exit status than 0 is a failure. What it started and left running is killed when it
     ends, so that nothing disturbs the next measurement.
+
+    ``DSE_TRIAL`` in its environment is the number of its trial, ``DSE_ATTEMPT`` how often that was
+    given up before, and ``DSE_TRIAL_DIR`` a folder that stays until the outcome is stored: what a
+    run that was killed has left there, the next one finds. ``{DSE_TRIAL_DIR}`` in a word of ``run``
+    is replaced by it, and so are the other two.
 
     Args:
         run: the program and its arguments; no shell reads them.
@@ -111,24 +122,70 @@ class Command:
         }
         text = json.dumps(nested(given), allow_nan=False).encode()
         answers: list[Mapping[str, Reading]] = []
-        for _ in range(self._repeats):
-            answer = self._run(text, warden)
+        for repeat in range(self._repeats):
+            with _trial_variables(repeat) as variables:
+                answer = self._run(_with(self._program, variables), text, warden)
             if isinstance(answer, Fault):
                 return answer
             answers.append(answer)
         return {name: _middle([answer[name] for answer in answers]) for name in self.provides}
 
-    def _run(self, given: bytes, warden: Warden) -> Answer:
+    def _run(self, program: Program, given: bytes, warden: Warden) -> Answer:
         before = count_memory_kills()
         try:
-            ended = run(
-                self._program, given, timeout_s=self._timeout_s, warden=warden, on_line=_heard
-            )
+            ended = run(program, given, timeout_s=self._timeout_s, warden=warden, on_line=_heard)
         except OSError as error:
-            reason = f"{self._program.run[0]!r} cannot be run: {error}"
+            reason = f"{program.run[0]!r} cannot be run: {error}"
             return Fault(kind="raised", reason=reason)
         fault = _failure(ended, self._timeout_s, short=count_memory_kills() > before)
         return printed_answer(ended.stdout, tuple(self.provides)) if fault is None else fault
+
+
+@contextmanager
+def _trial_variables(repeat: int) -> Iterator[Mapping[str, str]]:
+    """Give the variables by which a program learns for which trial it runs.
+
+    Its folder stays until the trial's outcome is stored. Outside of a study, and where that folder
+    cannot be made, it has one for this run alone.
+    """
+    trial = current_trial()
+    with ExitStack() as stack:
+        try:
+            folder = str(_repeat_folder(trial, repeat))
+        except OSError:
+            made = TemporaryDirectory(prefix="dse-trial-", ignore_cleanup_errors=True)
+            folder = stack.enter_context(made)
+        yield {
+            "DSE_TRIAL": "" if trial is None else str(trial.number),
+            "DSE_ATTEMPT": "0" if trial is None else str(trial.attempt),
+            "DSE_TRIAL_DIR": folder,
+            run_mark(folder): "1",
+        }
+
+
+def _repeat_folder(trial: CurrentTrial | None, repeat: int) -> Path:
+    """Make the folder of one of the runs: a second one is to measure as much as the first.
+
+    A program that an attempt before has left there is ended first.
+
+    Raises:
+        OSError: it cannot be made, or there is no trial.
+    """
+    if trial is None:
+        raise FileNotFoundError
+    folder = trial.folder / str(repeat)
+    if folder.exists():
+        end_marked(run_mark(str(folder)))
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _with(program: Program, variables: Mapping[str, str]) -> Program:
+    """Return the program with the variables in its environment and in braces in its words."""
+    words = list(program.run)
+    for name, value in variables.items():
+        words = [word.replace(f"{{{name}}}", value) for word in words]
+    return replace(program, run=tuple(words), env={**program.env, **variables})
 
 
 def _heard(line: bytes) -> None:
