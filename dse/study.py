@@ -36,6 +36,7 @@ from dse.schema.record import begun_with, identity_of, kept_plan, plain, reading
 from dse.schema.settled import settled
 from dse.schema.source import shown
 from dse.trust import check_trusted
+from dse.visible import is_visible
 
 DEFAULT_STORAGE = "sqlite:///dse.db"
 
@@ -120,8 +121,7 @@ class Study:
         """
         opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
         name = plan.name if name is None else name
-        if not re.fullmatch(NAME, name):
-            raise StudyError(f"{name!r} is no name", hint="letters, digits, '_', '-', '.', spaces")
+        check_name(name)
         stored = opened.spec(name) or _begun(opened, name, plan, carried, history)
         with reading_record(name):
             changed = difference(identity_of(stored), plain(plan.identity))
@@ -377,6 +377,17 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
         old = Asked.of(earlier.plan, identity_of(spec))
         found = found.joined(inherited(one.study, new, old, earlier.finished))
     return found if whole else replace(found, designs=())
+
+
+def check_name(name: str) -> None:
+    """Check that a new study can be called so: a stranger's file may say anything.
+
+    Raises:
+        StudyError: it cannot.
+    """
+    if not re.fullmatch(NAME, name) or not is_visible(name):
+        hint = "letters, digits, '_', '-', '.', spaces: --name NAME"
+        raise StudyError(f"{name[:60]!r} is no name", hint=hint)
 
 
 def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from html import escape
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
@@ -18,17 +20,55 @@ Source:
 """
 
 
+_TAG = re.compile(r"(?P<tag><[^>]*>)|[^<]+")
+_CODED = re.compile(r"(?:\\\\)+|\\(?P<code>u[0-9a-fA-F]{4}|[bfr])|" + _UNSEEN.pattern)
+
+
 def visible(text: str) -> str:
     r"""Return the text with a mark for each character that a terminal obeys or hides.
 
-    ESC becomes ``\\\\x1b``, U+202E ``<U+202E>``; line feeds and tabs stay.
+    ESC becomes ``\x1b``, U+202E ``<U+202E>``; line feeds and tabs stay.
     """
     return _UNSEEN.sub(_marked, text)
+
+
+def visible_html(page: str) -> str:
+    """Return HTML in whose text such characters are marked; attributes keep them as references.
+
+    So a script that reads an attribute reads what the study says.
+    """
+    if not _UNSEEN.search(page):
+        return page
+    return _TAG.sub(
+        lambda part: _UNSEEN.sub(_referred if part["tag"] else _marked_html, part[0]), page
+    )
+
+
+def visible_json(text: str) -> str:
+    """Return JSON in whose strings such characters are marked: for what a page draws from it."""
+    return _CODED.sub(_marked_json, text)
 
 
 def is_visible(text: str) -> bool:
     """Return True if there is no such character in the text, nor a line feed or a tab."""
     return not _UNSEEN.search(text) and "\n" not in text and "\t" not in text
+
+
+def _marked_html(found: re.Match[str]) -> str:
+    return escape(_marked(found))
+
+
+def _referred(found: re.Match[str]) -> str:
+    return f"&#x{ord(found[0]):X};"
+
+
+def _marked_json(found: re.Match[str]) -> str:
+    if found[0].startswith("\\\\"):
+        return found[0]
+    character = json.loads(f'"{found[0]}"') if found["code"] else found[0]
+    if "\ud800" <= character <= "\udfff":  # half of a character beyond 16 bits
+        return found[0]
+    return json.dumps(visible(character))[1:-1]
 
 
 def _marked(found: re.Match[str]) -> str:

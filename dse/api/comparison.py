@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dse.api.study import Study
 from dse.errors import SpecError
+from dse.visible import visible
 
 if TYPE_CHECKING:
     from dse.analysis import comparison as analysis
@@ -88,7 +89,7 @@ class Comparison:
             f"{one.name} {one.quartiles('hypervolume')[1]:.6g}" for one in self.found.groups
         )
         at = f"{self.found.at:g} {self.found.over}"
-        return f"<Comparison at {at}, median hypervolume: {told}>"
+        return visible(f"<Comparison at {at}, median hypervolume: {told}>")
 
 
 def compare(

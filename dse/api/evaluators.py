@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from dse.api.fingerprint import fingerprint
 from dse.core.metric import Kind, Metric
 from dse.errors import DseError, PluginError
+from dse.visible import visible
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,7 +86,7 @@ class FunctionEvaluator(Generic[P, R]):
 
     def __repr__(self) -> str:
         metrics = ", ".join(f"{m.name} [{m.unit or '1'}]" for m in self.metrics)
-        return f"<evaluator {self.name}: {metrics}; {self.kind}, version {self.version}>"
+        return visible(f"<evaluator {self.name}: {metrics}; {self.kind}, version {self.version}>")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """By its name where another process can import it, else with all that it refers to.

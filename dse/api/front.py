@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from dse.core.trial import Trial
+from dse.visible import visible
 
 if TYPE_CHECKING:
     from dse.core.pareto import ParetoSet
@@ -138,4 +139,4 @@ class Front(Sequence[Trial]):
         exact = "exact front" if self.exact else "front"
         failed = f"; {self.proof.search_words}: {self.proof.failed_words}" if self.failed else ""
         size = counted(len(self), "design")
-        return f"<{exact} of {self.name!r}: {size}{known}; {objectives}{failed}>"
+        return visible(f"<{exact} of {self.name!r}: {size}{known}; {objectives}{failed}>")

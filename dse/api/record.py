@@ -23,6 +23,7 @@ from dse.schema.designs import plain_values
 from dse.schema.files import resolved
 from dse.schema.plan import plan_of
 from dse.verify import Proof, Replay
+from dse.visible import visible
 
 
 class StudyRecord:
@@ -141,6 +142,6 @@ class StudyRecord:
         try:
             trials, events = len(self._study.trials), len(self.events)
         except DseError as error:  # it was deleted, or its storage is away
-            return f"<record of {self._study.name!r} that cannot be read: {error.problem}>"
+            return f"<record of {self._study.name!r} that cannot be read: {visible(error.problem)}>"
         told = f"{counted(trials, 'trial')}, {counted(events, 'event')}"
         return f"<record of {self._study.name!r}: {told}>"

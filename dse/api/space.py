@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dse.errors import DseError, SpecError
+from dse.visible import visible
 
 if TYPE_CHECKING:
     from dse.core import space as core
@@ -342,7 +343,7 @@ class Space:
 
     def __repr__(self) -> str:
         try:
-            return self._words
+            return visible(self._words)
         except DseError as error:  # whoever looks at a space with mistakes is to see them
             return f"<Space that cannot be: {error}>"
 

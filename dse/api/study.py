@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from dse.errors import DseError, StudyError
+from dse.visible import visible
 
 if TYPE_CHECKING:
     from dse import study as engine
@@ -391,7 +392,7 @@ class Study:
             trials = counted(len(self.trials), "trial")
             return f"<Study {self.name!r}: {trials}, {len(self.front):,} on the front>"
         except DseError as error:  # it was deleted, or its storage is away
-            return f"<Study {self.name!r} that cannot be read: {error.problem}>"
+            return f"<Study {self.name!r} that cannot be read: {visible(error.problem)}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

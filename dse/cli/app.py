@@ -36,6 +36,7 @@ from dse.cli import (
     sweep,
     verify,
 )
+from dse.cli.options import say
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2
@@ -163,12 +164,12 @@ def _show_error(error: Exception) -> None:
     from dse.errors import SpecErrors, unchecked_words
 
     if not isinstance(error, SpecErrors):
-        typer.echo(f"error: {error}", err=True)
+        say(f"error: {error}")
         return
     for one in error.errors:
-        typer.echo(f"error: {one}", err=True)
+        say(f"error: {one}")
     if error.unchecked:
-        typer.echo(unchecked_words(error.unchecked, len(error.errors)), err=True)
+        say(unchecked_words(error.unchecked, len(error.errors)))
 
 
 def main() -> None:

@@ -121,7 +121,6 @@ def _size(asset: Asset) -> str:
 @contextmanager
 def _arriving(asset: Asset) -> Iterator[Callable[[int], None]]:
     """A bar on the error stream that is told how many bytes are here."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -132,7 +131,9 @@ def _arriving(asset: Asset) -> Iterator[Callable[[int], None]]:
         TransferSpeedColumn,
     )
 
-    console = Console(stderr=True)
+    from dse.report.console import SafeConsole
+
+    console = SafeConsole(stderr=True)
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),

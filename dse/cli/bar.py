@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,11 +14,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from dse.report.console import SafeConsole
+
 
 @contextmanager
 def replaying(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """A function that is told how many asks of how many are replayed; it goes when all are."""
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     bar = Progress(
         TextColumn("replaying"),
         BarColumn(bar_width=28),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completing
-from dse.cli.options import Told, ToldOption, show_json, study_path
+from dse.cli.options import Told, ToldOption, say, show, show_json, study_path
 from dse.report.shapes.judgement import JudgedFile
 
 ReproduceOption = Annotated[
@@ -84,7 +84,7 @@ def _print_not_probed(told: JudgedFile) -> None:
         if names:
             what = f"1 {one}" if len(names) == 1 else f"{len(names)} {several}"
             them = "it" if len(names) == 1 else "them"
-            typer.echo(f"  {what}: not probed; dse evaluate runs {them} ({', '.join(names)})")
+            show(f"  {what}: not probed; dse evaluate runs {them} ({', '.join(names)})")
 
 
 def _print(told: list[JudgedFile]) -> None:
@@ -92,13 +92,13 @@ def _print(told: list[JudgedFile]) -> None:
 
     for one in told:
         if one["ok"]:
-            typer.echo(f"{one['file']}: ok. {one['summary']}")
+            show(f"{one['file']}: ok. {one['summary']}")
             _print_not_probed(one)
     broken = [error for one in told for error in one["errors"]]
     for error in broken:
-        typer.echo(f"error: {error['message']}", err=True)
+        say(f"error: {error['message']}")
     if broken:
-        typer.echo(f"{len(broken)} mistake{'s' if len(broken) > 1 else ''}", err=True)
+        say(f"{len(broken)} mistake{'s' if len(broken) > 1 else ''}")
     for one in told:
         if one["unchecked"]:
-            typer.echo(unchecked_words(one["unchecked"], len(one["errors"])), err=True)
+            say(unchecked_words(one["unchecked"], len(one["errors"])))

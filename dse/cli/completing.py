@@ -19,6 +19,8 @@ from typing import Any
 
 import typer
 
+from dse.visible import is_visible
+
 PATIENCE_S = 1.0
 """A database that has not answered by then completes to nothing."""
 
@@ -124,7 +126,7 @@ def _is_mark(word: str) -> bool:
 def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     """What is known and begins so; nothing where it cannot be told soon."""
     with contextlib.suppress(Exception), _in_time(), contextlib.redirect_stderr(io.StringIO()):
-        return [name for name in known() if name.startswith(incomplete)]
+        return [one for one in known() if one.startswith(incomplete) and is_visible(one)]
     return []
 
 

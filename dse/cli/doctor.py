@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from dse.checkup.finding import Finding, Verdict
-from dse.cli.options import StorageOption, Told, ToldOption, show_json
+from dse.cli.options import StorageOption, Told, ToldOption, show, show_json
 from dse.report.shapes.checkup import FindingFacts
 
 UNSOUND = 1
@@ -38,6 +38,6 @@ def _facts(one: Finding) -> FindingFacts:
 def _print(found: Sequence[Finding]) -> None:
     wide = max(len(one.part) for one in found)
     for one in found:
-        typer.echo(f"{one.verdict.value:<6}  {one.part:<{wide}}  {one.told}")
+        show(f"{one.verdict.value:<6}  {one.part:<{wide}}  {one.told}")
         if one.mend:
-            typer.echo(f"{'':<6}  {'':<{wide}}  mend: {one.mend}")
+            show(f"{'':<6}  {'':<{wide}}  mend: {one.mend}")

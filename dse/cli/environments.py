@@ -123,10 +123,11 @@ def _size(one: Environment) -> str:
 @contextmanager
 def _working(one: Environment) -> Iterator[Callable[[str], None]]:
     """A line on the error stream that shows what pip is at."""
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(stderr=True)
+    from dse.report.console import SafeConsole
+
+    console = SafeConsole(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return

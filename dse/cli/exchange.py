@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completing
-from dse.cli.options import OutputOption, Told, ToldOption, say, show_json, study_path
+from dse.cli.options import OutputOption, Told, ToldOption, say, show, show_json, study_path
 from dse.cli.space_options import SpaceFile, space_at, title_of
 from dse.report.shapes.space import Translated
 from dse.report.whole_file import write_whole
@@ -119,7 +119,7 @@ def diff(
         show_json(told)
     else:
         for sentence in told["differences"] or ["the same space"]:
-            typer.echo(sentence)
+            show(sentence)
     if not told["same"]:
         raise typer.Exit(DIFFERENT)
 
@@ -139,6 +139,6 @@ def _give(text: str, path: Path | None, notes: Sequence[str], output: Told) -> N
     for note in notes:
         say(f"note: {note}")
     if path is None:
-        typer.echo(text, nl=False)
+        show(text, line_feed=False)
     else:
         say(f"wrote {path}")

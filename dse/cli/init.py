@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from dse.cli.options import Told, ToldOption, say, show_json
+from dse.cli.options import Told, ToldOption, say, show, show_json
 from dse.report.shapes.pages import BegunFolder
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
 
 def _say_how_to_go_on(folder: Path, files: list[str]) -> None:
     for name in files:
-        typer.echo(f"wrote {folder / name}")
+        show(f"wrote {folder / name}")
     study = folder / "study.yaml"
     steps = {
         "check": "judges the files",
@@ -143,6 +143,6 @@ def _say_how_to_go_on(folder: Path, files: list[str]) -> None:
     }
     commands = {verb: shlex.join(["dse", verb, str(study)]) for verb in steps}
     wide = max(map(len, commands.values()))
-    typer.echo()
+    show()
     for verb, why in steps.items():
-        typer.echo(f"{commands[verb]:<{wide}}  # {why}")
+        show(f"{commands[verb]:<{wide}}  # {why}")

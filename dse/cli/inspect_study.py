@@ -18,6 +18,7 @@ from dse.cli.options import (
     ToldOption,
     format_of,
     say,
+    show,
     show_json,
 )
 from dse.cli.results import write_result
@@ -91,7 +92,7 @@ def front(
     table.front_table(front, finished, proof=study.proof)
     if contrast is not None:
         scenarios.contrast_table(contrast)
-    typer.echo(doubt.doubt_words(chances), nl=bool(chances))
+    show(doubt.doubt_words(chances), line_feed=bool(chances))
     fidelity.rungs_table(fidelity.rungs(study.problem, finished))
 
 

@@ -18,6 +18,7 @@ from dse.cli.options import (
     study_path,
 )
 from dse.report.shapes.study import CarriedOver, StudyRow
+from dse.visible import visible
 
 
 def list_studies(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) -> None:
@@ -64,7 +65,8 @@ def delete_study(
     told = forgettable(opened, name)
     if not yes:
         count = "" if told["trials"] is None else f"{told['trials']} "
-        typer.confirm(f"forget {name!r} and its {count}trials?", abort=True, err=True)
+        question = visible(f"forget {name!r} and its {count}trials?")
+        typer.confirm(question, abort=True, err=True)
     opened.delete(name)
     if output is Told.JSON:
         show_json(told)

@@ -6,11 +6,13 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO, cast
 
 import typer
 
 from dse.cli import completing
+from dse.credentials import mask
+from dse.visible import visible
 
 
 class Told(StrEnum):
@@ -99,11 +101,36 @@ def study_path(text: str) -> Path:
     return resolved(text, Path.cwd() / "study.yaml")
 
 
+def show(message: str = "", *, line_feed: bool = True) -> None:
+    """Print a line of a result; what a terminal would obey is marked."""
+    typer.echo(visible(message), nl=line_feed)
+
+
 def say(message: str) -> None:
-    """A line for people, beside the results: on the error stream."""
-    typer.echo(message, err=True)
+    """Print a line for people, beside the results, on the error stream; likewise marked."""
+    typer.echo(visible(mask(message)), err=True)
+
+
+def csv_output() -> TextIO:
+    """Return where CSV is printed: exactly as it is, but for a terminal, which would obey it."""
+    return cast(TextIO, _Marked(sys.stdout)) if _is_terminal() else sys.stdout
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+class _Marked:
+    """A stream to which texts are written marked."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(visible(text))
 
 
 def show_json(value: object) -> None:
-    """A value as strict JSON on the output stream."""
-    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    """Print a value as strict JSON, in which no character is a control."""
+    text = json.dumps(value, indent=2, allow_nan=False)
+    sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
-
-from dse.cli.options import Told, say, show_json
+from dse.cli.options import Told, say, show, show_json
 from dse.report.shapes.assets import Places, Removed
 
 
@@ -16,7 +14,7 @@ def show_places(where: Places, output: Told) -> None:
         show_json(where)
         return
     for path in [one["path"] for one in where["places"]] or [where["folder"]]:
-        typer.echo(path)
+        show(path)
 
 
 def show_removed(told: Sequence[Removed], output: Told) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dse.cli.options import Told, say, show_json
+from dse.cli.options import Told, say, show, show_json
 from dse.cli.progress import Progressing
 from dse.errors import DseError
 from dse.records.assumptions import turn_assumptions
@@ -114,9 +114,10 @@ def _beyond(one: JudgedClaim) -> str:
 
 def _print_table(title: str, claims: Sequence[JudgedClaim]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from dse.report.console import SafeConsole
 
     if not claims:
         return
@@ -128,12 +129,12 @@ def _print_table(title: str, claims: Sequence[JudgedClaim]) -> None:
         cells = [one["claim"], print_text(one), ours_text(one), one["proof"]]
         style = _STYLES.get(one["verdict"], "red")
         table.add_row(*map(escape, cells), f"[{style}]{one['verdict']}[/]")
-    Console().print(table)
+    SafeConsole().print(table)
 
 
 def _conclude(claims: Sequence[JudgedClaim], *, quiet: bool) -> None:
     """Print how many claims came out, by kind; exit code 1 if one did not as it is labelled."""
     if not quiet:
-        typer.echo(summary_line(count_claims(claims)))
+        show(summary_line(count_claims(claims)))
     if any(one["counts_as"] == "failed" for one in claims):
         raise typer.Exit(FELL_SHORT)

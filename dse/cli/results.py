@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dse.cli.options import Format, show_json
+from dse.cli.options import Format, csv_output, show_json
 
 
 def write_result(
@@ -20,7 +20,6 @@ def write_result(
         StorageError: the file cannot be written.
     """
     import json
-    import sys
 
     from dse.errors import StudyError
     from dse.report.sheet import parquet_bytes, write_csv
@@ -30,7 +29,7 @@ def write_result(
         if output is Format.PARQUET:
             raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
         if output is Format.CSV:
-            write_csv(sheet(), sys.stdout)
+            write_csv(sheet(), csv_output())
         else:
             show_json(told)
     elif output is Format.PARQUET:

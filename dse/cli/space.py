@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
-from dse.cli.options import Told, ToldOption, show_json
+from dse.cli.options import Told, ToldOption, show, show_json
 from dse.cli.space_options import SetOption, SpaceFile, part_of, space_at
 
 
@@ -25,9 +23,9 @@ def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Tol
     if output is Told.JSON:
         show_json(count_json(space, file))
     elif designs is not None:
-        typer.echo(f"{designs:,}")
+        show(f"{designs:,}")
     else:
         estimate = space.estimate()
-        typer.echo(f"not countable: {obstacle(space)}")
+        show(f"not countable: {obstacle(space)}")
         if estimate is not None:
-            typer.echo(estimate_text(estimate))
+            show(estimate_text(estimate))

@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from dse.cli.options import show_json
+from dse.cli.options import csv_output, show_json
 from dse.core.batch import Batch, Column
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.report.grid import Lane, fits, print_fitted, results_console, table_of
 from dse.report.space_words import design_text, entries, value_text
+from dse.visible import visible
 
 _BLOCK = 65_536
 
@@ -71,7 +72,7 @@ def stream(space: Space, limit: int | None, output: str) -> None:
             sys.stdout.writelines(_json_lines(space, batch))
         else:
             rows = plain_rows(space, batch)
-            sys.stdout.writelines(f"{design_text(known, row)}\n" for row in rows)
+            sys.stdout.writelines(f"{visible(design_text(known, row))}\n" for row in rows)
 
 
 def _json_lines(space: Space, batch: Batch) -> Iterator[str]:
@@ -104,7 +105,7 @@ def _first(space: Space, limit: int | None) -> Iterator[Batch]:
 def _write_csv(space: Space, batches: Iterable[Batch]) -> None:
     """A header of names, then a line for each design; an inactive parameter is an empty field."""
     names = [parameter.name for parameter in space.parameters]
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(csv_output(), lineterminator="\n")
     writer.writerow(names)
     for batch in batches:
         columns = [_cells(batch.columns[name], _field) for name in names]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dse.cli.options import Told, ToldOption, show_json
+from dse.cli.options import Told, ToldOption, show, show_json
 from dse.cli.space_options import SetOption, SpaceFile, space_at
 
 ILLEGAL = 1
@@ -28,6 +28,6 @@ def why(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.
         show_json(verdict.json())
     else:
         for line in verdict.lines():
-            typer.echo(line)
+            show(line)
     if verdict.why.example is None:
         raise typer.Exit(ILLEGAL)

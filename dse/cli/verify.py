@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dse.cli.options import NameArgument, StorageOption, Told, ToldOption, show_json
+from dse.cli.options import NameArgument, StorageOption, Told, ToldOption, show, show_json
 
 FELL_SHORT = 1
 
@@ -30,7 +30,7 @@ def verify(
     with replaying(quiet=output is not Told.TABLE) as on_progress:
         proof = Replay(study, on_progress=on_progress).proof()
     if output is Told.TABLE:
-        typer.echo(proved.words(proof))
+        show(proved.words(proof))
     else:
         show_json(proved.json(study.name, proof))
     if not proof.whole:

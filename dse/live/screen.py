@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dse.live.scatter import FAINT
+from dse.report.console import SafeConsole
 
 PER_SECOND = 2.0
 """How often a panel is drawn anew."""
@@ -176,13 +177,13 @@ def screen_for(*, quiet: bool) -> Screen:
     """The screen that the error stream is good for."""
     if quiet:
         return Nowhere()
-    console = _PlainConsole(stderr=True) if _plain() else Console(stderr=True)
+    console = _PlainConsole(stderr=True) if _plain() else SafeConsole(stderr=True)
     if not sys.stderr.isatty() or console.is_dumb_terminal:
         return Lines(console)
     return Panelled(console)
 
 
-class _PlainConsole(Console):
+class _PlainConsole(SafeConsole):
     """A console that draws boxes, bars and dots in ASCII."""
 
     @property

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dse.core.trial import State
 from dse.credentials import mask_url
-from dse.errors import StorageError, StudyError
+from dse.errors import StorageError
 from dse.foreign import begun
 from dse.interchange import portable
 from dse.interchange.found import Found, read_table
@@ -23,11 +22,10 @@ from dse.records.trusting import named_programs, trust_facts
 from dse.report.shapes.portability import Exported, Imported, Joined
 from dse.report.sheet import trials_columns, write_csv
 from dse.report.whole_file import write_whole
-from dse.schema.models import NAME
 from dse.schema.plan import plan_of
 from dse.schema.record import identity_of
 from dse.schema.storageless import storageless
-from dse.study import DEFAULT_STORAGE, Study, opened_storage
+from dse.study import DEFAULT_STORAGE, Study, check_name, opened_storage
 from dse.suggesting import CARRIED
 from dse.trust import is_trusted
 
@@ -208,14 +206,3 @@ def joined(studies: Sequence[Study], name: str) -> Joined:
         "shared": found.shared,
         "unlike": found.unlike,
     }
-
-
-def check_name(name: str) -> None:
-    """Nothing, if a study can be called so: a stranger's file may say anything.
-
-    Raises:
-        StudyError: it cannot.
-    """
-    if not re.fullmatch(NAME, name):
-        hint = "letters, digits, '_', '-', '.', spaces: --name NAME"
-        raise StudyError(f"{name[:60]!r} is no name", hint=hint)

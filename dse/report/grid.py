@@ -15,6 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dse.report.console import SafeConsole
+from dse.visible import visible
+
 _LONG_HEADING = 12
 _GAP = 3
 """What stands between two columns, and in all on both sides of a table."""
@@ -26,18 +29,22 @@ _UNBOUNDED = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One column of a table; ``cells`` are as they are, without markup."""
+    """One column of a table; ``cells`` are without markup, and what is not visible is marked."""
 
     heading: str
     cells: Sequence[str]
     right: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "heading", visible(self.heading))
+        object.__setattr__(self, "cells", list(map(visible, self.cells)))
+
 
 def results_console() -> Console:
     """The output stream: as wide as the terminal, and for a file or a program without an end."""
-    console = Console()
+    console = SafeConsole()
     wide = console.is_terminal or "COLUMNS" in os.environ
-    return console if wide else Console(width=_UNBOUNDED)
+    return console if wide else SafeConsole(width=_UNBOUNDED)
 
 
 def table_of(lanes: Iterable[Lane], room: int = _UNBOUNDED) -> Table:
@@ -62,7 +69,7 @@ def table_of(lanes: Iterable[Lane], room: int = _UNBOUNDED) -> Table:
 def print_lines(lines: Iterable[str], console: Console | None = None) -> None:
     """Print lines; one that is too long goes on in the next, further in, between two words."""
     console = console or results_console()
-    for line in lines:
+    for line in map(visible, lines):
         own = len(line) - len(line.lstrip())
         inside = " " * min(own + _HANG, console.width // 2)
         folded = textwrap.wrap(

@@ -10,17 +10,19 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from dse.visible import visible_html, visible_json
+
 
 def page(title: str, body: Iterable[str]) -> str:
     """A whole page that needs no network, no fonts and no other file."""
     from plotly.offline import get_plotlyjs
 
     return Template(_asset("page.html")).substitute(
-        title=escape(title),
+        title=visible_html(escape(title)),
         css=_asset("page.css"),
         js=_asset("page.js"),
         plotly=get_plotlyjs(),
-        body="\n".join(body),
+        body=visible_html("\n".join(body)),
     )
 
 
@@ -71,8 +73,8 @@ def _figure(one: Any, words: dict[str, str]) -> str:
 
 
 def _inert(text: str) -> str:
-    """JSON that cannot end the element it stands in."""
-    return text.replace("<", "\\u003c")
+    """JSON that cannot end the element it stands in, and draws no text that is not visible."""
+    return visible_json(text).replace("<", "\\u003c")
 
 
 def _asset(name: str) -> str:

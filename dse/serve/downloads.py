@@ -12,13 +12,14 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from dse.errors import StudyError
 from dse.interchange import portable
 from dse.interchange.portable_record import Record, about
 from dse.report.export import front_json, trials_json
 from dse.report.sheet import Sheet, front_columns, parquet_bytes, trials_columns, write_csv
+from dse.serve.frame import Page
 from dse.serve.house import Here
 from dse.serve.made_reports import comparison_text, report_text
 from dse.serve.pages import compare_page
@@ -75,7 +76,7 @@ def comparison(
         except StudyError as error:
             problem = "; ".join(filter(None, [error.problem, error.hint]))
     page = compare_page(house.watch.names(), ticked=study, problem=problem)
-    return HTMLResponse(page, status_code=409)
+    return Page(page, status_code=409)
 
 
 @dataclass(frozen=True, slots=True)

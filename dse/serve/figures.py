@@ -7,6 +7,7 @@ import json
 from dse.report.figures.style import Drawing
 from dse.serve import models
 from dse.serve.snapshot import Snapshot
+from dse.visible import visible, visible_json
 
 
 def figures(snapshot: Snapshot) -> models.Figures:
@@ -15,11 +16,11 @@ def figures(snapshot: Snapshot) -> models.Figures:
 
 
 def _figure(drawing: Drawing) -> models.Figure:
-    plain = json.loads(drawing.figure.to_json())
+    plain = json.loads(visible_json(drawing.figure.to_json()))
     return models.Figure(
         key=drawing.key,
-        title=drawing.title,
-        caption=drawing.caption,
+        title=visible(drawing.title),
+        caption=visible(drawing.caption),
         height_px=int(drawing.figure.layout.height),
         data=plain["data"],
         layout=plain["layout"],

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 from urllib.parse import quote
+
+from starlette.responses import HTMLResponse
+
+from dse.visible import visible_html
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -26,6 +31,13 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
+
+
+class Page(HTMLResponse):
+    """HTML in which no text of a study hides a character."""
+
+    def render(self, content: Any) -> bytes | memoryview:
+        return super().render(visible_html(content))
 
 
 def framed(title: str, body: str, *, scripts: tuple[str, ...] = (), **data: str) -> str:

@@ -7,10 +7,11 @@ from html import escape
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from dse.errors import DesignError, DseError, PluginError, SpecError, SpecErrors, StorageError
-from dse.serve.frame import framed
+from dse.serve.frame import Page, framed
+from dse.visible import visible
 
 _STATUS: tuple[tuple[type[DseError], int], ...] = (
     (StorageError, 503),
@@ -36,7 +37,7 @@ def refusal(
     path: str, status: int, problem: str, hint: str = "", headers: dict[str, str] | None = None
 ) -> Response:
     """The answer that says what is wrong and how to mend it."""
-    problem, hint = problem[:_LONGEST], hint[:_LONGEST]
+    problem, hint = visible(problem)[:_LONGEST], visible(hint)[:_LONGEST]
     if path.startswith("/api"):
         told = {"error": problem, "hint": hint}
         return JSONResponse(told, status_code=status, headers=headers)
@@ -46,7 +47,7 @@ def refusal(
         f"<header><h1>{escape(title)}</h1><p>{escape(hint)}</p></header>"
         f'<p><a href="{href}">{words}</a></p>'
     )
-    return HTMLResponse(framed(title[:80], body), status_code=status, headers=headers)
+    return Page(framed(title[:80], body), status_code=status, headers=headers)
 
 
 def add_refusals(app: FastAPI) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from starlette.responses import HTMLResponse
 
 from dse.serve import pages, telling
 from dse.serve.design_form import design_page
+from dse.serve.frame import Page
 from dse.serve.house import Here
 from dse.serve.models import Shown
 from dse.serve.study_page import parts, study_page
 from dse.serve.trial_pages import trial_page, trials_page
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+router = APIRouter(include_in_schema=False, default_response_class=Page)
 
 
 @router.get("/")

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 from dse.errors import DseError
+from dse.visible import visible_html
 
 LONGEST = 120
 """Of a longer text, its beginning is shown."""
@@ -37,9 +38,10 @@ def framed(title: str, *parts: str, beside: str = "") -> str:
 def or_message(title: str, write: Callable[[], str]) -> str:
     """What is written; where a mistake of the user's is in the way, its message."""
     try:
-        return write()
+        written = write()
     except DseError as error:
-        return framed(title, f'<pre style="white-space:pre-wrap">{escape(str(error))}</pre>')
+        written = framed(title, f'<pre style="white-space:pre-wrap">{escape(str(error))}</pre>')
+    return visible_html(written)
 
 
 def escaped(text: str, most: int = LONGEST) -> str:
