@@ -5,7 +5,8 @@ A law has a contract test of the same wording in :mod:`dse.testing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -27,7 +28,7 @@ from dse.core.trial import (
     Take,
     Trial,
 )
-from dse.core.trials import Trials
+from dse.core.trials import Trials, TrialStream
 
 EVERYTHING = "*"
 """In an evaluator's ``reads``: every parameter of the space."""
@@ -407,3 +408,27 @@ class SupportsSummaries(Protocol):
     def summaries(self) -> list[Summary]:
         """Return a summary of each study, in the order of :meth:`Storage.studies`."""
         ...
+
+
+@runtime_checkable
+class Streaming(Storage, Protocol):
+    """A storage whose studies may be larger than memory.
+
+    Laws:
+        - The parts of a stream hold what ``trials`` gives, in its order.
+        - All parts show one state of the study, whatever is written meanwhile.
+    """
+
+    def stream(self, study: str) -> AbstractContextManager[TrialStream]:
+        """Open the study's trials for reading in parts, within the block."""
+        ...
+
+
+@contextmanager
+def stream_trials(storage: Storage, study: str) -> Iterator[TrialStream]:
+    """Open the trials of a study for reading in parts; at once where the storage cannot stream."""
+    if isinstance(storage, Streaming):
+        with storage.stream(study) as stream:
+            yield stream
+    else:
+        yield TrialStream.of(storage.trials(study))

@@ -58,6 +58,12 @@ def _rows(folder: Path, trials: int, peer_trials: int, batch: int) -> Iterator[d
     yield from _deed("dse", "ours", "fill", folder, "many", trials, batch)
     yield _command("status", trials, "many", *where)
     yield _command("front", trials, "many", *where)
+    for form in ("csv", "json"):
+        file = str(folder / f"trials.{form}")
+        yield _command("trials", trials, "many", *where, "-o", file, what=f"dse trials as {form}")
+    file = str(folder / "many.jsonl")
+    what = "dse studies export as jsonl"
+    yield _command("studies", trials, "export", "many", *where, "-o", file, what=what)
     for name in ("one", "other"):
         _spent(_DEED, "ours", "fill", folder, name, half, batch)
     yield _command("compare", 2 * half, "one", "other", *where)
@@ -76,9 +82,9 @@ def _deed(tool: str, *words: object) -> Iterator[dict[str, Any]]:
         yield _row(tool, what, trials, seconds, last)
 
 
-def _command(verb: str, trials: int, *words: str) -> dict[str, Any]:
+def _command(verb: str, trials: int, *words: str, what: str = "") -> dict[str, Any]:
     spent = _spent(_DSE, verb, *words)
-    return _row("dse", f"dse {verb}", trials, spent.seconds, spent)
+    return _row("dse", what or f"dse {verb}", trials, spent.seconds, spent)
 
 
 def _row(tool: str, what: str, trials: int, seconds: float, spent: Spent | None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ objectives:
 reference: {board.error: 1, chip.energy: 1, chip.time: 1}
 storage: sqlite:///stored.db
 seed: 7
+unread: [clock, sparse]
 """
 
 

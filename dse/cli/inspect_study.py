@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -21,7 +22,7 @@ from dse.cli.options import (
     show,
     show_json,
 )
-from dse.cli.results import write_result
+from dse.cli.results import write_result, write_texts
 from dse.credentials import mask_url
 from dse.report.shapes.study import Status
 
@@ -107,6 +108,7 @@ def trials(
 
     Example: dse trials quickstart --format csv -o trials.csv
     """
+    from dse.protocols import stream_trials
     from dse.report import export, sheet, table
     from dse.study import Study
 
@@ -115,8 +117,16 @@ def trials(
     if output is Format.TABLE:
         table.trials_table(study.problem, study.trials)
         return
-    told = export.trials_json(study.name, study.problem, study.trials)
-    write_result(output, file, told, lambda: sheet.trials_columns(study.problem, study.trials))
+    if output is Format.PARQUET:
+        write_result(output, file, {}, lambda: sheet.trials_columns(study.problem, study.trials))
+        return
+    with stream_trials(study.storage, study.name) as stream:
+        if output is Format.CSV:
+            texts = sheet.csv_texts(sheet.trials_sheets(study.problem, stream))
+        else:
+            told = export.trials_json_texts(study.name, study.problem, stream, indent=2)
+            texts = chain(told, ["\n"])
+        write_texts(output, file, texts)
 
 
 def _state_lines(state: Status) -> Iterator[str]:

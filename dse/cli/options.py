@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TextIO, cast
@@ -132,5 +133,14 @@ class _Marked:
 
 def show_json(value: object) -> None:
     """Print a value as strict JSON, in which no character is a control."""
-    text = json.dumps(value, indent=2, allow_nan=False)
-    sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
+    print_texts(Format.JSON, [json.dumps(value, indent=2, allow_nan=False), "\n"])
+
+
+def print_texts(output: Format, texts: Iterable[str]) -> None:
+    """Print texts of CSV, exact but for a terminal, or of JSON, without any control."""
+    if output is Format.CSV:
+        stream = csv_output()
+        for text in texts:
+            stream.write(text)
+        return
+    sys.stdout.writelines(text.replace("\x7f", "\\u007f") for text in texts)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dse.cli.options import Format, csv_output, show_json
+from dse.cli.options import Format, print_texts
 
 
 def write_result(
@@ -22,21 +21,28 @@ def write_result(
     import json
 
     from dse.errors import StudyError
-    from dse.report.sheet import parquet_bytes, write_csv
+    from dse.report.sheet import csv_texts, parquet_bytes
+    from dse.report.whole_file import write_whole
+
+    if output is Format.JSON:
+        write_texts(output, file, [json.dumps(told, indent=2, allow_nan=False) + "\n"])
+    elif output is Format.CSV:
+        write_texts(output, file, csv_texts([sheet()]))
+    elif file is None:
+        raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
+    else:
+        write_whole(file, parquet_bytes(sheet()))
+
+
+def write_texts(output: Format, file: Path | None, texts: Iterable[str]) -> None:
+    """Print texts one after the other, or write them as one file.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
     from dse.report.whole_file import write_whole
 
     if file is None:
-        if output is Format.PARQUET:
-            raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
-        if output is Format.CSV:
-            write_csv(sheet(), csv_output())
-        else:
-            show_json(told)
-    elif output is Format.PARQUET:
-        write_whole(file, parquet_bytes(sheet()))
-    elif output is Format.CSV:
-        text = io.StringIO()
-        write_csv(sheet(), text)
-        write_whole(file, text.getvalue())
+        print_texts(output, texts)
     else:
-        write_whole(file, json.dumps(told, indent=2, allow_nan=False) + "\n")
+        write_whole(file, texts)

@@ -124,6 +124,11 @@ class Trials(Sequence[Trial]):
             taken[one.name] = {n: v[rows] for n, v in held.items()} if named else held[rows]
         return Trials(**taken)
 
+    def parts(self, size: int = _PAGE) -> Iterator[Trials]:
+        """Yield the trials in parts of at most ``size``, in their order."""
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
+
     def iter_designs(self) -> Iterator[Design]:
         """The designs one by one."""
         for start in range(0, len(self), _PAGE):
@@ -165,6 +170,24 @@ class Trials(Sequence[Trial]):
 _TOLD = 3  # of a million nobody reads all
 
 _PLAIN = ("number", "told", "state", "cost_s", "measured", "attempts", "worker", *TIMES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialStream:
+    """All trials of one state of a study, by number, a part at a time."""
+
+    size: int
+    """How many trials there are."""
+    spread: frozenset[str]
+    """The metrics of which any trial has a standard error."""
+    parts: Iterator[Trials]
+
+    @staticmethod
+    def of(trials: Sequence[Trial]) -> TrialStream:
+        """Return a stream of trials that are in memory."""
+        held = Trials.of(trials)
+        spread = {name for name, values in held.spread.items() if not np.isnan(values).all()}
+        return TrialStream(size=len(held), spread=frozenset(spread), parts=held.parts())
 
 
 def column_of(trials: Sequence[Trial], name: str) -> Column:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +16,10 @@ from dse.interchange.merged import merged
 from dse.interchange.optuna_storage import read_study, write_study
 from dse.interchange.portable_record import Record, about
 from dse.interchange.portable_restore import restore
-from dse.protocols import Storage
+from dse.protocols import Storage, stream_trials
 from dse.records.trusting import named_programs, trust_facts
 from dse.report.shapes.portability import Exported, Imported, Joined
-from dse.report.sheet import trials_columns, write_csv
+from dse.report.sheet import csv_texts, trials_sheets
 from dse.report.whole_file import write_whole
 from dse.schema.plan import plan_of
 from dse.schema.record import identity_of
@@ -44,9 +43,8 @@ def exported(study: Study, file: Path, *, name: str | None = None) -> Exported:
     told = name or study.name
     check_sum: str | None = None
     if file.suffix == ".csv":
-        text = io.StringIO()
-        write_csv(trials_columns(study.problem, study.trials), text)
-        write_whole(file, text.getvalue())
+        with stream_trials(study.storage, study.name) as stream:
+            write_whole(file, csv_texts(trials_sheets(study.problem, stream)))
     else:
         record = Record.of(study.storage, study.name)
         record = replace(record, spec=storageless(record.spec))

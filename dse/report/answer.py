@@ -121,7 +121,7 @@ def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, f
     """The limits that each trial breaks, by their text, and by how much; finite numbers only."""
     slacks = problem.slacks(problem.columns(trials), len(trials))
     texts = [limit.text for limit in problem.limits]
-    broken: list[dict[str, float]] = [{} for _ in trials]
+    broken: list[dict[str, float]] = [{} for _ in range(len(trials))]
     for row, column in np.argwhere(np.isfinite(slacks) & (slacks < 0)).tolist():
         text, amount = texts[column], -float(slacks[row, column])
         broken[row][text] = max(amount, broken[row].get(text, 0.0))

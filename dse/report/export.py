@@ -6,17 +6,19 @@ in their own units and signs; ``metrics`` and ``parameters`` at the top hold the
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.proof import Proof
 from dse.core.trial import State, Trial
+from dse.core.trials import TrialStream
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.shapes.front import Front
-from dse.report.shapes.trials import ObjectiveFacts, Trials
+from dse.report.shapes.trials import ObjectiveFacts, TrialRow, Trials
 from dse.report.words import parameter_units
 
 
@@ -70,13 +72,6 @@ def front_json(
 
 def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials:
     """All trials as one JSON object."""
-    rows = zip(
-        trials,
-        objective_values(problem, trials).tolist(),
-        problem.feasible(trials).tolist(),
-        broken_limits(problem, trials),
-        strict=True,
-    )
     return {
         "study": study,
         "objectives": objectives_json(problem.objectives),
@@ -84,30 +79,63 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials
         "metrics": _metric_units(problem),
         "words": _metric_words(problem),
         "parameters": parameter_units(problem),
-        "trials": [
-            {
-                "trial": trial.number,
-                "state": trial.state.value,
-                "design": dict(trial.design),
-                "metrics": _metrics(problem, trial),
-                "spread": _finite(trial.spread),
-                "objectives": list(map(finite, values)),
-                "feasible": feasible,
-                "broken": broken,
-                "fault": None
-                if trial.fault is None
-                else {"kind": trial.fault.kind, "reason": trial.fault.reason},
-                "cost_s": finite(trial.cost_s),
-                "measured": trial.measured,
-                "told": trial.told,
-                "attempts": trial.attempts,
-                "asked_at": trial.asked_at,
-                "begun_at": trial.begun_at,
-                "finished_at": trial.finished_at,
-            }
-            for trial, values, feasible, broken in rows
-        ],
+        "trials": list(trial_rows(problem, trials)),
     }
+
+
+def trial_rows(problem: Problem, trials: Sequence[Trial]) -> Iterator[TrialRow]:
+    """Yield what is told of each trial."""
+    rows = zip(
+        trials,
+        objective_values(problem, trials).tolist(),
+        problem.feasible(trials).tolist(),
+        broken_limits(problem, trials),
+        strict=True,
+    )
+    for trial, values, feasible, broken in rows:
+        yield {
+            "trial": trial.number,
+            "state": trial.state.value,
+            "design": dict(trial.design),
+            "metrics": _metrics(problem, trial),
+            "spread": _finite(trial.spread),
+            "objectives": list(map(finite, values)),
+            "feasible": feasible,
+            "broken": broken,
+            "fault": None
+            if trial.fault is None
+            else {"kind": trial.fault.kind, "reason": trial.fault.reason},
+            "cost_s": finite(trial.cost_s),
+            "measured": trial.measured,
+            "told": trial.told,
+            "attempts": trial.attempts,
+            "asked_at": trial.asked_at,
+            "begun_at": trial.begun_at,
+            "finished_at": trial.finished_at,
+        }
+
+
+def trials_json_texts(
+    study: str, problem: Problem, stream: TrialStream, indent: int | None = None
+) -> Iterator[str]:
+    """Yield the texts of the JSON that :func:`trials_json` gives, a part of the trials at a time.
+
+    Args:
+        study: the study's name.
+        problem: what it asks.
+        stream: its trials.
+        indent: as ``json.dumps`` has it.
+    """
+    encode = json.JSONEncoder(indent=indent, allow_nan=False).encode
+    before, _, after = encode(trials_json(study, problem, ())).rpartition("]")
+    line = "" if indent is None else "\n" + 2 * indent * " "
+    separator, between = line, f",{line or ' '}"
+    yield before
+    for part in stream.parts:
+        rows = (encode(row).replace("\n", line) for row in trial_rows(problem, part))
+        yield separator + between.join(rows)
+        separator = between
+    yield f"{line[: -(indent or 0)] if separator == between else ''}]{after}"
 
 
 def objectives_json(objectives: Iterable[Objective]) -> list[ObjectiveFacts]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+import io
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TextIO
+
+import numpy as np
 
 from dse.core.metric import Metric
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.trial import Trial
-from dse.core.trials import TIMES
-from dse.core.values import Value
+from dse.core.trials import STATES, TIMES, Trials, TrialStream
+from dse.core.values import Floats, Value
 from dse.report.answer import Answer, broken_limits, objective_values
-from dse.report.export import finite
 from dse.report.words import broken_text, parameter_units, word_of
 
 Sheet = Mapping[str, Sequence[Value | None]]
@@ -24,43 +26,87 @@ Sheet = Mapping[str, Sequence[Value | None]]
 def front_columns(front: ParetoSet, trials: Sequence[Trial] = ()) -> Sheet:
     """The front, or the nearest misses among ``trials``, one row for each design."""
     answer = Answer.of(front, trials)
+    held = Trials.of(answer.trials)
     return {
         "trial": [trial.number for trial in answer.trials],
         "feasible": [answer.feasible for _ in answer.trials],
         "broken": [broken_text(front.problem, broken) or None for broken in answer.broken],
-        **_quantities(front.problem, answer.trials),
+        **_quantities(front.problem, held, TrialStream.of(held).spread),
     }
 
 
-def trials_columns(problem: Problem, trials: Sequence[Trial]) -> Sheet:
-    """All trials, one row for each."""
-    faults = [trial.fault for trial in trials]
+def trials_columns(
+    problem: Problem, trials: Sequence[Trial], spread: Collection[str] | None = None
+) -> Sheet:
+    """Return the trials as columns, one row for each.
+
+    Args:
+        problem: the study's.
+        trials: the trials.
+        spread: the metrics whose standard errors have a column; without, those of which a trial
+            has one.
+    """
+    held = Trials.of(trials)
+    faults = held.faults.tolist()
     return {
-        "trial": [trial.number for trial in trials],
-        "state": [trial.state.value for trial in trials],
-        "feasible": problem.feasible(trials).tolist(),
+        "trial": held.number.tolist(),
+        "state": [STATES[code].value for code in held.state.tolist()],
+        "feasible": problem.feasible(held).tolist(),
         "broken": [
-            broken_text(problem, broken) or None for broken in broken_limits(problem, trials)
+            broken_text(problem, broken) or None if broken else None
+            for broken in broken_limits(problem, held)
         ],
         "fault": [fault.kind if fault else None for fault in faults],
         "reason": [fault.reason if fault else None for fault in faults],
-        "cost [s]": [finite(trial.cost_s) for trial in trials],
-        "measured": [trial.measured for trial in trials],
-        "told": [trial.told for trial in trials],
-        "attempts": [trial.attempts for trial in trials],
-        **{f"{name} [s]": [getattr(trial, name) for trial in trials] for name in TIMES},
-        **_quantities(problem, trials),
+        "cost [s]": _finite(held.cost_s),
+        "measured": held.measured.tolist(),
+        "told": held.told.tolist(),
+        "attempts": held.attempts.tolist(),
+        **{f"{name} [s]": _finite(getattr(held, name)) for name in TIMES},
+        **_quantities(problem, held, TrialStream.of(held).spread if spread is None else spread),
     }
+
+
+def trials_sheets(problem: Problem, stream: TrialStream) -> Iterator[Sheet]:
+    """Yield the trials of a stream as columns, a part at a time; without trials an empty sheet."""
+    yield trials_columns(problem, (), stream.spread)
+    for part in stream.parts:
+        yield trials_columns(problem, part, stream.spread)
 
 
 def write_csv(sheet: Sheet, file: TextIO) -> None:
     """The sheet as CSV with one line of names; an empty cell is an empty field."""
-    plain = csv.writer(file, lineterminator="\n")
-    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    for row in chain([tuple(sheet)], zip(*sheet.values(), strict=True)):
-        # up to Python 3.12 a carriage return alone is not quoted, and ends the row for readers
+    file.writelines(csv_texts([sheet]))
+
+
+def csv_texts(sheets: Iterable[Sheet]) -> Iterator[str]:
+    """Yield sheets of the same columns as the texts of one CSV, with one line of names."""
+    for place, sheet in enumerate(sheets):
+        names = [tuple(sheet)] if place == 0 else []
+        text = _plain_csv(chain(names, zip(*sheet.values(), strict=True)))
+        if "\r" in text:
+            text = _quoted_csv(chain(names, zip(*sheet.values(), strict=True)))
+        yield text
+
+
+def _plain_csv(rows: Iterable[Sequence[Value | None]]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _quoted_csv(rows: Iterable[Sequence[Value | None]]) -> str:
+    """Rows with a carriage return in quotes.
+
+    Up to Python 3.12 a carriage return alone is not quoted, and ends the row for readers.
+    """
+    text = io.StringIO(newline="")
+    plain = csv.writer(text, lineterminator="\n")
+    quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
         broken = any(isinstance(cell, str) and "\r" in cell for cell in row)
         (quoted if broken else plain).writerow(row)
+    return text.getvalue()
 
 
 def parquet_bytes(sheet: Sheet) -> bytes:
@@ -74,32 +120,50 @@ def parquet_bytes(sheet: Sheet) -> bytes:
     return bytes(file.getvalue())
 
 
-def _quantities(problem: Problem, trials: Sequence[Trial]) -> dict[str, Sequence[Value | None]]:
-    """Objectives, metrics and parameters, each once."""
-    values = objective_values(problem, trials).T.tolist()
+def _quantities(
+    problem: Problem, trials: Trials, spread: Collection[str]
+) -> dict[str, Sequence[Value | None]]:
+    """Objectives, metrics, standard errors of those in ``spread``, and parameters, each once."""
+    unknown = np.full(len(trials), np.nan)
     objectives = {
-        _named(objective.name, objective.unit): list(map(finite, column))
-        for objective, column in zip(problem.objectives, values, strict=True)
+        _named(objective.name, objective.unit): _finite(column)
+        for objective, column in zip(
+            problem.objectives, objective_values(problem, trials).T, strict=True
+        )
     }
     metrics = {
-        _named(name, metric.unit): [_told(trial.metrics.get(name), metric) for trial in trials]
+        _named(name, metric.unit): _worded(trials.metrics.get(name, unknown), metric)
         for name, metric in sorted(problem.metrics.items())
     }
     spreads = {
-        _named(f"{name} spread", metric.unit): [finite(t.spread.get(name)) for t in trials]
+        _named(f"{name} spread", metric.unit): _finite(trials.spread.get(name, unknown))
         for name, metric in sorted(problem.metrics.items())
-        if any(name in trial.spread for trial in trials)
+        if name in spread
     }
+    designs = list(trials.iter_designs())
     parameters = {
-        _named(name, unit): [trial.design.get(name) for trial in trials]
+        _named(name, unit): [design.get(name) for design in designs]
         for name, unit in parameter_units(problem).items()
     }
     return {**parameters, **metrics, **spreads, **objectives}
 
 
-def _told(value: float | None, metric: Metric) -> Value | None:
-    word = word_of(value, metric)
-    return finite(value) if word is None else word
+def _worded(values: Floats, metric: Metric) -> list[Value | None]:
+    """The values of a metric, (n,), as words where it has words."""
+    if not metric.words:
+        return list(_finite(values))
+    words = (word_of(value, metric) for value in values.tolist())
+    return [
+        value if word is None else word for word, value in zip(words, _finite(values), strict=True)
+    ]
+
+
+def _finite(values: Floats) -> list[float | None]:
+    """The numbers of a column, (n,), with nothing where there is no finite one."""
+    told: list[float | None] = values.tolist()
+    for row in np.flatnonzero(~np.isfinite(values)).tolist():
+        told[row] = None
+    return told
 
 
 def _named(name: str, unit: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from dse.errors import StorageError
 
 
-def write_whole(path: Path, text: str | bytes) -> None:
-    """Write the file, whole or not at all.
+def write_whole(path: Path, text: str | bytes | Iterable[str]) -> None:
+    """Write the file, whole or not at all; ``text`` may come in pieces.
 
     Raises:
         StorageError: it cannot be written.
@@ -16,8 +17,12 @@ def write_whole(path: Path, text: str | bytes) -> None:
     if not path.name or path.is_dir():
         raise StorageError(f"{path} is a folder", hint="name a file in it")
     part = path.with_name(f".{path.name}.part")
+    pieces = [text] if isinstance(text, str | bytes) else text
     try:
-        part.write_bytes(text.encode() if isinstance(text, str) else text)
+        with part.open("wb") as file:
+            file.writelines(one.encode() if isinstance(one, str) else one for one in pieces)
         part.replace(path)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from dse.core.trials import TrialStream
 from dse.errors import StudyError
 from dse.interchange import portable
 from dse.interchange.portable_record import Record, about
-from dse.report.export import front_json, trials_json
-from dse.report.sheet import Sheet, front_columns, parquet_bytes, trials_columns, write_csv
+from dse.report.export import front_json, trials_json_texts
+from dse.report.sheet import (
+    Sheet,
+    csv_texts,
+    front_columns,
+    parquet_bytes,
+    trials_columns,
+    trials_sheets,
+)
 from dse.serve.frame import Page
 from dse.serve.house import Here
 from dse.serve.made_reports import comparison_text, report_text
@@ -40,11 +47,10 @@ def download(house: Here, name: str, kind: str) -> Response:
     taken = _TAKEN.get(kind)
     if taken is None:
         raise UnknownError(f"there is no {kind[:80]!r}", hint=f"valid: {', '.join(_TAKEN)}")
-    with house.turns.one():
-        content = taken.made(snapshot)
     file = f"{name}.jsonl" if kind == "study.jsonl" else f"{name} {kind}"
     attached = f"attachment; filename*=UTF-8''{quote(file, safe='')}"
-    return streamed(content, taken.media, {"content-disposition": attached})
+    with house.turns.one():
+        return streamed(taken.made(snapshot), taken.media, {"content-disposition": attached})
 
 
 @router.get("/studies/{name}/report")
@@ -82,7 +88,7 @@ def comparison(
 @dataclass(frozen=True, slots=True)
 class _Taken:
     media: str
-    made: Callable[[Snapshot], bytes]
+    made: Callable[[Snapshot], bytes | Iterable[str]]
 
 
 def _record(snapshot: Snapshot) -> bytes:
@@ -98,17 +104,26 @@ def _front(snapshot: Snapshot) -> Sheet:
     return front_columns(snapshot.front, snapshot.finished)
 
 
+def _front_json(snapshot: Snapshot) -> bytes:
+    name, front = snapshot.study.name, snapshot.front
+    return json.dumps(front_json(name, front, snapshot.finished, proof=snapshot.proof)).encode()
+
+
 def _trials(snapshot: Snapshot) -> Sheet:
     return trials_columns(snapshot.study.problem, snapshot.trials)
 
 
-def _csv(sheet: Callable[[Snapshot], Sheet]) -> _Taken:
-    def made(snapshot: Snapshot) -> bytes:
-        text = io.StringIO()
-        write_csv(harmless(sheet(snapshot)), text)
-        return text.getvalue().encode()
+def _trials_sheets(snapshot: Snapshot) -> Iterator[Sheet]:
+    return trials_sheets(snapshot.study.problem, TrialStream.of(snapshot.trials))
 
-    return _Taken("text/csv; charset=utf-8", made)
+
+def _trials_json(snapshot: Snapshot) -> Iterator[str]:
+    stream = TrialStream.of(snapshot.trials)
+    return trials_json_texts(snapshot.study.name, snapshot.study.problem, stream)
+
+
+def _csv(sheets: Callable[[Snapshot], Iterable[Sheet]]) -> _Taken:
+    return _Taken("text/csv; charset=utf-8", lambda s: csv_texts(map(harmless, sheets(s))))
 
 
 def _parquet(sheet: Callable[[Snapshot], Sheet]) -> _Taken:
@@ -116,16 +131,12 @@ def _parquet(sheet: Callable[[Snapshot], Sheet]) -> _Taken:
     return _Taken(media, lambda snapshot: parquet_bytes(sheet(snapshot)))
 
 
-def _json(told: Callable[[Snapshot], Any]) -> _Taken:
-    return _Taken("application/json", lambda snapshot: json.dumps(told(snapshot)).encode())
-
-
 _TAKEN = {
-    "front.csv": _csv(_front),
-    "front.json": _json(lambda s: front_json(s.study.name, s.front, s.finished, proof=s.proof)),
+    "front.csv": _csv(lambda snapshot: [_front(snapshot)]),
+    "front.json": _Taken("application/json", _front_json),
     "front.parquet": _parquet(_front),
-    "trials.csv": _csv(_trials),
-    "trials.json": _json(lambda s: trials_json(s.study.name, s.study.problem, s.trials)),
+    "trials.csv": _csv(_trials_sheets),
+    "trials.json": _Taken("application/json", _trials_json),
     "trials.parquet": _parquet(_trials),
     "study.jsonl": _Taken("application/x-ndjson", _record),
     "report.html": _Taken("text/html; charset=utf-8", lambda s: report_text(s).encode()),

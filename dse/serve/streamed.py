@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -15,21 +15,24 @@ from starlette.types import Receive, Scope, Send
 from dse.serve.door import PIECE_BYTES
 
 
-def streamed(content: bytes, media: str, headers: Mapping[str, str]) -> Response:
-    """The answer with this content."""
-    length = {"content-length": str(len(content))}
-    return _Held(content, media_type=media, headers={**headers, **length})
+def streamed(content: bytes | Iterable[str], media: str, headers: Mapping[str, str]) -> Response:
+    """The answer with this content, which may come in pieces."""
+    return _Held(content, media_type=media, headers=headers)
 
 
 class _Held(StreamingResponse):
     """An answer whose file is closed with it, also where its reader left before the first piece."""
 
-    def __init__(self, content: bytes, media_type: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, content: bytes | Iterable[str], media_type: str, headers: Mapping[str, str]
+    ) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the answer is over
-        self._file.write(content)
+        whole = [content] if isinstance(content, bytes) else (text.encode() for text in content)
+        self._file.writelines(whole)
+        length = {"content-length": str(self._file.tell())}
         self._file.seek(0)
         pieces = iter(lambda: self._file.read(PIECE_BYTES), b"")
-        super().__init__(pieces, media_type=media_type, headers=headers)
+        super().__init__(pieces, media_type=media_type, headers={**headers, **length})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -1,0 +1,53 @@
+"""``dse trials`` and the CSV of an export, written in parts: byte by byte as row by row before."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dse.cli.app import app
+from dse.study import Study
+from tests.report.row_writer import csv_by_rows, json_by_rows
+
+STUDIES = ("odd", "hopeless", "formulas", "factorial", "ladder", "empty")
+
+
+@pytest.fixture(params=STUDIES)
+def study(folder, request) -> Study:
+    return Study.load(request.param)
+
+
+def told(*words: str) -> str:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def test_a_table_on_the_terminal_has_the_bytes_that_it_had(study) -> None:
+    before = csv_by_rows(study.problem, study.trials)
+    assert told("trials", study.name, "--format", "csv") == before
+
+
+def test_a_table_in_a_file_has_the_bytes_that_it_had(study) -> None:
+    before = csv_by_rows(study.problem, study.trials)
+    told("trials", study.name, "-o", "trials.csv")
+    told("studies", "export", study.name, "-o", "exported.csv")
+    assert Path("trials.csv").read_bytes().decode() == before
+    assert Path("exported.csv").read_bytes().decode() == before
+
+
+def test_json_has_the_bytes_that_it_had(study) -> None:
+    before = json_by_rows(study.name, study.problem, study.trials, indent=2) + "\n"
+    assert told("trials", study.name, "--format", "json") == before
+    told("trials", study.name, "-o", "trials.json")
+    assert Path("trials.json").read_bytes().decode() == before
+
+
+def test_a_study_that_is_damaged_leaves_no_part_of_a_file(folder) -> None:
+    import sqlite3
+
+    with sqlite3.connect("dse.db") as database:
+        database.execute("UPDATE dse_trials SET cost_s = 7 WHERE number = 2")
+    done = CliRunner().invoke(app, ["trials", "odd", "-o", "trials.csv"])
+    assert "damaged" in str(done.exception)
+    assert not [*folder.glob("*trials.csv*"), *folder.glob(".trials.csv*")]
