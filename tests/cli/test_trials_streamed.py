@@ -1,5 +1,6 @@
 """``dse trials`` and the CSV of an export, written in parts: byte by byte as row by row before."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,19 @@ def test_json_has_the_bytes_that_it_had(study) -> None:
     assert Path("trials.json").read_bytes().decode() == before
 
 
-def test_a_study_that_is_damaged_leaves_no_part_of_a_file(folder) -> None:
-    import sqlite3
-
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE dse_trials SET cost_s = 7 WHERE number = 2",
+        "UPDATE dse_trials SET spread = '[1' WHERE number = 0",
+        "DELETE FROM dse_trials WHERE number = 2",
+        "UPDATE dse_trials SET number = 99 WHERE number = 2",
+    ],
+)
+@pytest.mark.parametrize("file", ["trials.csv", "trials.json"])
+def test_a_study_that_is_damaged_leaves_no_part_of_a_file(folder, damage, file) -> None:
     with sqlite3.connect("dse.db") as database:
-        database.execute("UPDATE dse_trials SET cost_s = 7 WHERE number = 2")
-    done = CliRunner().invoke(app, ["trials", "odd", "-o", "trials.csv"])
-    assert "damaged" in str(done.exception)
-    assert not [*folder.glob("*trials.csv*"), *folder.glob(".trials.csv*")]
+        database.execute(f"{damage} AND study = (SELECT id FROM dse_studies WHERE name = 'odd')")
+    done = CliRunner().invoke(app, ["trials", "odd", "-o", file])
+    assert "the disk or another program changed it" in str(done.exception)
+    assert not [*folder.glob(f"*{file}*"), *folder.glob(f".{file}*")]
