@@ -36,6 +36,13 @@ from dse.cli import (
     sweep,
     verify,
 )
+from dse.cli.interrupts import (
+    INTERRUPTED,
+    STATUS,
+    handled_by,
+    interruptible,
+    leave,
+)
 from dse.cli.options import say
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -56,12 +63,16 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with interruptible():
+                return super().invoke(ctx)
         except _UsageError as error:
             from dse.cli.usage import mend_usage
 
             mend_usage(error)
             raise
+        except KeyboardInterrupt:
+            typer.echo(INTERRUPTED, err=True)
+            raise typer.Exit(STATUS) from None
 
 
 app = typer.Typer(
@@ -176,22 +187,29 @@ def main() -> None:
     """Run the command; end with a line and a code, never with a traceback for a user's mistake."""
     for variable in _THREADS:  # before any library counts the cores: a study fills them itself
         os.environ.setdefault(variable, "1")
+    try:
+        with handled_by(leave):
+            sys.argv[1:] = [_text(word) for word in sys.argv[1:]]
+            if completing.VARIABLE in os.environ:
+                completing.complete(app)
+            app()
+    except Exception as error:  # noqa: BLE001 - what it does not know it raises again
+        sys.exit(_status(error))
+
+
+def _status(error: Exception) -> int:
+    """Show an error; return the exit status.
+
+    Raises:
+        Exception: the error itself, where it is our mistake.
+    """
     from dse.errors import DseError
 
-    try:
-        sys.argv[1:] = [_text(word) for word in sys.argv[1:]]
-        if completing.VARIABLE in os.environ:
-            completing.complete(app)
-        app()
-    except DseError as error:
+    if isinstance(error, DseError):
         _show_error(error)
-        sys.exit(USER_ERROR)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        sys.stderr.close()
-        sys.exit(0)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:  # storage has said its own words; this is the output
-            raise
+        return USER_ERROR
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # storage has its own words
         typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
         sys.stdout = None  # what is left of it would fail again at the end
-        sys.exit(USER_ERROR)
+        return USER_ERROR
+    raise error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from dse.cli.interrupts import stoppable
 from dse.cli.options import Told, say, show, show_json
 from dse.cli.progress import Progressing
 from dse.errors import DseError
@@ -58,7 +59,8 @@ def reproduced(
     for place, (path, plan) in enumerate(zip(paths, plans, strict=True)):
         runner = _Runner(storage, words=f"{place + 1} of {len(paths)}", output=output)
         try:
-            judged = runner.judged(path, assumptions=assumptions)
+            with stoppable():
+                judged = runner.judged(path, assumptions=assumptions)
         except KeyboardInterrupt:
             say("interrupted; " + ("the same words go on" if storage else "nothing is kept"))
             raise typer.Exit(INTERRUPTED) from None

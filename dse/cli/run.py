@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from dse.cli import completing
+from dse.cli.interrupts import handled_by, leave, stoppable
 from dse.cli.options import (
     NameArgument,
     StorageOption,
@@ -73,10 +71,12 @@ def run(
     from dse.schema.stated import Stops, budget_of_words
     from dse.study import Study
 
-    opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
-    storage = storage or opened.plan.storage
     spent: Stops = {"time": time, "cost": cost, "gain": gain}
-    budget = budget_of_words(opened.plan, {"measurements": measurements, "trials": trials, **spent})
+    spent |= {"measurements": measurements, "trials": trials}
+    with handled_by(leave):
+        opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
+        budget = budget_of_words(opened.plan, spent)
+    storage = storage or opened.plan.storage
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 
@@ -105,14 +105,16 @@ def resume(
     from dse.study import Study
     from dse.trust import trust as trust_study
 
-    opened = Study.load(name, storage)
-    if trust:
-        trust_study(opened.storage, name)
-    opened.check_runnable()
+    spent: Stops = {"time": time, "cost": cost, "gain": gain}
+    spent |= {"measurements": measurements, "trials": trials}
+    with handled_by(leave):
+        opened = Study.load(name, storage)
+        if trust:
+            trust_study(opened.storage, name)
+        opened.check_runnable()
+        budget = budget_of_words(opened.plan, spent)
     for warning in opened.plan.warnings:
         say(f"warning: {warning}")
-    spent: Stops = {"time": time, "cost": cost, "gain": gain}
-    budget = budget_of_words(opened.plan, {"measurements": measurements, "trials": trials, **spent})
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 
@@ -130,33 +132,18 @@ def _go(
     from dse.cli.progress import Progressing
     from dse.schema.stated import stated_executor
 
-    with _terminable():
-        try:
-            with Progressing(study, budget, quiet=quiet) as live:
-                reason = study.run(
-                    budget=budget,
-                    executor=stated_executor(study.plan, executor, workers),
-                    on_finished=live.finished,
-                    on_choice=live.say,
-                    on_progress=live.searched,
-                )
-        except KeyboardInterrupt:
-            where = f" {storage_words(storage)}" if storage else ""
-            say("interrupted; what was finished is kept")
-            say(f"go on with: dse resume {shlex.quote(study.name)}{where}")
-            raise typer.Exit(3) from None
-    show_outcome(study, reason, output, quiet=quiet, storage=storage)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM, by which schedulers end a job, does what Ctrl-C does: trials are given back."""
-
-    def interrupt(_: int, __: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        with stoppable(), Progressing(study, budget, quiet=quiet) as live:
+            reason = study.run(
+                budget=budget,
+                executor=stated_executor(study.plan, executor, workers),
+                on_finished=live.finished,
+                on_choice=live.say,
+                on_progress=live.searched,
+            )
+    except KeyboardInterrupt:
+        where = f" {storage_words(storage)}" if storage else ""
+        say("interrupted; what was finished is kept")
+        say(f"go on with: dse resume {shlex.quote(study.name)}{where}")
+        raise typer.Exit(3) from None
+    show_outcome(study, reason, output, quiet=quiet, storage=storage)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
 
 from dse.cli import completing
 from dse.cli.options import study_path
+from dse.pipes import raise_without_reader
 
 SpaceFile = Annotated[
     str,
@@ -74,8 +74,7 @@ def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
 @contextmanager
 def until_closed() -> Iterator[None]:
     """Lets a reader such as ``head`` close the output stream when it has seen enough."""
-    try:
+    raise_without_reader()
+    with suppress(BrokenPipeError):
         yield
         sys.stdout.flush()
-    except BrokenPipeError:  # Python would complain once more when it flushes at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from dse.cli import completing
+from dse.cli.interrupts import stoppable
 from dse.cli.options import StorageOption, StudyFile, Told, ToldOption, say, study_path
 from dse.cli.run import (
     Cost,
@@ -66,7 +67,7 @@ def sweep(
     asked = partial(plan_of, path.resolve())
     whole = Sweep.of(asked, optimizer or [], seeds, where=str(path), name=name, storage=storage)
     try:
-        with Sweeping(len(whole.members), quiet=quiet) as live:
+        with stoppable(), Sweeping(len(whole.members), quiet=quiet) as live:
             whole.run(live, told, executor, workers)
     except KeyboardInterrupt:
         say("interrupted; what was finished is kept")

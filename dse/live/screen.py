@@ -25,6 +25,7 @@ PER_SECOND = 2.0
 EVERY_S = 30.0
 """How often a stream that is no terminal gets a line."""
 
+_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PLAIN_LOCALES = ("C", "POSIX")
 
 
@@ -158,7 +159,7 @@ def _whole() -> Iterator[None]:
     def hear(number: int, frame: FrameType | None) -> None:
         heard.append((number, frame))
 
-    ours = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is not None]
+    ours = [one for one in _HEARD if signal.getsignal(one) is not None]
     before = {one: signal.signal(one, hear) for one in ours}
     try:
         yield

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import uvicorn
 
@@ -54,6 +57,16 @@ class _Telling(uvicorn.Server):
         self._house = house
         self._host = f"[{host}]" if ":" in host else host
         self._say = say
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on SIGHUP too, unless it is ignored: a terminal that is closed pauses studies."""
+        with super().capture_signals(), ExitStack() as handled:
+            here = threading.current_thread() is threading.main_thread()
+            if here and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+                before = signal.signal(signal.SIGHUP, self.handle_exit)
+                handled.callback(signal.signal, signal.SIGHUP, before)
+            yield
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]

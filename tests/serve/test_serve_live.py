@@ -161,20 +161,35 @@ def test_who_is_interrupted_before_it_could_listen_has_nothing_to_say(tmp_path) 
 
 
 @pytest.mark.slow
-def test_the_command_says_where_to_look_and_ends_in_peace(folder, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 0), (signal.SIGHUP, -signal.SIGHUP)]
+)
+def test_the_command_says_where_to_look_and_ends_in_peace(
+    folder, tmp_path, number: int, status: int
+) -> None:
     url = f"sqlite:///{tmp_path}/said.db"
-    Study.open(folder / "toy.yaml", storage=url)
+    Study.open(folder / "measured.yaml", storage=url)
     words = [sys.executable, "-m", "dse", "serve", "--storage", url, "--port", "0"]
     environment = {**os.environ, "DSE_TOKEN": "chosen-by-the-user"}
     process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
     with process, process.stderr as said:
         address, _, token = said.readline().removeprefix("look at ").strip().partition("/#token=")
         studies = httpx.get(f"{address}/api/studies", timeout=300).json()["studies"]
-        process.send_signal(signal.SIGINT)
+        headers = {"authorization": f"Bearer {token}"}
+        httpx.post(f"{address}/api/studies/measured/start", json={}, headers=headers, timeout=300)
+        until(lambda: httpx.get(f"{address}/api/studies/measured", timeout=300).json(), drives)
+        process.send_signal(number)
         rest = said.read()
     assert token == "chosen-by-the-user"
-    assert [row["name"] for row in studies] == ["toy"]
-    assert (process.returncode, "Traceback" in rest) == (0, False)
+    assert [row["name"] for row in studies] == ["measured"]
+    assert (process.returncode, "Traceback" in rest) == (status, False)
+    with closing(opened_storage(url)) as storage:
+        assert [driver.left for driver in storage.drivers("measured")] == [True]
+
+
+def drives(now: dict) -> bool:
+    """True once a process runs the study."""
+    return bool(now["drivers"])
 
 
 @pytest.mark.parametrize("words", [["--token", "short"], ["--port", "99999"]])
