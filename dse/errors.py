@@ -109,6 +109,21 @@ class StorageError(DseError):
     """The storage cannot be opened, read or written."""
 
 
+class StorageUnavailableError(StorageError):
+    """The storage does not answer for now: the same call may succeed later.
+
+    Raised by storages. Whether the call took effect is unknown to the caller.
+    """
+
+
+class StorageRefusedError(StorageUnavailableError):
+    """The storage takes no writes: full, read-only, or gone. That heals only if somebody acts."""
+
+
+class OutageError(StorageError):
+    """The storage was away for longer than a run's patience."""
+
+
 class InfeasibleError(DseError):
     """Raised by an evaluator: the design cannot exist; the problem is the reason."""
 

@@ -13,10 +13,11 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from dse.credentials import HIDDEN, mask_url, take_password
-from dse.errors import StorageError
+from dse.errors import StorageError, StorageRefusedError
 from dse.storage.address import FORMS, check_address
 from dse.storage.codec import salvage_command
 from dse.storage.migrations import LATEST, migrate, version
+from dse.storage.outages import classify
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one to be done."""
@@ -25,6 +26,15 @@ _LOCK = 0x6473_6521
 """The key of PostgreSQL's advisory lock of the whole database: ``dse!``."""
 _STUDY_LOCKS = 0x6473_6522
 """The first key of PostgreSQL's advisory locks of single studies; the second is the name's hash."""
+
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""For libpq: seconds, but milliseconds for the last one."""
 
 _SALVAGE = "the file is damaged; take a copy, or salvage it: sqlite3 FILE .recover"
 _PRAGMAS = (
@@ -121,9 +131,12 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            raise _in_our_words(self._url, str(error.orig), study) from error
+            kind = classify(error.orig, disconnected=error.connection_invalidated)
+            if kind is StorageRefusedError:  # a handle of before a remount would fail for ever
+                self._engine.dispose()
+            raise _in_our_words(self._url, str(error.orig), study, kind) from error
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
-            raise _in_our_words(self._url, str(error), study) from error
+            raise _in_our_words(self._url, str(error), study, classify(error)) from error
         except UnicodeDecodeError as error:  # the driver's own message held what is damaged
             raise _in_our_words(self._url, "malformed: a text is no text", study) from error
 
@@ -165,9 +178,9 @@ def _check_file(url: URL) -> None:
 def _engine(url: URL) -> Engine:
     lite = url.get_backend_name() == "sqlite"
     # The driver would begin a transaction late and in secret: ``_begin`` does so in the open.
-    how = {"isolation_level": None, "timeout": BUSY_TIMEOUT_S} if lite else {"connect_timeout": 10}
+    how = {"isolation_level": None, "timeout": BUSY_TIMEOUT_S} if lite else _connection_options(url)
     try:
-        engine = create_engine(url, connect_args=how)
+        engine = create_engine(url, connect_args=how, pool_pre_ping=not lite)
     except (ImportError, NoSuchModuleError) as error:
         raise StorageError(
             f"the driver for {url.drivername} is missing: {error}",
@@ -179,6 +192,20 @@ def _engine(url: URL) -> Engine:
     else:
         event.listen(engine, "begin", _begin_postgresql)
     return engine
+
+
+def _connection_options(url: URL) -> dict[str, Any]:
+    """Return what the URL does not say: a server that is gone is noticed within about a minute.
+
+    Statements are not prepared on the server: behind a pooler in transaction mode the next
+    transaction may run on another connection.
+
+    Source:
+        https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS;
+        https://www.psycopg.org/psycopg3/docs/advanced/prepare.html
+    """
+    options = {name: value for name, value in _CONNECTION.items() if name not in url.query}
+    return {**options, "prepare_threshold": None}
 
 
 def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connection
@@ -214,7 +241,9 @@ def _lock_of(study: str | None) -> str:
     return f"{_STUDY_LOCKS}, {hashed - (hashed >> 31 << 32)}"  # as a signed integer of 32 bits
 
 
-def _in_our_words(url: URL, told: str, study: str | None) -> StorageError:
+def _in_our_words(
+    url: URL, told: str, study: str | None, kind: type[StorageError] = StorageError
+) -> StorageError:
     problem = told.strip().split("\n")[0]
     if url.password:
         problem = problem.replace(str(url.password), HIDDEN)
@@ -223,4 +252,4 @@ def _in_our_words(url: URL, told: str, study: str | None) -> StorageError:
         problem = f"study {study!r}: {problem}"
         hint = f"{hint}; for what is sound of this study: {salvage_command(study)}"
     place = url.database if url.get_backend_name() == "sqlite" else None
-    return StorageError(problem, where=place or url.render_as_string(hide_password=True), hint=hint)
+    return kind(problem, where=place or url.render_as_string(hide_password=True), hint=hint)
