@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ def provenance(folder: Path, evaluators: Mapping[str, Any]) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """The versions of Python, the machine, and the packages that numbers may depend on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> Mapping[str, str]:
     found = {"python": platform.python_version(), "machine": platform.platform()}
     for package in PACKAGES:
         with suppress(PackageNotFoundError):
