@@ -11,6 +11,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Event, Report, State, Trial
 from dse.drivers.ledger import Ledger
 from dse.early_rules import Certain, Halving, Rule, decide, rungs, runs
+from dse.errors import OutageError
 
 KIND = "stopped"
 """Of the event that says why a trial was stopped."""
@@ -27,7 +28,17 @@ class Watch:
     """All reports of the study, as far as they were needed."""
 
     def __call__(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
-        """Record the report; true if its trial need not go on."""
+        """Record the report; true if its trial need not go on.
+
+        While the storage stays away, reports are lost and every trial goes on. An error would cost
+        the executor, in which it would be raised, the outcomes that it holds.
+        """
+        try:
+            return self._decide(number, step, metrics)
+        except OutageError:
+            return False
+
+    def _decide(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
         storage, study = self.ledger.storage, self.ledger.study
         attempt = self.ledger.trials[number].attempts
         if number in self.ledger.open:

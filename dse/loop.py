@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from dse.checkpoints import TrialFolders, is_lost
 from dse.core.design import Design
 from dse.core.metric import FaultKind
 from dse.core.space import Space
@@ -21,8 +21,9 @@ from dse.drivers.lease import Lease
 from dse.drivers.ledger import Ledger, moments
 from dse.drivers.retries import RETRIES
 from dse.drivers.suggestions import check_suggestions
+from dse.early import unheard
 from dse.early_rules import as_told
-from dse.errors import Overtaken
+from dse.errors import DseError, OutageError, Overtaken
 from dse.optimizers.patience import KIND, PATIENCE, Patience, Suggestion
 from dse.pipeline import Readings
 from dse.protocols import Executor, Optimizer
@@ -46,6 +47,8 @@ class Loop:
     that climbs: the rung of a trial is how often its design was asked before. A loop that does not
     ``linger`` ends although others have trials in flight. An executor that takes nothing although
     it is idle is waited for; it may have an attribute ``ended``: why nothing is asked any more.
+    ``set_aside`` is given outcomes before anything else is asked of the storage. A loop that
+    ``drains`` lets what is being measured end where the storage stays away.
     """
 
     space: Space
@@ -60,13 +63,14 @@ class Loop:
     stages: Mapping[str, int] = field(default_factory=dict)
     retries: Mapping[FaultKind, int] = field(default_factory=lambda: dict(RETRIES))
     lingers: bool = True
+    drains: bool = True
     on_finished: Callable[[Trial], None] = lambda _: None
+    set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
 
     _holding: Holding = field(init=False)
     _waiting: list[Trial] = field(default_factory=list, init=False)
     _whole: frozenset[Design] = field(default=frozenset(), init=False)
     _flying: set[int] = field(default_factory=set, init=False)
-    _folders: TrialFolders = field(init=False)
     _begun: dict[int, float] = field(default_factory=dict, init=False)
     _told: int = field(default=0, init=False)
     _measured: int = field(default=0, init=False)
@@ -78,7 +82,19 @@ class Loop:
     _patience: Patience | None = field(default=None, init=False)
 
     def run(self) -> str:
-        """Run until a bound is met or nothing is left; the reason is returned."""
+        """Run until a bound is met or nothing is left; the reason is returned.
+
+        Raises:
+            OutageError: the storage was away for too long; outcomes are set aside.
+        """
+        try:
+            return self._run()
+        except OutageError:
+            if self.drains:
+                self._finish_measuring()
+            raise
+
+    def _run(self) -> str:
         started = time.perf_counter()
         ended = self._remember()
         before_s = self._spent_s
@@ -112,13 +128,11 @@ class Loop:
         """Tell the optimizer the record. Or why the study has ended."""
         ledger, self._whole = self.ledger, frozenset(self.first)
         begins = self.readings.measured
-        self._folders = TrialFolders(ledger.study, used=begins)
         self._holding = Holding(ledger, self.lease, self.retries, begins=begins)
         if hasattr(self.executor, "on_begin"):
             self.executor.on_begin = self._note_begin
         for trial in ledger.read():
             self.on_finished(trial)
-        self._folders.sweep(ledger.finished)
         storage, study = ledger.storage, ledger.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
         if self.bounds.gain is None:
@@ -248,11 +262,12 @@ class Loop:
             self._note_begun({trial.number: time.time() for trial in now})
         for trial in now:
             self._flying.add(trial.number)
-            task = replace(self.readings.task(trial), only=self._only(trial))
-            self.executor.submit(self._folders.prepare(task, trial))
+            task = self.readings.task(trial)
+            self.executor.submit(replace(task, only=self._only(trial)))
 
     def _note_begin(self, number: int, at: float) -> None:
-        self._note_begun({number: at})
+        with suppress(OutageError):  # within an executor, which holds outcomes: the next call tells
+            self._note_begun({number: at})
 
     def _note_begun(self, begun: Mapping[int, float]) -> None:
         """Keep when trials were begun: what is free to evaluate again is noted at its end only."""
@@ -283,12 +298,22 @@ class Loop:
         self._flying.difference_update(outcomes)
         outcomes = {number: self._timed(number, one) for number, one in outcomes.items()}
         if outcomes:
+            self.set_aside(outcomes)
             more = self._holding.end(outcomes, self._news())
             self._unsaid.clear()
-            self._folders.renew(t.number for t in more if not is_lost(outcomes[t.number]))
             self._waiting = [*more, *self._waiting]
             self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
         self._learn()
+
+    def _finish_measuring(self) -> None:
+        """Let what is being measured end: an evaluation may have taken days."""
+        if hasattr(self.executor, "on_report"):
+            self.executor.on_report = unheard
+        with suppress(DseError):  # the executor may have been lost with the storage
+            while self._flying:
+                outcomes = self.executor.collect(None)
+                self._flying.difference_update(outcomes)
+                self.set_aside({n: self._timed(n, one) for n, one in outcomes.items()})
 
     def _awaited(self) -> bool:
         """True while others have in flight what may make room, or what they may lose."""
@@ -306,7 +331,6 @@ class Loop:
         self._pause_s = _SHORTEST_S if changed else min(2 * self._pause_s, _LONGEST_S)
         self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
         self._tell(self.ledger.finished[self._told :])
-        self._folders.forget(news)
         for trial in news:
             self.on_finished(trial)
 

@@ -13,7 +13,10 @@ from dse.credentials import private_environment
 from dse.drivers.bounds import Bounds
 from dse.drivers.lease import LEASE_S, Lease
 from dse.drivers.ledger import Ledger
+from dse.drivers.outage import PATIENCE_S
 from dse.drivers.provenance import provenance
+from dse.drivers.recovery import store_spooled
+from dse.drivers.retrying import RetryingStorage, retry_calls
 from dse.early_watch import Watch
 from dse.loop import Loop
 from dse.optimizers.aside import for_free
@@ -49,6 +52,8 @@ class Run:
         on_finished: told each trial when it is stored, whichever driver ran it.
         on_choice: told in words what ``auto`` chose.
         on_progress: told how much of how much is done in an optimizer's long step.
+        patience_s: how long a storage that is away is waited for.
+        on_notice: told in words that the storage is away, and that it is back.
     """
 
     plan: Plan
@@ -63,6 +68,9 @@ class Run:
     on_finished: Callable[[Trial], None] = lambda _: None
     on_choice: Callable[[str], None] = lambda _: None
     on_progress: Callable[[int, int], None] = lambda *_: None
+    patience_s: float = PATIENCE_S
+    on_notice: Callable[[str], None] = lambda _: None
+    _retrying: RetryingStorage = field(init=False)
     _ledger: Ledger = field(init=False)
     _lease: Lease = field(init=False)
 
@@ -91,9 +99,15 @@ class Run:
         """A driver of the study, with its record read, until the block is left."""
         self.plan.pipeline.may_start = True
         told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
-        with Lease(self.storage, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
-            self._ledger = Ledger(self.storage, self.name)
+        self._retrying = retry_calls(
+            self.storage, patience_s=self.patience_s, on_notice=self.on_notice
+        )
+        with Lease(self._retrying, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
+            self._ledger = Ledger(self._retrying, self.name)
             self._ledger.read()
+            stored = store_spooled(self._ledger, self.plan.retries)
+            if stored:
+                self.on_notice(f"stored {stored} outcomes that could not be stored before")
             yield
 
     def _measure_awaited(self) -> None:
@@ -121,7 +135,7 @@ class Run:
             choice = optimizer_for(problem, self.bounds.measurements, self._cost_s())
             if not chosen(self._events()):
                 event = Event(kind="choice", text=f"{choice.use}: {choice.reason}")
-                self.storage.record(self.name, [event])
+                self._retrying.record(self.name, [event])
             self.on_choice(next(e.text for e in self._events() if e.kind == "choice"))
         return chosen(self._events())
 
@@ -173,7 +187,9 @@ class Run:
                 bounds=bounds,
                 first=given(self.plan, self.inherited),
                 lingers=here is None,
+                drains=runner is not self.outside,  # a program may wait for what it has told
                 on_finished=self.on_finished,
+                set_aside=self._retrying.set_aside,
             ).run()
 
     def _made(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
@@ -191,9 +207,9 @@ class Run:
         return made
 
     def _events(self) -> list[Event]:
-        return self.storage.events(self.name)
+        return self._retrying.events(self.name)
 
     def _note(self, event: Event) -> None:
         """Keep the event, unless it was said before."""
         if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
-            self.storage.record(self.name, [event])
+            self._retrying.record(self.name, [event])

@@ -27,7 +27,8 @@ class Lease:
     """What a driver holds its trials by; enter it as a context.
 
     No clock is compared with another machine's: who watches counts how long, by its own clock, it
-    has not seen a beat rise. A driver of this machine is lost as soon as its process is gone.
+    has not seen a beat rise. A driver of this machine is lost as soon as its process is gone. Time
+    in which its own beats do not get through counts for nothing: theirs could not either.
 
     Args:
         storage: where the study is.
@@ -53,6 +54,8 @@ class Lease:
         self._seen: dict[int, tuple[int, float]] = {}
         self._away: frozenset[int] = frozenset()
         self._looked_at = -float("inf")
+        self._unanswered_since: float | None = None
+        self._blind_until = -float("inf")
         self._ended = Event()
         self._thread = Thread(target=self._beat, name="dse-lease", daemon=True)
 
@@ -80,6 +83,9 @@ class Lease:
         """See who has left, and who is lost."""
         self._looked_at = now = time.monotonic()
         others = [d for d in self._storage.drivers(self._study) if d.id != self.id]
+        unanswered_since = self._unanswered_since
+        if unanswered_since is not None and self._is_late(unanswered_since):
+            self._blind_until = time.monotonic()
         self._away = frozenset(driver.id for driver in others if driver.left)
         self.lost = frozenset(d.id for d in others if not d.left and self._is_lost(d, now))
 
@@ -92,13 +98,23 @@ class Lease:
         if beat != driver.beat:
             since = now
         self._seen[driver.id] = driver.beat, since
-        return now - since >= self._lease_s or gone(driver)
+        return now - max(since, self._blind_until) >= self._lease_s or gone(driver)
+
+    def _is_late(self, since: float) -> bool:
+        """True if a beat that was due then should have got through by now."""
+        return time.monotonic() - since > self._lease_s / _BEATS
 
     def _beat(self) -> None:
         while not self._ended.wait(self._lease_s / _BEATS):
+            since = self._unanswered_since or time.monotonic()
+            failed_before = self._unanswered_since is not None
+            self._unanswered_since = since
             try:
                 self._storage.beat(self._study, self.id)
             except StorageError:  # busy, or away for a while: the next beat may get through
                 continue
             except StudyError:  # the study was deleted
                 return
+            if failed_before or self._is_late(since):
+                self._blind_until = time.monotonic()
+            self._unanswered_since = None
