@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from dse.checkpoints import TrialFolders, is_lost
 from dse.core.design import Design
 from dse.core.metric import FaultKind
 from dse.core.space import Space
@@ -71,6 +72,7 @@ class Loop:
     _waiting: list[Trial] = field(default_factory=list, init=False)
     _whole: frozenset[Design] = field(default=frozenset(), init=False)
     _flying: set[int] = field(default_factory=set, init=False)
+    _folders: TrialFolders = field(init=False)
     _begun: dict[int, float] = field(default_factory=dict, init=False)
     _told: int = field(default=0, init=False)
     _measured: int = field(default=0, init=False)
@@ -128,11 +130,13 @@ class Loop:
         """Tell the optimizer the record. Or why the study has ended."""
         ledger, self._whole = self.ledger, frozenset(self.first)
         begins = self.readings.measured
+        self._folders = TrialFolders(ledger.study, used=begins)
         self._holding = Holding(ledger, self.lease, self.retries, begins=begins)
         if hasattr(self.executor, "on_begin"):
             self.executor.on_begin = self._note_begin
         for trial in ledger.read():
             self.on_finished(trial)
+        self._folders.sweep(ledger.finished)
         storage, study = ledger.storage, ledger.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
         if self.bounds.gain is None:
@@ -262,8 +266,8 @@ class Loop:
             self._note_begun({trial.number: time.time() for trial in now})
         for trial in now:
             self._flying.add(trial.number)
-            task = self.readings.task(trial)
-            self.executor.submit(replace(task, only=self._only(trial)))
+            task = replace(self.readings.task(trial), only=self._only(trial))
+            self.executor.submit(self._folders.prepare(task, trial))
 
     def _note_begin(self, number: int, at: float) -> None:
         with suppress(OutageError):  # within an executor, which holds outcomes: the next call tells
@@ -301,6 +305,7 @@ class Loop:
             self.set_aside(outcomes)
             more = self._holding.end(outcomes, self._news())
             self._unsaid.clear()
+            self._folders.renew(t.number for t in more if not is_lost(outcomes[t.number]))
             self._waiting = [*more, *self._waiting]
             self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
         self._learn()
@@ -331,6 +336,7 @@ class Loop:
         self._pause_s = _SHORTEST_S if changed else min(2 * self._pause_s, _LONGEST_S)
         self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
         self._tell(self.ledger.finished[self._told :])
+        self._folders.forget(news)
         for trial in news:
             self.on_finished(trial)
 

@@ -223,6 +223,7 @@ class Study:
         on_finished: Callable[[Trial], None] = lambda _: None,
         on_choice: Callable[[str], None] = lambda _: None,
         on_progress: Callable[[int, int], None] = lambda *_: None,
+        on_notice: Callable[[str], None] = lambda _: None,
     ) -> str:
         """Go on until the budget is used up; the reason for stopping is returned.
 
@@ -232,8 +233,10 @@ class Study:
             on_finished: told each trial when it is stored.
             on_choice: told in words what ``auto`` chose.
             on_progress: told how much of how much is done in an optimizer's long step.
+            on_notice: told in words that the storage is away, and that it is back.
 
         Raises:
+            OutageError: the storage was away for longer than the study waits; it can be resumed.
             StudyError: an evaluator is another than the one that the study began with.
         """
         self.check_runnable()
@@ -243,6 +246,7 @@ class Study:
             on_finished=on_finished,
             on_choice=on_choice,
             on_progress=on_progress,
+            on_notice=on_notice,
         )
         return self._gone(run)
 
@@ -277,6 +281,7 @@ class Study:
             carried=self.carried,
             bounds=bounds,
             executor=self.plan.executor,
+            patience_s=self.plan.storage_patience_s,
         )
 
     def _gone(self, run: Run) -> str:

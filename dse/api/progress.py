@@ -51,6 +51,9 @@ class Shown(Protocol):
     def chose(self, words: str) -> None:
         """What ``auto`` chose."""
 
+    def notice(self, words: str) -> None:
+        """That the storage is away, or back."""
+
     def ends(self, reason: str) -> None:
         """Why the run is over."""
 
@@ -93,6 +96,7 @@ class ShownRun:
                 on_finished=both(both(told_to.finished, self.failure.finished), on_finished),
                 on_choice=told_to.chose,
                 on_progress=told_to.searched,
+                on_notice=told_to.notice,
             )
             told_to.ends(reason)
         return reason
@@ -137,6 +141,8 @@ class Unseen:
 
     def chose(self, words: str) -> None: ...
 
+    def notice(self, words: str) -> None: ...
+
     def ends(self, reason: str) -> None: ...
 
 
@@ -163,6 +169,9 @@ class InTerminal:
 
     def chose(self, words: str) -> None:
         self._screen.say(f"auto picked {words}")
+
+    def notice(self, words: str) -> None:
+        self._screen.say(words)
 
     def ends(self, reason: str) -> None: ...
 
@@ -196,6 +205,9 @@ class InCell:
 
     def chose(self, words: str) -> None:
         self._remark = f"running; auto picked {words}"
+
+    def notice(self, words: str) -> None:
+        self._remark = f"running; {words}"
 
     def ends(self, reason: str) -> None:
         self._remark = reason

@@ -42,6 +42,7 @@ class Asked(TypedDict, total=False):
     prior: Sequence[str | Mapping[str, str]]
     budget: Mapping[str, Any]
     retries: Mapping[str, int]
+    storage_patience: str | float
     early: Mapping[str, Any]
     optimizer: Plugin
     executor: Plugin

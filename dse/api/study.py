@@ -53,8 +53,8 @@ class Study:
         asked: the question: ``minimize`` and ``maximize``, each expressions over metrics, and the
             keys of a study file: ``question``, ``constraints``, ``unread``, ``reference``,
             ``baselines``, ``scenarios``, ``fidelities``, ``prior``, ``budget``, ``retries``,
-            ``early``, ``optimizer``, ``executor``, ``seed``. Without goals each metric that has
-            one counts.
+            ``storage_patience``, ``early``, ``optimizer``, ``executor``, ``seed``. Without goals
+            each metric that has one counts.
 
     Raises:
         SpecErrors: with every mistake in the question.

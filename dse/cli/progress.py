@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from dse.cli.faults import gist
+from dse.cli.options import say
 from dse.core.trial import State, Trial
 from dse.live.panel import StudyPanel
 from dse.live.screen import screen_for
@@ -48,6 +49,13 @@ class Progressing:
         if self._panel is not None:
             self._panel.searched(done, total)
             self._screen.tick()
+
+    def notice(self, text: str) -> None:
+        """Say that the storage is away, or back; a quiet run says it too."""
+        if self._panel is None:
+            say(text)
+        else:
+            self._screen.say(text)
 
     def say(self, text: str) -> None:
         """What ``auto`` chose, in a line that stays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,9 @@ from dse.cli.options import (
 )
 from dse.credentials import storage_words
 
+STORAGE_AWAY = 75
+"""The exit status of a run whose storage stayed away: EX_TEMPFAIL of sysexits.h, try again."""
+
 Measurements = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many measurements in all.")
 ]
@@ -35,6 +39,14 @@ Cost = Annotated[
 Gain = Annotated[
     str | None,
     typer.Option(help="Stop when less of the hypervolume is expected to be gained: '0.1 %'."),
+]
+Patience = Annotated[
+    str | None,
+    typer.Option(
+        "--storage-patience",
+        help="How long to wait for a storage that is away: '15 min' if the study says nothing.",
+        show_default=False,
+    ),
 ]
 ExecutorOption = Annotated[
     str | None,
@@ -61,6 +73,7 @@ def run(
     seed: Annotated[int | None, typer.Option(min=0, help="Instead of the file's seed.")] = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
+    storage_patience: Patience = None,
     quiet: Quiet = False,
     output: ToldOption = Told.TABLE,
 ) -> None:
@@ -77,6 +90,7 @@ def run(
         opened = Study.open(study_path(study), name=name, storage=storage, seed=seed)
         budget = budget_of_words(opened.plan, spent)
     storage = storage or opened.plan.storage
+    _wait(opened, storage_patience)
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 
@@ -91,6 +105,7 @@ def resume(
     gain: Gain = None,
     executor: ExecutorOption = None,
     workers: Workers = None,
+    storage_patience: Patience = None,
     quiet: Quiet = False,
     trust: TrustOption = False,
     output: ToldOption = Told.TABLE,
@@ -115,6 +130,7 @@ def resume(
         budget = budget_of_words(opened.plan, spent)
     for warning in opened.plan.warnings:
         say(f"warning: {warning}")
+    _wait(opened, storage_patience)
     _go(opened, budget, executor, workers, quiet=quiet, storage=storage, output=output)
 
 
@@ -130,6 +146,7 @@ def _go(
 ) -> None:
     from dse.cli.outcome import show_outcome
     from dse.cli.progress import Progressing
+    from dse.errors import OutageError
     from dse.schema.stated import stated_executor
 
     try:
@@ -140,10 +157,37 @@ def _go(
                 on_finished=live.finished,
                 on_choice=live.say,
                 on_progress=live.searched,
+                on_notice=live.notice,
             )
     except KeyboardInterrupt:
-        where = f" {storage_words(storage)}" if storage else ""
         say("interrupted; what was finished is kept")
-        say(f"go on with: dse resume {shlex.quote(study.name)}{where}")
+        _say_how_to_go_on(study, storage)
         raise typer.Exit(3) from None
+    except OutageError as error:
+        say(f"error: {error}")
+        say("what was finished is kept: in the storage, or in a file here that resuming stores")
+        _say_how_to_go_on(study, storage)
+        raise typer.Exit(STORAGE_AWAY) from None
     show_outcome(study, reason, output, quiet=quiet, storage=storage)
+
+
+def _wait(study: Any, stated: str | None) -> None:
+    """Let the study wait as long as the command says for a storage that is away.
+
+    Raises:
+        DseError: it is no time, at ``--storage-patience``.
+    """
+    from dse.errors import SpecError
+    from dse.schema.retries import patience_of
+
+    if stated is None:
+        return
+    try:
+        study.plan = replace(study.plan, storage_patience_s=patience_of(stated))
+    except SpecError as error:
+        raise error.at("--storage-patience") from error
+
+
+def _say_how_to_go_on(study: Any, storage: str | None) -> None:
+    where = f" {storage_words(storage)}" if storage else ""
+    say(f"go on with: dse resume {shlex.quote(study.name)}{where}")

@@ -22,6 +22,7 @@ _PARTS: Mapping[str, str] = {
     "constraints": "write each rule on a line of its own, after '- '",
     "objectives": "write each objective on a line of its own, such as '- minimize: bench.time'",
     "budget": "such as budget: {measurements: 60}",
+    "storage_patience": "such as storage_patience: 15 min",
     "retries": "such as retries: {crashed: 1, lost: 3}",
     "space": "one text: a study names the file of its space, a space file has a name of its own",
     "study": "give it a name, such as study: kernels",

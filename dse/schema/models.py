@@ -223,7 +223,10 @@ class AssumptionSpec(Model):
 
 
 class StudySpec(Model):
-    """A study file; ``unread`` lists parameters that nothing is meant to read."""
+    """A study file; ``unread`` lists parameters that nothing is meant to read.
+
+    ``storage_patience`` is how long a run waits for a storage that is away.
+    """
 
     study: str = Field(min_length=1, max_length=200, pattern=f"^{NAME}$")
     question: str = ""
@@ -240,6 +243,7 @@ class StudySpec(Model):
     optimizer: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     executor: Annotated[PluginSpec, BeforeValidator(_plugin)] = PluginSpec(use="auto")
     storage: str | None = None
+    storage_patience: Quantity | None = None
     budget: BudgetSpec = BudgetSpec()
     retries: RetriesSpec = RetriesSpec()
     early: EarlySpec | None = None

@@ -30,7 +30,7 @@ from dse.schema.kinds import is_space
 from dse.schema.mistakes import Mistakes
 from dse.schema.models import EvaluatorSpec, PartialStudySpec, PluginSpec, PriorSpec, StudySpec
 from dse.schema.plugged import AUTO, check_is_space
-from dse.schema.retries import retries_of
+from dse.schema.retries import patience_of, retries_of
 from dse.schema.scenarios import weights_of
 from dse.schema.sections import Question, Sections
 from dse.schema.source import Path_, Source
@@ -66,6 +66,7 @@ class Plan:
     storage: str | None
     budget: Budget
     retries: Mapping[FaultKind, int]
+    storage_patience_s: float
     prior: tuple[PriorSpec, ...]
     stages: Mapping[str, int]
     identity: Mapping[str, Any]
@@ -182,6 +183,7 @@ class _Builder:
             storage=self.spec.storage,
             budget=question.budget,
             retries=retries_of(self.spec.retries),
+            storage_patience_s=patience_of(self.spec.storage_patience),
             prior=tuple(self.spec.prior),
             stages=stages_of(pipeline.bound, pipeline.sources, question.ladders),
             identity=identity,

@@ -1,12 +1,15 @@
-"""How often what failed is tried again: from the file's words to numbers."""
+"""How often, and how long, what failed is tried again: from the file's words to numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from dse.core.metric import FaultKind
+from dse.drivers.outage import PATIENCE_S
 from dse.drivers.retries import RETRIES
-from dse.schema.models import RetriesSpec
+from dse.errors import SpecError
+from dse.schema.models import Quantity, RetriesSpec
+from dse.schema.spaces.domains import amount
 
 
 def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
@@ -20,3 +23,24 @@ def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
         "invalid": spec.invalid,
     }
     return {**RETRIES, **{kind: count for kind, count in said.items() if count is not None}}
+
+
+def patience_of(stated: Quantity | None) -> float:
+    """Return the seconds for which a run waits for a storage that is away.
+
+    Args:
+        stated: ``15 min``; a bare number is in seconds, and 0 waits for nothing.
+
+    Raises:
+        SpecError: it is below zero, or no time.
+    """
+    if stated is None:
+        return PATIENCE_S
+    hint = "storage_patience: 15 min; 0 waits for nothing"
+    try:
+        seconds = float(amount(stated, "s").value)
+    except SpecError as error:
+        raise SpecError(f"{stated!r} is no time to wait for a storage", hint=hint) from error
+    if seconds < 0:
+        raise SpecError(f"a storage cannot be waited for {stated}", hint=hint)
+    return seconds

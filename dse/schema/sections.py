@@ -37,6 +37,7 @@ from dse.schema.plugged import (
     make_with_options,
 )
 from dse.schema.question import check_label, check_new, limits_of, objective_of, reference_of
+from dse.schema.retries import patience_of
 from dse.schema.source import Source
 from dse.schema.space import LegibleSpace
 from dse.schema.unitless import check_units
@@ -191,6 +192,7 @@ class Sections:
         self._guarded(["executor"], lambda: check_plugin("executors", executor))
         self._guarded(["executor"], lambda: check_workers(executor))
         self._guarded(["storage"], lambda: check_storage(self.spec.storage))
+        self._guarded(["storage_patience"], lambda: patience_of(self.spec.storage_patience))
         self._guarded(["budget", "gain"], lambda: check_gain(self.spec.budget, optimizer))
         if optimizer.use == "exhaustive" and (self.legible.partial or self.legible.empty):
             self._skip(["optimizer"])

@@ -50,6 +50,7 @@ def _stated(spec: StudySpec, objectives: Sequence[Objective]) -> Iterator[tuple[
             yield ("evaluators", name, key), one.options.get(key), unit
     for key, unit in _OPTIONS.items():
         yield ("executor", key), spec.executor.options.get(key), unit
+    yield ("storage_patience",), spec.storage_patience, "s"
     by_name = {name: one.unit for one in objectives for name in (one.label, one.text) if name}
     plain = {"".join(name.split()): unit for name, unit in by_name.items()}
     for text, value in (spec.reference or {}).items():

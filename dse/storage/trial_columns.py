@@ -76,7 +76,10 @@ def _numbers(texts: Sequence[str]) -> dict[str, Floats]:
     if len(texts) >= _MANY:
         with suppress(ValueError):  # it has no word for half a character, which a name may hold
             return _arrow_numbers(texts)
-    return numbers([json.loads(text) for text in texts])
+    rows = json.loads(f"[{','.join(texts)}]")  # all at once, in half the time
+    if len(rows) != len(texts):
+        raise ValueError("its numbers are no object of JSON")
+    return numbers(rows)
 
 
 def _arrow_numbers(texts: Sequence[str]) -> dict[str, Floats]:

@@ -35,8 +35,9 @@ from dse.core.trial import (
     State,
     Trial,
 )
+from dse.core.trials import Trials
 from dse.errors import StorageError, StudyError
-from dse.protocols import Storage
+from dse.protocols import Storage, stream_trials
 
 STUDY = "edge: größer & 'besser'"
 DESIGNS = tuple(
@@ -233,6 +234,28 @@ class StorageContract:
             before[2].finished(DONE),
             before[3],
         ]
+
+    def test_the_parts_of_a_stream_hold_all_trials_in_their_order(self, begun: Storage) -> None:
+        begun.finish(STUDY, {2: CRASHED, 0: DONE, 1: IMPOSSIBLE})
+        with stream_trials(begun, STUDY) as stream:
+            assert (stream.size, stream.spread) == (4, frozenset({"q.accuracy"}))
+            found = Trials.joined(list(stream.parts))
+        whole = begun.trials(STUDY)
+        assert found == whole
+        assert found.ended.tolist() == whole.ended.tolist()
+
+    def test_all_parts_of_a_stream_show_one_state_of_the_study(self, begun: Storage) -> None:
+        with stream_trials(begun, STUDY) as stream:
+            begun.finish(STUDY, {1: DONE})
+            begun.add(STUDY, DESIGNS)
+            states = [trial.state for part in stream.parts for trial in part]
+        assert (stream.size, stream.spread) == (4, frozenset())
+        assert states == [State.PENDING] * 4
+
+    def test_a_stream_of_a_study_without_trials_is_empty(self, storage: Storage) -> None:
+        storage.create(STUDY, {})
+        with stream_trials(storage, STUDY) as stream:
+            assert (stream.size, [*stream.parts]) == (0, [])
 
     def test_a_value_of_a_design_keeps_its_type(self, begun: Storage) -> None:
         values = begun.trials(STUDY)[0].design
