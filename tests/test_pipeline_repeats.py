@@ -14,6 +14,7 @@ class Square:
     optional = frozenset()
     units = {}
     kind = "modelled"
+    pure = True
     version = "1"
     provides = {"square": Metric(name="square")}
     reads = frozenset({"x"})
