@@ -8,6 +8,7 @@ from dse.report.shapes.study import Trusted
 from dse.schema.plan import Plan
 from dse.study import Study
 from dse.trust import is_trusted, trust
+from dse.visible import visible
 
 _LOCAL = ("auto", "serial", "processes")
 """Executors that stay on this machine."""
@@ -56,6 +57,4 @@ def trust_study(storage: Storage, name: str) -> Trusted:
 
 
 def _visible(text: str) -> str:
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
-    )
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
