@@ -30,6 +30,7 @@ class Roofline:
         "attained": Metric(name="attained", unit="GFLOP/s", goal="maximize")
     }
     kind: Kind = "modelled"
+    pure = True
     version = "1"
 
     def __init__(self, *, peak: float, bandwidth: float) -> None:
