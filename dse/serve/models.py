@@ -160,11 +160,18 @@ class OutcomeRow(Numbers):
 
 
 class TrialRow(OutcomeRow):
-    """A trial; ``told`` counts the finished ones that were known when it was asked."""
+    """A trial; ``told`` counts the finished ones that were known when it was asked.
+
+    ``attempts`` were given up before. Times are seconds since 1970, UTC; null where none was kept.
+    """
 
     trial: int
     design: dict[str, Scalar]
     told: int
+    attempts: int
+    asked_at: float | None
+    begun_at: float | None
+    finished_at: float | None
 
 
 class Some(_Told):

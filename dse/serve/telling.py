@@ -98,7 +98,7 @@ def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialRow:
 
 def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
     """What became of a design that is no trial of the study."""
-    told = trial_row(snapshot, trial).model_dump(exclude={"trial", "design", "told"})
+    told = trial_row(snapshot, trial).model_dump(include=set(models.OutcomeRow.model_fields))
     return models.OutcomeRow(**told)
 
 
