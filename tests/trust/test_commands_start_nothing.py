@@ -162,9 +162,7 @@ def test_check_tries_an_optimizers_options_without_any_program(victim, tmp_path,
         "{use: accelerators.systolic, workload: 'onnx:evil.py'}",
     ],
 )
-def test_a_file_names_no_code_by_its_path_and_nothing_on_a_network(
-    victim, trace, tmp_path, evaluator
-):
+def test_a_file_names_no_code_by_its_path_and_nothing_on_a_network(victim, tmp_path, evaluator):
     shutil.copy(victim.folder / "evil.py", tmp_path)
     (tmp_path / "other.yaml").write_text(
         f"study: other\nspace: space.yaml\nevaluators:\n  e: {evaluator}\nobjectives: [{{minimize: e.loss}}]\n"
