@@ -17,6 +17,7 @@ from dse.core.trial import (
     Ask,
     Asked,
     Attempt,
+    Damage,
     Driver,
     Event,
     History,
@@ -432,3 +433,45 @@ def stream_trials(storage: Storage, study: str) -> Iterator[TrialStream]:
             yield stream
     else:
         yield TrialStream.of(storage.trials(study))
+
+
+class StudyReader(Protocol):
+    """One state of a study, read in pieces: however large it is, a few thousand rows at a time."""
+
+    spec: Mapping[str, Any]
+    """What the study was created with; empty where that is damaged."""
+    counts: Mapping[str, int]
+    """How many rows were written of each part: ``trials``, ``finished``, ``events`` ..."""
+
+    def trials(self) -> Iterator[Trials]:
+        """Iterate over all trials by number, each with its place among the finished ones."""
+        ...
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over ``events``, ``asks``, ``attempts``, ``reports`` or ``drivers`` in order."""
+        ...
+
+    def check(self) -> Iterator[int]:
+        """Read every row, copies of trials too; after each piece, how many rows it had."""
+        ...
+
+
+@runtime_checkable
+class SupportsReading(Protocol):
+    """A storage from which a study can be read in pieces, and whose damage can be passed over.
+
+    Laws:
+        - All pieces are of one state of the study.
+        - Without ``on_damage`` a row that is not as it was written raises StorageError.
+        - With it the row is left out and told, and every other row is given.
+    """
+
+    def reader(
+        self, study: str, on_damage: Callable[[Damage], None] | None = None
+    ) -> AbstractContextManager[StudyReader]:
+        """Open the study for reading. Raises StudyError where there is none."""
+        ...
+
+    def check_database(self) -> Iterator[str]:
+        """Check what is of no single study; each sentence is a damage."""
+        ...

@@ -1,7 +1,7 @@
 """How fast studies are stored and read, and how much memory it takes; Optuna in the same run.
 
 Run: python benchmarks/storage [--trials 1000000] [--peer-trials 100000] [--batch 1000]
-                               [--folder FOLDER] [-o FILE]
+                               [--studies 200] [--only large|many|peer] [--folder FOLDER] [-o FILE]
 
 Prints CSV. Each deed has a process of its own, on one thread, with a new SQLite database in the
 folder, or in that for temporary files: how fast trials are added one by one is its disk's figure.
@@ -47,12 +47,15 @@ def main() -> None:
         out = sys.stdout if chosen.o is None else chosen.o.open("w", newline="")
         writer = csv.DictWriter(out, COLUMNS)
         writer.writeheader()
-        for row in _rows(Path(name), chosen.trials, chosen.peer_trials, chosen.batch):
-            writer.writerow(row)
-            out.flush()
+        for part in _PARTS if chosen.only is None else (chosen.only,):
+            for row in _PARTS[part](Path(name), chosen):
+                writer.writerow(row)
+                out.flush()
 
 
-def _rows(folder: Path, trials: int, peer_trials: int, batch: int) -> Iterator[dict[str, Any]]:
+def _large(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """One large study: written, read by commands, checked, and exported in both forms."""
+    trials, batch = chosen.trials, chosen.batch
     where = ("--storage", f"sqlite:///{folder}/stored.db")
     half = trials // 2
     yield from _deed("dse", "ours", "fill", folder, "many", trials, batch)
@@ -61,16 +64,36 @@ def _rows(folder: Path, trials: int, peer_trials: int, batch: int) -> Iterator[d
     for form in ("csv", "json"):
         file = str(folder / f"trials.{form}")
         yield _command("trials", trials, "many", *where, "-o", file, what=f"dse trials as {form}")
-    file = str(folder / "many.jsonl")
-    what = "dse studies export as jsonl"
-    yield _command("studies", trials, "export", "many", *where, "-o", file, what=what)
+    for form in ("jsonl", "parquet"):
+        words = "export", "many", "-o", str(folder / f"many.{form}"), *where
+        what = f"dse studies export as {form}"
+        yield _command("studies", trials, *words, what=what)
+        yield _command("studies", trials, *words, "--salvage", what=f"{what}, salvaged")
+    yield _command("doctor", trials, *where)
     for name in ("one", "other"):
         _spent(_DEED, "ours", "fill", folder, name, half, batch)
     yield _command("compare", 2 * half, "one", "other", *where)
-    _spent(_DEED, "ours", "fill", folder, "few", peer_trials, batch)
+
+
+def _many(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Many studies with as many trials in all: listed."""
+    apart = folder / "apart"
+    apart.mkdir()
+    _spent(_DEED, "ours", "fill_many", apart, chosen.studies, chosen.trials)
+    where = ("--storage", f"sqlite:///{apart}/stored.db")
+    yield _command("studies", chosen.trials, "list", *where, what="dse studies list")
+
+
+def _peer(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A study that our storage and Optuna's open."""
+    peer_trials = chosen.peer_trials
+    _spent(_DEED, "ours", "fill", folder, "few", peer_trials, chosen.batch)
     yield from _deed("dse", "ours", "open_", folder, "few")
     yield from _deed("optuna", "peer", "fill", folder, peer_trials)
     yield from _deed("optuna", "peer", "open_", folder)
+
+
+_PARTS = {"large": _large, "many": _many, "peer": _peer}
 
 
 def _deed(tool: str, *words: object) -> Iterator[dict[str, Any]]:
@@ -129,6 +152,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=1_000_000, help="of our largest study")
     parser.add_argument("--peer-trials", type=int, default=100_000, help="of the study both open")
     parser.add_argument("--batch", type=int, default=1000, help="trials added at once")
+    parser.add_argument("--studies", type=int, default=200, help="that are listed")
+    parser.add_argument("--only", choices=_PARTS, help="measure only this part")
     parser.add_argument("--folder", type=Path, help="where the databases are for a while")
     parser.add_argument("-o", type=Path, help="write the CSV here")
     return parser.parse_args()

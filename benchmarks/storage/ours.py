@@ -37,6 +37,18 @@ def fill(folder: Path, name: str, trials: int, batch: int) -> Iterator[tuple[str
     storage.close()
 
 
+def fill_many(folder: Path, studies: int, trials: int) -> Iterator[tuple[str, int, float]]:
+    """Begin so many studies that share the trials."""
+    each, started = trials // studies, time.perf_counter()
+    ended = dict(enumerate(outcomes(each, seed=0)))
+    for place in range(studies):
+        study = begun(folder, f"study {place}")
+        study.storage.add(study.name, list(designs(each)))
+        study.storage.finish(study.name, ended)
+        study.storage.close()
+    yield f"add to {studies} studies", each * studies, time.perf_counter() - started
+
+
 def open_(folder: Path, name: str) -> Iterator[tuple[str, int, float]]:
     """Load the study, all trials as columns, and the best; then look at each trial."""
     started = time.perf_counter()

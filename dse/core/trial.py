@@ -296,6 +296,20 @@ class News:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Rows of a study that are not as they were written, or are missing.
+
+    ``part`` is what they hold (``trials``, ``events`` ...; ``study`` for the study's own row, which
+    has no number).
+    """
+
+    study: str
+    part: str
+    rows: Sequence[int] = ()
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A study as a list of studies shows it; no trial is read for it.
 

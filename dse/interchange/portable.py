@@ -13,6 +13,7 @@ from typing import BinaryIO
 from dse.errors import StorageError
 from dse.interchange.portable_lines import read_lines, write_lines
 from dse.interchange.portable_record import Record, check_record
+from dse.interchange.portable_stream import Portable
 
 ENDINGS = (".jsonl", ".parquet")
 
@@ -41,7 +42,7 @@ def read(path: str | Path) -> Record:
     return record
 
 
-def write(record: Record, path: str | Path) -> str:
+def write(record: Portable, path: str | Path) -> str:
     """Write the study, whole or not at all; its SHA-256 is returned.
 
     Raises:
@@ -61,7 +62,7 @@ def write(record: Record, path: str | Path) -> str:
     return digest
 
 
-def _writer(file: Path) -> Callable[[Record, BinaryIO], str]:
+def _writer(file: Path) -> Callable[[Portable, BinaryIO], str]:
     if file.suffix == ".jsonl":
         return write_lines
     if file.suffix == ".parquet":

@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dse.core.values import Value
 from dse.errors import StorageError
@@ -18,23 +20,57 @@ _TYPES: Mapping[type, pa.DataType] = {
     float: pa.float64(),
     str: pa.string(),
 }
+_NUMPY = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
-def column(
-    name: str, values: Sequence[Value | None], about: Mapping[str, str]
-) -> tuple[pa.Field, pa.Array]:
-    """The values under a name, with what is known ``about`` them in the field's metadata."""
-    held = [value for value in values if value is not None]
-    kinds = {type(value) for value in held} or {float}
-    exact = len(kinds) == 1 and all(_holds(value) for value in held)
-    if exact:
-        array = pa.array(values, type=_TYPES[kinds.pop()])
-    else:
+class ColumnKind:
+    """What the values of a column are: found in a first pass, before it is written in pieces."""
+
+    def __init__(self) -> None:
+        self._types = set[type]()
+        self._exact = True
+
+    def take(self, value: Value) -> None:
+        """Take a value into account."""
+        self._types.add(type(value))
+        self._exact = self._exact and len(self._types) == 1 and _holds(value)
+
+    def field(self, name: str, about: Mapping[str, str]) -> pa.Field:
+        """The column's field, with what is known ``about`` it in its metadata."""
+        told = {**about, "as": "plain" if self._exact else "json"}
+        kept = {key: word.encode("utf-8", "replace") for key, word in told.items()}
+        return pa.field(name, self._type, metadata=kept)
+
+    def array(self, values: Sequence[Value | None]) -> pa.Array:
+        """Some values of the column."""
+        if self._exact:
+            return _array(values, self._type)
         texts = [None if value is None else json.dumps(value) for value in values]
-        array = pa.array(texts, type=pa.string())
-    told = {**about, "as": "plain" if exact else "json"}
-    kept = {key: word.encode("utf-8", "replace") for key, word in told.items()}
-    return pa.field(name, array.type, metadata=kept), array
+        return _array(texts, self._type)
+
+    @property
+    def _type(self) -> pa.DataType:
+        if not self._exact:
+            return pa.string()
+        (kind,) = self._types or {float}
+        return _TYPES[kind]
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Make an array from its buffers: ``pa.array`` would import pandas, 50 MB, to ask for it."""
+    held = np.array([value is not None for value in values], dtype=bool)
+    buffers = [pa.py_buffer(np.packbits(held, bitorder="little"))]
+    if kind == pa.string():
+        words = [b"" if value is None else value.encode() for value in values]
+        ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
+        buffers += [pa.py_buffer(ends), pa.py_buffer(b"".join(words))]
+    else:
+        plain: NDArray[Any] = np.array(
+            [0 if value is None else value for value in values], dtype=_NUMPY[kind]
+        )
+        bits = np.packbits(plain, bitorder="little") if kind == pa.bool_() else plain
+        buffers.append(pa.py_buffer(bits))
+    return pa.Array.from_buffers(kind, len(values), buffers, int((~held).sum()))
 
 
 def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
 from dse.errors import StorageError
 from dse.interchange.portable_record import Record
+from dse.interchange.portable_stream import Portable
 from dse.interchange.portable_words import noun_of, plain
 
 VERSION = 1
@@ -33,24 +34,22 @@ _EVERYTHING_ELSE: Mapping[str, tuple[str, type]] = {
 _AGAIN = "export it again: dse studies export NAME -o FILE"
 
 
-def header(record: Record) -> str:
+def header(record: Portable) -> str:
     """The first line: the format's version, the study's name and spec, units and goals."""
     told = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
     return _line("study", told)
 
 
-def trial_lines(record: Record) -> Iterator[str]:
-    """One line for each trial, with its place among the finished ones."""
-    places = {number: place for place, number in enumerate(record.finished_order)}
-    for trial in record.trials:
-        yield _line("trial", {**plain(trial), "finished": places.get(trial.number)})
+def trial_line(trial: Trial, place: int | None) -> str:
+    """The line of a trial, with its place among the finished ones."""
+    return _line("trial", {**plain(trial), "finished": place})
 
 
-def other_lines(record: Record) -> Iterator[str]:
-    """One line for each driver, ask, attempt, report and event."""
+def other_lines(record: Portable) -> Iterator[tuple[str, str]]:
+    """One line for each driver, ask, attempt, report and event, with the part that it is of."""
     for kind, (part, _) in _EVERYTHING_ELSE.items():
-        for one in getattr(record, part):
-            yield _line(kind, plain(one))
+        for one in record.others(part):
+            yield part, _line(kind, plain(one))
 
 
 def fingerprint(lines: Iterable[str]) -> str:
@@ -61,19 +60,28 @@ def fingerprint(lines: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def write_lines(record: Record, file: BinaryIO) -> str:
+def lines_of(record: Portable) -> Iterator[str]:
+    """All lines but the last."""
+    yield header(record)
+    yield from (trial_line(trial, place) for trial, place in record.placed_trials())
+    yield from (line for _, line in other_lines(record))
+
+
+def write_lines(record: Portable, file: BinaryIO) -> str:
     """Write the study; the SHA-256 of all lines but the last is returned.
 
     Raises:
         StorageError: JSON has no word for something in it.
     """
     digest = hashlib.sha256()
-    for line in chain([header(record)], trial_lines(record), other_lines(record)):
+    counts = dict.fromkeys(("trials", *(part for part, _ in _EVERYTHING_ELSE.values())), 0)
+    trials = (("trials", trial_line(trial, place)) for trial, place in record.placed_trials())
+    for part, line in chain([("", header(record))], trials, other_lines(record)):
         told = line.encode()
         digest.update(told)
         file.write(told)
-    counts = {"trials": len(record.trials)}
-    counts |= {part: len(getattr(record, part)) for part, _ in _EVERYTHING_ELSE.values()}
+        if part:
+            counts[part] += 1
     file.write(_line("end", {**counts, "sha256": digest.hexdigest()}).encode())
     return digest.hexdigest()
 

@@ -6,9 +6,10 @@ the other form has, and so does the SHA-256: a study has one, whatever the form 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,15 +20,17 @@ from dse.core.trial import Trial
 from dse.core.trials import TIMES
 from dse.core.values import Value
 from dse.errors import StorageError
-from dse.interchange.portable_columns import column, fact, reader
+from dse.interchange.portable_columns import ColumnKind, fact, reader
 from dse.interchange.portable_lines import (
     Gathered,
     fingerprint,
     header,
+    lines_of,
     other_lines,
-    trial_lines,
+    trial_line,
 )
 from dse.interchange.portable_record import Record
+from dse.interchange.portable_stream import Portable
 from dse.interchange.portable_words import noun_of
 
 MOST_ROWS = 50_000_000
@@ -35,6 +38,9 @@ MOST_BYTES = 1 << 35
 """A file that says that it holds more is not opened."""
 
 _ROWS = 10_000
+_PIECE = 4096
+_PIECES = 4
+"""Trials that are made into columns at once, and how many such pieces make a row group."""
 _LONGEST = 64 << 20
 """Bytes of metadata: Parquet's own readers take no text longer than 100 MB."""
 
@@ -44,26 +50,73 @@ _FACTS = ("number", "told", "measured", "attempts", "worker")
 _MAPS: Mapping[str, str] = {"design": "parameters", "metrics": "metrics", "spread": "metrics"}
 """The fields of a trial that become a column for each name, and where its unit is told."""
 
+Place = tuple[str, str]
+"""A column: what of a trial it holds (``trial``, ``fault``, ``design`` ...), and its name."""
 
-def write_parquet(record: Record, file: BinaryIO) -> str:
+_ALWAYS: tuple[Place, ...] = (
+    *(("trial", name) for name in (*_FACTS, "cost_s", *TIMES, "state", "finished")),
+    ("fault", "kind"),
+    ("fault", "reason"),
+)
+"""The columns that every file has."""
+
+
+def write_parquet(record: Portable, file: BinaryIO) -> str:
     """Write the study; its SHA-256 is returned.
+
+    The trials are read twice: the first time for what their columns are.
 
     Raises:
         StorageError: it says more beside its trials than Parquet can hold.
     """
-    head, others = header(record), "".join(other_lines(record))
-    if len(head) + len(others) > _LONGEST:
-        raise StorageError(
-            "what this study remembers beside its trials is too long for Parquet",
-            hint="write lines of JSON: -o FILE.jsonl",
-        )
-    digest = fingerprint(chain([head], trial_lines(record), [others]))
-    kept = {"dse": head, "dse.lines": others, "dse.sha256": digest}
-    columns = list(_columns(record))
-    schema = pa.schema([field for field, _ in columns], metadata=kept)
-    table = pa.Table.from_arrays([array for _, array in columns], schema=schema)
-    parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
-    return digest
+    head, others = header(record), _short(record)
+    kinds, digest = dict[Place, ColumnKind](), hashlib.sha256(head.encode())
+    for place in _ALWAYS:
+        kinds[place] = ColumnKind()
+    for trial, ended in record.placed_trials():
+        digest.update(trial_line(trial, ended).encode())
+        for place, value in _cells(trial, ended):
+            kinds.setdefault(place, ColumnKind()).take(value)
+    digest.update(others.encode())
+    places = [*_ALWAYS, *sorted(kinds.keys() - set(_ALWAYS), key=_order)]
+    kept = {"dse": head, "dse.lines": others, "dse.sha256": digest.hexdigest()}
+    fields = [_field(place, kinds[place], record.about) for place in places]
+    schema = pa.schema(fields, metadata=kept)
+    with parquet.ParquetWriter(
+        file, schema, compression="zstd", write_page_checksum=True
+    ) as writer:
+        for table in _tables(record, {place: kinds[place] for place in places}, schema):
+            writer.write_table(table)
+    return digest.hexdigest()
+
+
+def _short(record: Portable) -> str:
+    """The lines of all that is no trial."""
+    lines, length = list[str](), len(header(record))
+    for _, line in other_lines(record):
+        lines.append(line)
+        length += len(line)
+        if length > _LONGEST:
+            raise StorageError(
+                "what this study remembers beside its trials is too long for Parquet",
+                hint="write lines of JSON: -o FILE.jsonl",
+            )
+    return "".join(lines)
+
+
+def _tables(
+    record: Portable, kinds: Mapping[Place, ColumnKind], schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """The trials as tables of a row group each."""
+    trials, pieces = record.placed_trials(), list[pa.Table]()
+    while some := [dict(_cells(trial, ended)) for trial, ended in islice(trials, _PIECE)]:
+        arrays = [kind.array([row.get(place) for row in some]) for place, kind in kinds.items()]
+        pieces.append(pa.Table.from_arrays(arrays, schema=schema))
+        if len(pieces) == _PIECES:
+            yield pa.concat_tables(pieces).combine_chunks()
+            pieces = []
+    if pieces:
+        yield pa.concat_tables(pieces).combine_chunks()
 
 
 def read_parquet(path: Path) -> Record:
@@ -94,8 +147,7 @@ def _record(file: parquet.ParquetFile, where: str) -> Record:
     except StorageError as error:
         raise error.at(where) from error
     record = gathered.record()
-    lines = chain([header(record)], trial_lines(record), other_lines(record))
-    if fingerprint(lines).encode() != kept[b"dse.sha256"]:
+    if fingerprint(lines_of(record)).encode() != kept[b"dse.sha256"]:
         raise StorageError("the file is damaged: its check sum differs", where=where, hint=_AGAIN)
     return record
 
@@ -109,31 +161,42 @@ def _check_size(told: parquet.FileMetaData, where: str) -> None:
         )
 
 
-def _columns(record: Record) -> Iterator[tuple[pa.Field, pa.Array]]:
-    trials = record.trials
-    for name in _FACTS:
-        yield column(name, [getattr(trial, name) for trial in trials], {"of": "trial"})
-    yield column("cost_s", [float(trial.cost_s) for trial in trials], {"of": "trial", "unit": "s"})
-    for name in TIMES:  # seconds since 1970, UTC
-        yield column(name, [getattr(trial, name) for trial in trials], {"of": "trial", "unit": "s"})
-    yield column("state", [trial.state.value for trial in trials], {"of": "trial"})
-    places = {number: place for place, number in enumerate(record.finished_order)}
-    yield column("finished", [places.get(trial.number) for trial in trials], {"of": "trial"})
-    for part in ("kind", "reason"):
-        yield column(
-            f"fault.{part}", [getattr(t.fault, part, None) for t in trials], {"of": "fault"}
-        )
-    for of, names in _MAPS.items():
-        for name in sorted({name for trial in trials for name in getattr(trial, of)}):
-            unit = record.about.get(names, {}).get(name, {}).get("unit", "")
-            values = [_exact(of, getattr(trial, of).get(name)) for trial in trials]
-            told = {"of": of, "name": json.dumps(name), "unit": unit}
-            yield column(f"{of}.{_shown(name)}", values, told)
+def _cells(trial: Trial, ended: int | None) -> Iterator[tuple[Place, Value]]:
+    """What the row of a trial holds, by column; nothing where the cell is empty."""
+    for name in (*_FACTS, *TIMES):
+        if (fact := getattr(trial, name)) is not None:
+            yield ("trial", name), fact
+    yield ("trial", "cost_s"), float(trial.cost_s)
+    yield ("trial", "state"), trial.state.value
+    if ended is not None:
+        yield ("trial", "finished"), ended
+    if trial.fault is not None:
+        yield ("fault", "kind"), trial.fault.kind
+        yield ("fault", "reason"), trial.fault.reason
+    for of in _MAPS:
+        for name, value in getattr(trial, of).items():
+            yield (of, name), _exact(of, value)
 
 
-def _exact(of: str, value: Value | None) -> Value | None:
+def _field(place: Place, kind: ColumnKind, about: Mapping[str, Any]) -> pa.Field:
+    """The field of a column, with its unit."""
+    of, name = place
+    if of not in _MAPS:
+        unit = {"unit": "s"} if name in ("cost_s", *TIMES) else {}  # times: since 1970, UTC
+        return kind.field(name if of == "trial" else f"{of}.{name}", {"of": of, **unit})
+    unit = about.get(_MAPS[of], {}).get(name, {}).get("unit", "")
+    told = {"of": of, "name": json.dumps(name), "unit": unit}
+    return kind.field(f"{of}.{_shown(name)}", told)
+
+
+def _order(place: Place) -> tuple[int, str]:
+    """Parameters before metrics before spreads, each by name."""
+    return list(_MAPS).index(place[0]), place[1]
+
+
+def _exact(of: str, value: Value) -> Value:
     """What a metric is, 5 too, is a float; a design's 5 and 5.0 are two."""
-    return value if value is None or of == "design" else float(value)
+    return value if of == "design" else float(value)
 
 
 def _shown(name: str) -> str:

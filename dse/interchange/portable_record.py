@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,20 @@ class Record:
     def finished(self) -> list[Trial]:
         """The finished trials in the order in which they were finished."""
         return [self.trials[number] for number in self.finished_order]
+
+    @property
+    def count(self) -> int:
+        """How many trials it has."""
+        return len(self.trials)
+
+    def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
+        """Iterate over the trials by number, each with its place among the finished ones."""
+        places = {number: place for place, number in enumerate(self.finished_order)}
+        return ((trial, places.get(trial.number)) for trial in self.trials)
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``."""
+        return iter(getattr(self, part))
 
     @staticmethod
     def of(storage: Storage, study: str) -> Record:

@@ -16,6 +16,7 @@ from dse.interchange.merged import merged
 from dse.interchange.optuna_storage import read_study, write_study
 from dse.interchange.portable_record import Record, about
 from dse.interchange.portable_restore import restore
+from dse.interchange.portable_stream import open_stream
 from dse.protocols import Storage, stream_trials
 from dse.records.trusting import named_programs, trust_facts
 from dse.report.shapes.portability import Exported, Imported, Joined
@@ -41,21 +42,14 @@ def exported(study: Study, file: Path, *, name: str | None = None) -> Exported:
         StorageError: the file cannot be written, or has another ending.
     """
     told = name or study.name
-    check_sum: str | None = None
     if file.suffix == ".csv":
-        with stream_trials(study.storage, study.name) as stream:
-            write_whole(file, csv_texts(trials_sheets(study.problem, stream)))
-    else:
-        record = Record.of(study.storage, study.name)
-        record = replace(record, spec=storageless(record.spec))
-        check_sum = portable.write(replace(record, study=told, about=about(study.problem)), file)
-    return {
-        "study": told,
-        "trials": len(study.trials),
-        "to": str(file),
-        "sha256": check_sum,
-        "notes": [],
-    }
+        with stream_trials(study.storage, study.name) as trials:
+            write_whole(file, csv_texts(trials_sheets(study.problem, trials)))
+            return _exported(told, trials.size, str(file))
+    with open_stream(study.storage, study.name) as stream:
+        spec = storageless(stream.spec)
+        shown = replace(stream, study=told, spec=spec, about=about(study.problem))
+        return _exported(told, stream.count, str(file), sha256=portable.write(shown, file))
 
 
 def exported_to_optuna(study: Study, url: str, *, name: str | None = None) -> Exported:
@@ -72,12 +66,19 @@ def exported_to_optuna(study: Study, url: str, *, name: str | None = None) -> Ex
     """
     told = name or study.name
     notes = write_study(study.problem, study.finished, told, url)
+    to = mask_url(url) if "://" in url else url
+    return _exported(told, len(study.trials), to, notes=notes)
+
+
+def _exported(
+    study: str, trials: int, to: str, *, sha256: str | None = None, notes: Sequence[str] = ()
+) -> Exported:
     return {
-        "study": told,
-        "trials": len(study.trials),
-        "to": mask_url(url) if "://" in url else url,
-        "sha256": None,
-        "notes": notes,
+        "study": study,
+        "trials": trials,
+        "to": to,
+        "sha256": sha256,
+        "notes": list(notes),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -15,8 +15,7 @@ from starlette.responses import Response
 
 from dse.core.trials import TrialStream
 from dse.errors import StudyError
-from dse.interchange import portable
-from dse.interchange.portable_record import Record, about
+from dse.records.copies import exported
 from dse.report.export import front_json, trials_json_texts
 from dse.report.sheet import (
     Sheet,
@@ -95,8 +94,7 @@ def _record(snapshot: Snapshot) -> bytes:
     study = snapshot.study
     with tempfile.TemporaryDirectory(prefix="dse-serve-") as folder:
         path = Path(folder) / "study.jsonl"
-        record = Record.of(study.storage, study.name)
-        portable.write(replace(record, about=about(study.problem)), path)
+        exported(study, path)
         return path.read_bytes()
 
 

@@ -36,6 +36,11 @@ class Entries(Generic[T]):
     numbered: str = ""
     late: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of a row that :meth:`value` reads."""
+        return ("seq", *self.columns, *self.late, "sum")
+
     def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
         """Write them after all earlier ones; how many there are now, by the counter's name."""
         first: int = getattr(study, self.name)
@@ -53,7 +58,7 @@ class Entries(Generic[T]):
         rows = self._rows(connection, study, self.table.c.seq >= since)
         if [row.seq for row in rows] != list(range(since, getattr(study, self.name))):
             raise damaged(study.name, self._count_words(len(rows) + since, study))
-        return [self._value(study.name, row) for row in rows]
+        return [self.value(study.name, row) for row in rows]
 
     def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
         """Return those at these places that there are, oldest first.
@@ -62,7 +67,7 @@ class Entries(Generic[T]):
             StorageError: one is damaged.
         """
         rows = self._rows(connection, study, self.table.c.seq.in_(sorted(places)))
-        return [self._value(study.name, row) for row in rows]
+        return [self.value(study.name, row) for row in rows]
 
     def put(self, connection: Connection, study: Any, seq: int, one: T) -> None:
         """Write another in the place of one."""
@@ -72,9 +77,8 @@ class Entries(Generic[T]):
     def _rows(
         self, connection: Connection, study: Any, which: ColumnElement[bool]
     ) -> Sequence[Row[Any]]:
-        names = ("seq", *self.columns, *self.late, "sum")
         return connection.execute(
-            select(*(self.table.c[name] for name in names))
+            select(*(self.table.c[name] for name in self.names))
             .where(self.table.c.study == study.id, which)
             .order_by(self.table.c.seq)
         ).all()
@@ -95,7 +99,12 @@ class Entries(Generic[T]):
         value = getattr(one, name)
         return self.ways[name][0](value) if name in self.ways else value
 
-    def _value(self, study: str, row: Sequence[Any]) -> T:
+    def value(self, study: str, row: Sequence[Any]) -> T:
+        """Return what a row of place, columns and check sum holds.
+
+        Raises:
+            StorageError: it is not as it was written.
+        """
         seq, *values, kept = row
         if kept != self._sum(seq, *values):
             raise damaged(study, f"{self.noun} {seq} is damaged")

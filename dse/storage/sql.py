@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from dse.core.trial import (
     Ask,
     Asked,
     Attempt,
+    Damage,
     Driver,
     Event,
     History,
@@ -31,6 +32,7 @@ from dse.storage import queue, statements
 from dse.storage.codec import checksum, damaged, in_order
 from dse.storage.database import Database
 from dse.storage.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries, T
+from dse.storage.integrity import check_database
 from dse.storage.laws import (
     check_finite,
     check_history,
@@ -44,6 +46,8 @@ from dse.storage.laws import (
     taken,
 )
 from dse.storage.pages import PAGE
+from dse.storage.reader import Reader, refuse
+from dse.storage.statements import COUNTS
 from dse.storage.tables import studies
 from dse.storage.trial_rows import row_of
 
@@ -297,6 +301,20 @@ class SqlStorage:
                 inherited=frozenset(n for n, one in before.items() if one in lost),
                 queue=queue.state(connection, kept),
             )
+
+    @contextmanager
+    def reader(
+        self, study: str, on_damage: Callable[[Damage], None] | None = None
+    ) -> Iterator[Reader]:
+        with self._database.reading(study) as connection:
+            found = statements.find(connection, study, ("spec", "sum", *COUNTS, "counted"))
+            if found is None:
+                raise missing(study, statements.names(connection))
+            yield Reader(connection, study, found, on_damage or refuse)
+
+    def check_database(self) -> Iterator[str]:
+        with self._database.reading() as connection:
+            yield from check_database(connection)
 
     def close(self) -> None:
         self._database.close()

@@ -69,7 +69,7 @@ def known(connection: Connection, study: str) -> Study:
     found = find(connection, study, (*COUNTS, "counted"))
     if found is None:
         raise missing(study, names(connection))
-    if not _is_counted(found):
+    if not is_counted(found):
         raise damaged(study, _MISCOUNTED)
     return found
 
@@ -79,7 +79,7 @@ def summaries(connection: Connection) -> Iterator[Summary]:
     columns = ("id", "name", "spec", "sum", *COUNTS, "counted")
     for row in connection.execute(select(*(studies.c[n] for n in columns)).order_by(studies.c.id)):
         spec, problem = spec_of(row)
-        sound = _is_counted(row)
+        sound = is_counted(row)
         yield Summary(
             study=name_of(row.id, row.name),
             spec=spec,
@@ -89,7 +89,7 @@ def summaries(connection: Connection) -> Iterator[Summary]:
         )
 
 
-def _is_counted(row: Study) -> bool:
+def is_counted(row: Study) -> bool:
     """True if the counts of a study's row are as they were written."""
     counts = (getattr(row, name) for name in COUNTS)
     return bool(row.counted == checksum(row.id, row.name, *counts))

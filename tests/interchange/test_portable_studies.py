@@ -1,13 +1,18 @@
 """A study that went through a file goes on as if it had never left."""
 
 import os
+from contextlib import closing
 
 import pytest
 
+from dse.core.design import Design
+from dse.core.metric import Fault
+from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
 from dse.errors import StudyError
 from dse.interchange import portable
 from dse.interchange.portable_record import Record, about
 from dse.interchange.portable_restore import restore
+from dse.interchange.portable_stream import Stream, open_stream
 from dse.schema.budgets import Budget
 from dse.storage.memory import MemoryStorage
 from dse.storage.sql import SqlStorage
@@ -91,3 +96,32 @@ def test_the_first_line_tells_units_and_goals(tmp_path, study_file):
 def test_a_study_that_is_not_there_cannot_be_exported():
     with pytest.raises(StudyError, match="no study 'carry'"):
         Record.of(MemoryStorage(), "carry")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_study_that_is_read_in_pieces_is_written_as_its_record(tmp_path, form, monkeypatch):
+    monkeypatch.setattr("dse.storage.reader.PIECE", 7)
+    with closing(SqlStorage(f"sqlite:///{tmp_path}/dse.db")) as storage:
+        restore(large(), storage)
+        whole = portable.write(Record.of(storage, "large"), tmp_path / f"whole.{form}")
+        with open_stream(storage, "large") as stream:
+            assert isinstance(stream, Stream)
+            assert portable.write(stream, tmp_path / f"pieces.{form}") == whole
+    pieces = (tmp_path / f"pieces.{form}").read_bytes()
+    assert pieces == (tmp_path / f"whole.{form}").read_bytes()
+    assert portable.read(tmp_path / f"pieces.{form}") == large()
+
+
+def large() -> Record:
+    """Forty trials, of which some wait, failed or were tried again, with all that goes with them."""
+    done = Outcome(state=State.DONE, metrics={"chip.energy": 0.1 + 0.2}, cost_s=1.5, measured=1)
+    lost = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason="\x00 \udcff"))
+    storage = MemoryStorage()
+    storage.create("large", {"seed": 7})
+    storage.enter("large", Driver(host="here", pid=7, started="1"))
+    storage.add("large", [Design({"rows": rows}) for rows in range(40)], Ask(by="random"))
+    storage.retry("large", {39: lost, 20: lost})
+    storage.report("large", [Report(number=2, step=n, metrics={"q.loss": 0.5}) for n in range(9)])
+    told = {n: lost if n % 5 == 0 else done for n in range(38, -1, -3)}
+    storage.finish("large", told, [Event(kind="choice", text=f"no {n}") for n in range(15)])
+    return Record.of(storage, "large")
