@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 import pickle
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from types import ModuleType
 
 from dse.core.metric import FaultKind
 from dse.core.trial import Outcome
-from dse.credentials import private_environment
 from dse.deaths import count_memory_kills, describe_death, kind_of_death
 from dse.early import Watcher, unheard
+from dse.executors.births import birth
 from dse.executors.failures import failed, raised
 from dse.executors.process_tree import descendants, end
 from dse.executors.stopwatch import Stopwatch
@@ -32,14 +29,6 @@ Beginning = Callable[[int, float], None]
 """Called with a trial's number and the wall clock at which it was begun."""
 
 _EXIT_S = 5.0
-THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
-"""How many threads a numeric library may use, as each of them wants to be told."""
 
 
 def unnoted(_number: int, _at: float) -> None:
@@ -78,10 +67,16 @@ class Driven:
         self._pipe: Connection[Task | bool, bytes]
         self._pipe, theirs = context.Pipe()
         life = guard if guarded else serve
-        self._process = context.Process(target=life, args=(work, theirs), name="dse-worker")
-        with _one_thread(), private_environment(), _main_if(main):
-            self._process.start()
-        theirs.close()
+        self._process = context.Process(target=life, args=(theirs,), name="dse-worker")
+        try:
+            with birth(main=main):
+                self._process.start()
+            theirs.close()
+            with suppress(OSError):  # it has just died, as for a task
+                self._pipe.send_bytes(work)
+        except BaseException:  # nobody else knows of it yet, and the interpreter would wait for it
+            self.end()
+            raise
 
     @property
     def alive(self) -> bool:
@@ -207,35 +202,3 @@ def _read(answer: bytes) -> Outcome:
     except Exception as error:  # noqa: BLE001 - a class that only the worker can import
         return raised(error)
     return outcome
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread per worker for all numeric libraries, unless the user said otherwise.
-
-    They read it when they are imported, and a spawned process imports before it runs our first
-    line: so it must be in the environment that it is born with.
-    """
-    unset = [name for name in THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(unset, "1"))
-    try:
-        yield
-    finally:
-        for name in unset:
-            os.environ.pop(name, None)
-
-
-@contextmanager
-def _main_if(needed: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a sentence
-    """The main module hidden, where a worker has no need to import it again.
-
-    A spawned process imports the main script: slow for a command, impossible for standard input,
-    and without end for a script that lacks ``if __name__ == "__main__"``.
-    """
-    main = sys.modules["__main__"]
-    if not needed:
-        sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main

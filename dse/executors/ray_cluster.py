@@ -11,7 +11,8 @@ from collections import deque
 from dse.core.trial import Event, Outcome
 from dse.early import Watcher, unheard
 from dse.errors import PluginError
-from dse.executors.driven import THREADS, Beginning, unnoted
+from dse.executors.births import THREADS
+from dse.executors.driven import Beginning, unnoted
 from dse.executors.failures import failed
 from dse.executors.ray_joined import STORE_BYTES, Joined, imported
 from dse.executors.ray_worker import LostError, RayWorker, ended, seats

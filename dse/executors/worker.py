@@ -19,6 +19,7 @@ from dse import turns
 from dse.core.trial import Outcome
 from dse.executors.failures import alone, failed, raised
 from dse.executors.process_tree import end
+from dse.pipes import outlive_readers
 from dse.protocols import Task, Work
 
 READY = b""
@@ -42,42 +43,46 @@ BEGUN = b"begun "
 _CHECK_S = 1.0
 
 
-def serve(work: bytes, pipe: Connection[bytes, Task]) -> None:
+def serve(pipe: Connection[bytes, Task]) -> None:
     """The life of a worker.
 
     Args:
-        work: The pickled work; it is loaded once.
-        pipe: Brings tasks and takes pickled outcomes after :data:`READY`, and words about waits.
+        pipe: Brings the pickled work, which is loaded once, and then tasks. Takes words about
+            waits and pickled outcomes after :data:`READY`.
     """
-    os.setsid()  # Ctrl-C is the driver's; and children can be ended with the worker as one group
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
-    act = _loaded(work)
+    _settle()
+    with suppress(EOFError, OSError):  # the driver is gone
+        _work(pipe)
+
+
+def _work(pipe: Connection[bytes, Task]) -> None:
+    """Load the work and do one task after the other.
+
+    Raises:
+        EOFError: the driver is gone.
+        OSError: likewise.
+    """
+    act = _loaded(pipe.recv_bytes())
     if hasattr(act, "on_wait"):
         act.on_wait = lambda word: pipe.send_bytes(word.encode())
     if hasattr(act, "on_report"):
         act.on_report = partial(_told, pipe)
     pipe.send_bytes(READY)
     while True:
-        try:
-            task = pipe.recv()
-        except (EOFError, OSError):  # the driver is gone
-            return
+        task = pipe.recv()
         begun_at = time.time()
         pipe.send_bytes(BEGUN + repr(begun_at).encode())
         pipe.send_bytes(_answer(act, task, begun_at))
 
 
-def guard(work: bytes, pipe: Connection[bytes, Task]) -> None:
+def guard(pipe: Connection[bytes, Task]) -> None:
     """The life of a process that stands between a driver and its worker, and dies as that does.
 
     Ray kills the children of what it kills, at once and without their own: a worker that is a
     child's child is left to see that itself, and to end all that it started.
     """
-    os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
-    worker = multiprocessing.get_context("spawn").Process(target=serve, args=(work, pipe))
+    _settle()
+    worker = multiprocessing.get_context("spawn").Process(target=serve, args=(pipe,))
     worker.start()
     pipe.close()
     worker.join()
@@ -88,6 +93,15 @@ def guard(work: bytes, pipe: Connection[bytes, Task]) -> None:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
+
+
+def _settle() -> None:
+    """Leave Ctrl-C and the reader of the output to the driver; end when it does."""
+    os.setsid()  # so that children can be ended with this process as one group, too
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    outlive_readers()
+    Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
 
 
 def _follow(driver: int) -> None:
