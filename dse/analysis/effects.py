@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from dse.analysis.levels import Factor, factors_of
+from dse.analysis.sums_of_squares import CountedFit, Explained
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
+from dse.core.trials import Trials
 from dse.core.values import Floats, Value
 from dse.errors import StudyError, nearest
 
@@ -22,8 +23,15 @@ MOST_PAIRED = 24
 _GIST = 240
 """So many of the last characters of a reason are told."""
 
-_LEAST = 1e-9
-"""What is left of a column after others were taken out, as a share of it, that is nothing."""
+MOST_PAIRED_LEVELS = 64
+"""A parameter of more words is in no interaction: its cells would outnumber most trials."""
+
+MOST_COLUMNS = 1_000
+"""Levels, but for one of each parameter: those of more levels are left out, the largest first."""
+
+MOST_ROWS = 250_000
+MOST_COUNTED = 2_000_000_000
+"""Levels that are looked at, over all rows and terms, which takes some twenty seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +74,19 @@ class Interaction:
 class Effects:
     """One metric over the trials of a study, largest effects first.
 
-    ``additive`` is the share of the variance that all main effects explain together.
+    ``additive`` is the share of the variance that all main effects explain together. Of ``of``
+    trials that have the metric it is estimated from ``trials``: where those are fewer, from a
+    sample that was drawn by ``seed``. ``left_out`` are parameters of so many values that the fit
+    has no room for them, ``unpaired`` those of so many that they are in no interaction.
     """
 
     name: str
     unit: str
     trials: int
+    of: int
+    seed: int | None
+    left_out: tuple[str, ...]
+    unpaired: tuple[str, ...]
     mean: float
     deviation: float
     additive: float
@@ -79,12 +94,29 @@ class Effects:
     interactions: tuple[Interaction, ...]
 
 
-def effects(problem: Problem, trials: Sequence[Trial], name: str) -> Effects:
-    """Main effects and interactions of two parameters on a metric or an objective.
+def estimate_effects(
+    problem: Problem,
+    trials: Sequence[Trial],
+    names: Sequence[str] = (),
+    *,
+    rows: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[Effects]:
+    """Estimate main effects and interactions of two parameters on metrics and objectives.
 
     Over a balanced full factorial these are the classical analysis of variance; where rules or a
     fraction have cut designs out, each share is what the term explains beyond all main effects of
-    the others (sums of squares of type II).
+    the others (sums of squares of type II). Of more trials than some ten seconds are enough for,
+    a sample is taken, drawn evenly by the study's seed.
+
+    Args:
+        problem: the study's.
+        trials: its finished trials.
+        names: metrics or objectives; without any each objective, and each metric that limits and
+            compound ones read, of which two trials have a number.
+        rows: estimate from so many trials at most; without it by :data:`MOST_ROWS` and
+            :data:`MOST_COUNTED`.
+        on_progress: told how many terms of how many are done.
 
     Source:
         Montgomery: Design and Analysis of Experiments, ch. 5 and 15; Yates: The Analysis of
@@ -93,53 +125,187 @@ def effects(problem: Problem, trials: Sequence[Trial], name: str) -> Effects:
     Raises:
         StudyError: there is no such metric, or fewer than two trials have it.
     """
-    done = [trial for trial in trials if trial.state is State.DONE]
-    values, unit = _told(problem, done, name)
-    known = np.isfinite(values)
-    if known.sum() < 2:
+    held = Trials.of(trials)
+    done = held.take(held.are(State.DONE))
+    values = _values_by_name(problem, done, names or _asked_names(problem))
+    known = {name: np.isfinite(column) for name, (column, _) in values.items()}
+    if not names:
+        values = {name: told for name, told in values.items() if known[name].sum() > 1}
+    scarce = next((name for name in values if known[name].sum() < 2), None)
+    if scarce is not None or not values:
+        few = "" if scarce is None else f"{known[scarce].sum()} trials have {scarce}: "
         raise StudyError(
-            f"{known.sum()} trials have {name}: no effect can be estimated: {_lack(trials)}",
+            f"{few}no effect can be estimated: {_lack(held)}",
             hint="dse trials lists each with its reason",
         )
-    kept = [trial for trial, ok in zip(done, known, strict=True) if ok]
-    fit = _Fit(values[known], [one for one in factors_of(problem, kept) if len(one.levels) > 1])
-    main = fit.main()
-    return Effects(
-        name=name,
-        unit=unit,
-        trials=len(kept),
-        mean=float(fit.values.mean()),
-        deviation=float(fit.values.std()),
-        additive=fit.additive,
-        main=tuple(main),
-        interactions=tuple(fit.interactions([one.parameter for one in main[:MOST_PAIRED]])),
+    fits = _fits(problem, done, values, rows or _most_rows(problem))
+    return _estimated(list(values), fits, on_progress)
+
+
+def _asked_names(problem: Problem) -> list[str]:
+    texts = [objective.text for objective in problem.objectives]
+    return [*texts, *sorted(problem.asked - set(texts))]
+
+
+def _values_by_name(
+    problem: Problem, trials: Trials, names: Sequence[str]
+) -> dict[str, tuple[Floats, str]]:
+    return {name: _told(problem, trials, name) for name in dict.fromkeys(names)}
+
+
+def _most_rows(problem: Problem) -> int:
+    """How many trials are enough: more take longer than anybody waits."""
+    size = len(problem.space.parameters)
+    paired = min(size, MOST_PAIRED)
+    counted = size * (size + paired * (paired - 1) // 2)
+    return min(MOST_ROWS, MOST_COUNTED // max(counted, 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """The metrics that the same trials have, and what those are fitted to."""
+
+    names: Sequence[str]
+    units: Sequence[str]
+    values: Floats  # (n, m)
+    factors: Sequence[Factor]
+    left_out: tuple[str, ...]
+    of: int
+    seed: int
+
+
+def _fits(
+    problem: Problem, trials: Trials, values: Mapping[str, tuple[Floats, str]], most: int
+) -> list[_Fit]:
+    """One fit for all metrics that the same trials have."""
+    alike: dict[bytes, list[str]] = {}
+    for name, (column, _) in values.items():
+        alike.setdefault(np.isfinite(column).tobytes(), []).append(name)
+    fits = []
+    for names in alike.values():
+        rows = np.flatnonzero(np.isfinite(values[names[0]][0]))
+        count = len(rows)
+        if count > most:
+            rows = np.sort(problem.rng(count).choice(rows, most, replace=False))
+        factors = [one for one in factors_of(problem, trials.take(rows)) if len(one.levels) > 1]
+        kept, left_out = _with_few_levels(factors)
+        fits.append(
+            _Fit(
+                names=names,
+                units=[values[name][1] for name in names],
+                values=np.column_stack([values[name][0][rows] for name in names]),
+                factors=kept,
+                left_out=left_out,
+                of=count,
+                seed=problem.seed,
+            )
+        )
+    return fits
+
+
+def _with_few_levels(factors: Sequence[Factor]) -> tuple[list[Factor], tuple[str, ...]]:
+    """The factors that a fit has room for, and the names of the others."""
+    order = sorted(range(len(factors)), key=lambda place: len(factors[place].levels))
+    columns = np.cumsum([len(factors[place].levels) - 1 for place in order])
+    kept = {place for place, end in zip(order, columns, strict=True) if end <= MOST_COLUMNS}
+    left_out = tuple(one.name for place, one in enumerate(factors) if place not in kept)
+    return [one for place, one in enumerate(factors) if place in kept], left_out
+
+
+def _estimated(
+    names: Sequence[str], fits: Sequence[_Fit], on_progress: Callable[[int, int], None]
+) -> list[Effects]:
+    count = _Count(on_progress)
+    for fit in fits:
+        paired = min(len(fit.factors), MOST_PAIRED)
+        count.total += len(fit.factors) + paired * (paired - 1) // 2
+    found = {one.name: one for fit in fits for one in _effects_of(fit, count)}
+    return [found[name] for name in names]
+
+
+class _Count:
+    """Terms that are done, of those that are known to be wanted."""
+
+    def __init__(self, on_progress: Callable[[int, int], None]) -> None:
+        self.total = 0
+        self._done = 0
+        self._tell = on_progress
+
+    def one(self) -> None:
+        self._done += 1
+        self.total = max(self.total, self._done)
+        self._tell(self._done, self.total)
+
+
+def _effects_of(fit: _Fit, count: _Count) -> Iterator[Effects]:
+    """The effects on each metric of a fit; they share what is counted."""
+    counted = CountedFit(fit.values, fit.factors)
+    told = []
+    for place in range(len(fit.factors)):
+        told.append(counted.main(place))
+        count.one()
+    terms: dict[tuple[int, int], Explained] = {}
+    for column, name in enumerate(fit.names):
+        total = float(counted.total[column])
+        shares = [_share(one.own, column, total) for one in told]
+        order = sorted(range(len(told)), key=lambda place: -_rank(shares[place]))
+        few = [one for one in order if len(fit.factors[one].levels) <= MOST_PAIRED_LEVELS]
+        pairs = []
+        for one, other in combinations(few[:MOST_PAIRED], 2):
+            term = terms.get((min(one, other), max(one, other)))
+            if term is None:
+                term = counted.interaction(min(one, other), max(one, other))
+                terms[min(one, other), max(one, other)] = term
+                count.one()
+            names = (fit.factors[one].name, fit.factors[other].name)
+            pairs.append(Interaction(parameters=names, share=_share(term, column, total)))
+        values = fit.values[:, column]
+        yield Effects(
+            name=name,
+            unit=fit.units[column],
+            trials=len(values),
+            of=fit.of,
+            seed=fit.seed if len(values) < fit.of else None,
+            left_out=fit.left_out,
+            unpaired=tuple(fit.factors[one].name for one in sorted(set(order) - set(few))),
+            mean=float(values.mean()),
+            deviation=float(values.std()),
+            additive=_share(counted.additive, column, total) or 0.0,
+            main=tuple(
+                _effect(fit.factors[one], shares[one], told[one].means[:, column]) for one in order
+            ),
+            interactions=tuple(sorted(pairs, key=lambda pair: -_rank(pair.share))),
+        )
+
+
+def _effect(factor: Factor, share: float | None, means: Floats) -> Effect:
+    counts = np.bincount(factor.codes, minlength=len(factor.levels)).tolist()
+    rows = zip(factor.levels, means.tolist(), counts, strict=True)
+    return Effect(
+        parameter=factor.name,
+        share=share,
+        span=float(np.ptp(means)),
+        levels=tuple(
+            Level(value=low, to=high, mean=mean, trials=count) for (low, high), mean, count in rows
+        ),
     )
 
 
-def asked_effects(problem: Problem, trials: Sequence[Trial]) -> list[Effects]:
-    """The effects on each objective, and on each metric that limits and compound ones read.
-
-    What fewer than two trials tell is left out.
-
-    Raises:
-        StudyError: there is nothing else.
-    """
-    texts = [objective.text for objective in problem.objectives]
-    done = [trial for trial in trials if trial.state is State.DONE]
-    names = [*texts, *sorted(problem.asked - set(texts))]
-    known = [name for name in names if np.isfinite(_told(problem, done, name)[0]).sum() > 1]
-    if not known:
-        raise StudyError(
-            f"no effect can be estimated: {_lack(trials)}",
-            hint="dse trials lists each with its reason",
-        )
-    return [effects(problem, done, name) for name in known]
+def _share(explained: Explained, column: int, total: float) -> float | None:
+    """How much of the variance a term explains; ``None`` if it has no direction of its own."""
+    if not explained.rank:
+        return None
+    return float(explained.squares[column]) / total if total else 0.0
 
 
-def _lack(trials: Sequence[Trial]) -> str:
+def _rank(share: float | None) -> float:
+    return -1.0 if share is None else share
+
+
+def _lack(trials: Trials) -> str:
     """Why trials are too few, with the commonest reason."""
-    faults = [trial.fault.reason for trial in trials if trial.fault is not None]
-    count = f"{sum(trial.state is State.DONE for trial in trials)} of {len(trials)} finished trials"
+    faults = [fault.reason for fault in trials.faults if fault is not None]
+    count = f"{trials.are(State.DONE).sum()} of {len(trials)} finished trials"
     if not faults:
         return f"{count} have metrics, and two are needed"
     reason, same = Counter(faults).most_common(1)[0]
@@ -147,106 +313,13 @@ def _lack(trials: Sequence[Trial]) -> str:
     return f"{count} have metrics; {len(faults)} have none, {same} of them for: {gist}"
 
 
-def _told(problem: Problem, trials: Sequence[Trial], name: str) -> tuple[Floats, str]:
+def _told(problem: Problem, trials: Trials, name: str) -> tuple[Floats, str]:
     """The numbers of a metric or an objective, (n,), NaN where one is unknown, and their unit."""
     if name in problem.metrics:
-        values = [trial.metrics.get(name, np.nan) for trial in trials]
-        return np.array(values, dtype=float), problem.metrics[name].unit
+        unknown = np.full(len(trials), np.nan)
+        return trials.metrics.get(name, unknown), problem.metrics[name].unit
     for objective in problem.objectives:
         if objective.text == name:
             return objective.values(problem.columns(trials), len(trials)), objective.unit
     known = [*problem.metrics, *(objective.text for objective in problem.objectives)]
     raise StudyError(f"there is no metric {name!r}", hint=nearest(name, known))
-
-
-class _Fit:
-    """Least squares of the values on all main effects, and on what comes on top of them."""
-
-    def __init__(self, values: Floats, factors: Sequence[Factor]) -> None:
-        self.values = values
-        self._factors = {factor.name: factor for factor in factors}
-        self._columns = {factor.name: factor.columns for factor in factors}
-        self._centred = values - values.mean()
-        self._total = float((self._centred**2).sum())
-        self._basis = self._span([])
-
-    @property
-    def additive(self) -> float:
-        """The share of the variance that the main effects explain together."""
-        return self._share(self._basis) or 0.0
-
-    def main(self) -> list[Effect]:
-        """The main effects, the largest first."""
-        found = [self._effect(factor) for factor in self._factors.values()]
-        return sorted(found, key=lambda one: -(-1.0 if one.share is None else one.share))
-
-    def interactions(self, names: Sequence[str]) -> list[Interaction]:
-        """The interactions of two of these parameters, the largest first."""
-        found = []
-        for one, other in combinations(names, 2):
-            left, right = self._columns[one], self._columns[other]
-            products = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
-            share = self._share(_beyond(products, self._basis))
-            found.append(Interaction(parameters=(one, other), share=share))
-        return sorted(found, key=lambda one: -(-1.0 if one.share is None else one.share))
-
-    def _effect(self, factor: Factor) -> Effect:
-        others = self._span([factor.name])
-        own = _beyond(self._columns[factor.name], others)
-        means = self._means(factor, adjusted=own.shape[1] == len(factor.levels) - 1)
-        counts = np.bincount(factor.codes, minlength=len(factor.levels))
-        rows = zip(factor.levels, means.tolist(), counts.tolist(), strict=True)
-        return Effect(
-            parameter=factor.name,
-            share=self._share(own),
-            span=float(np.ptp(means)),
-            levels=tuple(
-                Level(value=low, to=high, mean=mean, trials=count)
-                for (low, high), mean, count in rows
-            ),
-        )
-
-    def _means(self, factor: Factor, *, adjusted: bool) -> Floats:
-        """The mean at each level: of the main-effects model, or plain where that has no answer."""
-        if not adjusted:
-            sums = np.bincount(factor.codes, weights=self.values, minlength=len(factor.levels))
-            return np.asarray(sums / np.bincount(factor.codes, minlength=len(factor.levels)))
-        names = list(self._columns)
-        found = self._coefficients
-        start = 1 + sum(self._columns[name].shape[1] for name in names[: names.index(factor.name)])
-        own = found[start : start + len(factor.levels) - 1]
-        return np.asarray(found[0] + np.append(own, -own.sum()))
-
-    @cached_property
-    def _coefficients(self) -> Floats:
-        design = np.column_stack([np.ones(len(self.values)), *self._columns.values()])
-        return np.asarray(np.linalg.lstsq(design, self.values, rcond=None)[0], dtype=np.float64)
-
-    def _span(self, left_out: Sequence[str]) -> Floats:
-        """An orthonormal basis of the main effects' columns, but for these, (n, rank)."""
-        kept = [columns for name, columns in self._columns.items() if name not in left_out]
-        columns = np.column_stack(kept) if kept else np.zeros((len(self.values), 0))
-        return _beyond(columns, np.zeros((len(self.values), 0)))
-
-    def _share(
-        self,
-        basis: Floats,  # (n, rank), orthonormal
-    ) -> float | None:
-        """How much of the variance lies along the basis; ``None`` if that is no direction."""
-        if not basis.shape[1]:
-            return None
-        return float(((basis.T @ self._centred) ** 2).sum() / self._total) if self._total else 0.0
-
-
-def _beyond(
-    columns: Floats,  # (n, k)
-    basis: Floats,  # (n, rank), orthonormal and centred
-) -> Floats:
-    """An orthonormal basis of what the columns are beyond a constant and the basis, (n, r)."""
-    centred = columns - columns.mean(axis=0)
-    rest = centred - basis @ (basis.T @ centred)
-    rest -= basis @ (basis.T @ rest)
-    if not rest.shape[1]:
-        return rest
-    left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
-    return np.asarray(left[:, sizes > _LEAST * np.linalg.norm(columns)])

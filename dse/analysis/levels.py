@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.parameter import Choice
 from dse.core.problem import Problem
-from dse.core.trial import Trial
+from dse.core.trials import Trials
 from dse.core.values import Floats, Ints, Value
 
 MOST_LEVELS = 24
@@ -27,17 +27,18 @@ class Factor:
     levels: tuple[tuple[Value | None, Value | None], ...]
 
     @property
-    def columns(self) -> Floats:
-        """One column for each level but the last, which is minus one in all, (n, levels - 1)."""
+    def coding(self) -> Floats:
+        """A column for each level but the last, which is minus one in all, (levels, levels - 1)."""
         free = len(self.levels) - 1
-        return np.asarray(np.vstack([np.eye(free), -np.ones(free)])[self.codes])
+        return np.vstack([np.eye(free), -np.ones(free)])
 
 
-def factors_of(problem: Problem, trials: Sequence[Trial]) -> list[Factor]:
+def factors_of(problem: Problem, trials: Trials) -> list[Factor]:
     """Every parameter of the space with the levels that it has in these trials."""
     found = []
+    designs = list(trials.iter_designs())
     for parameter in problem.space.parameters:
-        told = [trial.design.get(parameter.name) for trial in trials]
+        told = [design.get(parameter.name) for design in designs]
         groups = _groups(told, words=isinstance(parameter, Choice))
         code = {value: place for place, group in enumerate(groups) for value in group}
         levels = tuple((group[0], group[-1]) for group in groups)

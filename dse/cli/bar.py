@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.progress import (
     BarColumn,
@@ -17,12 +17,22 @@ from rich.progress import (
 from dse.report.console import SafeConsole
 
 
-@contextmanager
-def replaying(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def replaying(*, quiet: bool) -> AbstractContextManager[Callable[[int, int], None]]:
     """A function that is told how many asks of how many are replayed; it goes when all are."""
+    return progress_bar("replaying", quiet=quiet)
+
+
+@contextmanager
+def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with the time left, while the block lasts; yield what it is told by.
+
+    Args:
+        title: what is done.
+        quiet: show nothing.
+    """
     console = SafeConsole(stderr=True)
     bar = Progress(
-        TextColumn("replaying"),
+        TextColumn(title),
         BarColumn(bar_width=28),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -33,6 +43,6 @@ def replaying(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         transient=True,
         refresh_per_second=4,
     )
-    task = bar.add_task("asks", total=None)
+    task = bar.add_task(title, total=None)
     with bar:
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -33,17 +33,20 @@ def effects(
     """Main effects and interactions of two parameters on each metric.
 
     Over a full factorial (optimizer: factorial) they are the analysis of variance; over the trials
-    of another optimizer they describe what it looked at.
+    of another optimizer they describe what it looked at. Of very many trials a sample is taken, by
+    the study's seed, and the answer says so.
 
     Example: dse effects quickstart --metric chip.energy
     """
+    from dse.cli.bar import progress_bar
     from dse.records.answers import study_effects
     from dse.report import effects as report
     from dse.study import Study
 
     study = Study.load(name, storage)
     output = format_of(output, file)
-    found = study_effects(study, metric or ())
+    with progress_bar("estimating", quiet=False) as on_progress:
+        found = study_effects(study, metric or (), on_progress=on_progress)
     if output is Format.TABLE:
         for one in found:
             report.effects_table(study.problem, one)

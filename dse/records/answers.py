@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from dse.analysis.effects import Effects, asked_effects
-from dse.analysis.effects import effects as effects_of
+from dse.analysis.effects import Effects, estimate_effects
 from dse.analysis.membership import membership
 from dse.core.pareto import ParetoSet
 from dse.report.export import front_json
@@ -30,13 +29,20 @@ def answer_json(study: Study) -> Front:
     return told
 
 
-def study_effects(study: Study, metrics: Sequence[str] = ()) -> list[Effects]:
-    """What each parameter does to some metrics or objectives; without any, to all that is asked.
+def study_effects(
+    study: Study,
+    metrics: Sequence[str] = (),
+    *,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[Effects]:
+    """Estimate what each parameter does to some metrics or objectives.
+
+    Args:
+        study: the study.
+        metrics: metrics or objectives; all that is asked without any.
+        on_progress: told how many terms of how many are done.
 
     Raises:
         StudyError: there is no such metric, or no trial has it.
     """
-    finished = study.finished
-    if not metrics:
-        return asked_effects(study.problem, finished)
-    return [effects_of(study.problem, finished, one) for one in metrics]
+    return estimate_effects(study.problem, study.finished, metrics, on_progress=on_progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dse.analysis.effects import asked_effects
+from dse.analysis.effects import estimate_effects
 from dse.analysis.importance import importances
 from dse.analysis.runner_up import duels
 from dse.core.pareto import ParetoSet
@@ -42,7 +42,7 @@ def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence
         study.provenance,
         Beside(
             contrast=study.contrast,
-            effects=asked_effects(study.problem, finished) if factorial else [],
+            effects=estimate_effects(study.problem, finished) if factorial else [],
             duels=duels(front, finished),
             importances=importances(study.problem, finished),
             claims=_claims(study) if study.plan.claims else None,

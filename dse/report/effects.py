@@ -14,7 +14,7 @@ from dse.core.values import Value
 from dse.report.export import finite
 from dse.report.grid import Lane, print_lanes, results_console
 from dse.report.shapes.effects import EffectFacts, EffectsFacts
-from dse.report.words import number_text, parameter_units, value_text
+from dse.report.words import joined, number_text, parameter_units, value_text
 
 SHOWN = 10
 """So many interactions are printed; JSON and CSV have all."""
@@ -44,10 +44,20 @@ def headline(found: Effects) -> str:
     """The mean and the spread of the metric, and how much of it adds up."""
     told = number_text(found.mean, found.unit)
     spread = number_text(found.deviation, found.unit)
+    drawn = f" drawn of {found.of} by seed {found.seed}" if found.seed is not None else ""
+    over = f"{found.trials} designs{drawn}"
     return (
-        f"{found.name}: mean {told}, standard deviation {spread} over {found.trials} designs; "
-        f"main effects explain {100 * found.additive:.3g} % of the variance"
+        f"{found.name}: mean {told}, standard deviation {spread} over {over}; "
+        f"main effects explain {100 * found.additive:.3g} % of the variance{_left_out(found)}"
     )
+
+
+def _left_out(found: Effects) -> str:
+    """Which parameters have more values than can be told of."""
+    every = joined(found.left_out)
+    pairs = joined(found.unpaired)
+    told = f"; of {every}, with so many values, no effect is estimated" if every else ""
+    return told + (f"; of {pairs}, with so many values, no interaction is" if pairs else "")
 
 
 def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> EffectsFacts:
@@ -60,6 +70,10 @@ def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> Effe
                 "metric": one.name,
                 "unit": one.unit,
                 "trials": one.trials,
+                "of": one.of,
+                "seed": one.seed,
+                "left_out": list(one.left_out),
+                "unpaired": list(one.unpaired),
                 "mean": finite(one.mean),
                 "standard_deviation": finite(one.deviation),
                 "additive_share": finite(one.additive),

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from dse.analysis.effects import asked_effects, effects
+from dse.analysis.effects import Effects, estimate_effects
 from dse.core.design import Design
 from dse.core.metric import Metric
 from dse.core.objective import Objective
@@ -16,6 +16,11 @@ from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import State, Trial
 from dse.errors import StudyError
+
+
+def effects(problem, trials, name, **options) -> Effects:
+    (found,) = estimate_effects(problem, trials, [name], **options)
+    return found
 
 
 def problem_of(*parameters) -> Problem:
@@ -123,7 +128,7 @@ def test_many_values_are_cut_into_groups():
 
 
 def test_a_compound_objective_has_effects_and_so_has_what_it_reads():
-    names = [one.name for one in asked_effects(PLANT, PLANT_TRIALS)]
+    names = [one.name for one in estimate_effects(PLANT, PLANT_TRIALS)]
     assert names == ["y * 2", "y"]
     assert effects(PLANT, PLANT_TRIALS, "y * 2").mean == 2 * effects(PLANT, PLANT_TRIALS, "y").mean
 

@@ -49,6 +49,14 @@ class MetricEffects(Shape):
     """Its unit; empty where it has none."""
     trials: int
     """Over how many trials."""
+    of: int
+    """How many trials have the metric; more than `trials` where a sample was drawn."""
+    seed: int | None
+    """The seed by which the sample was drawn; null where all trials count."""
+    left_out: list[str]
+    """Parameters of so many values that nothing is told of them."""
+    unpaired: list[str]
+    """Parameters of so many values that they are in no interaction."""
     mean: float | None
     """Its mean, in its unit."""
     standard_deviation: float | None

@@ -1,0 +1,206 @@
+"""What factors explain of the variance, by counts of their levels in place of a design matrix.
+
+A least-squares fit needs the products of the columns of its design matrix, summed over the rows.
+Columns that code levels have few different products: how often two or three levels stand in one
+row says all. Counting them is one pass over the rows for each pair, and what is left to solve does
+not grow with their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from dse.analysis.levels import Factor
+from dse.core.values import Floats, Ints
+
+_LEAST = 1e-9
+"""An eigenvalue of a Gram matrix below this share of its trace is rounding, and no direction.
+
+A direction in which one row of a million differs has a hundred times as much.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """The sum of squares along some columns, and how many directions they have of their own."""
+
+    squares: Floats  # (m,), of each metric
+    rank: int
+
+
+class MainEffect(NamedTuple):
+    """What one factor explains beyond all others, and the mean of each metric at its levels."""
+
+    own: Explained
+    means: Floats  # (levels, m)
+
+
+class CountedFit:
+    """Least squares of some metrics on the main effects of factors.
+
+    Args:
+        values: the metrics, (n, m).
+        factors: what they are fitted to, each with at least two levels.
+    """
+
+    def __init__(self, values: Floats, factors: Sequence[Factor]) -> None:
+        self._size = len(values)
+        self._mean = values.mean(axis=0)
+        self._centred = values - self._mean
+        self._factors = factors
+        codings = [factor.coding for factor in factors]
+        self._coding = np.asarray(block_diag(*codings)) if codings else np.zeros((0, 0))  # (P, p)
+        self._levels = _slices([len(coding) for coding in codings])
+        self._columns = _slices([coding.shape[1] for coding in codings])
+        counts = self._pair_counts()
+        self._means = self._coding.T @ np.diag(counts) / self._size  # (p,)
+        whole = self._coding.T @ counts @ self._coding
+        self._gram = whole - self._size * np.outer(self._means, self._means)
+        self._norms = np.diag(whole)  # (p,), squared
+        self._sums = self._coding.T @ self._level_sums  # (p, m)
+
+    @property
+    def total(self) -> Floats:
+        """The sum of squares about the mean, (m,)."""
+        return np.asarray((self._centred**2).sum(axis=0))
+
+    @property
+    def additive(self) -> Explained:
+        """What all main effects explain together."""
+        return _explained(self._root, self._sums)
+
+    def main(self, place: int) -> MainEffect:
+        """Return what a factor explains beyond all other main effects, by sums of type II."""
+        own = self._columns[place]
+        if self._is_estimable(own):
+            inverse = self._inverse[own, own]
+            coefficients = self._inverse[own] @ self._sums
+            solved = np.linalg.solve(inverse, coefficients)
+            squares = (coefficients * solved).sum(axis=0)
+            explained = Explained(squares=squares, rank=len(inverse))
+        else:
+            explained = self._own_of_aliased(own)
+        return MainEffect(explained, self._level_means(place, explained.rank))
+
+    def interaction(self, one: int, other: int) -> Explained:
+        """Return what two factors explain together beyond all main effects."""
+        left, right = self._factors[one], self._factors[other]
+        cells = left.codes * len(right.levels) + right.codes
+        coding = np.kron(left.coding, right.coding)  # (cells, q)
+        size = len(coding)
+        counts = np.bincount(cells, minlength=size)
+        sums = np.stack(
+            [np.bincount(cells, column, minlength=size) for column in self._centred.T], axis=1
+        )
+        means = coding.T @ counts / self._size
+        crossed = coding.T @ self._crossed(cells, size) @ self._coding  # (q, p)
+        crossed -= self._size * np.outer(means, self._means)
+        whole = coding.T @ (counts[:, None] * coding)
+        gram = whole - self._size * np.outer(means, means)
+        along = crossed @ self._root
+        rest = coding.T @ sums - along @ (self._root.T @ self._sums)
+        return _explained(_root(gram - along @ along.T, float(np.trace(whole))), rest)
+
+    def _crossed(self, cells: Ints, size: int) -> Floats:
+        """How often each level of each factor stands in each cell, (size, P)."""
+        tables = [
+            np.bincount(
+                cells * len(factor.levels) + factor.codes, minlength=size * len(factor.levels)
+            ).reshape(size, -1)
+            for factor in self._factors
+        ]
+        return np.concatenate(tables, axis=1).astype(np.float64)
+
+    def _pair_counts(self) -> Floats:
+        """How often each two levels stand in one row, (P, P)."""
+        tables = [self._crossed(factor.codes, len(factor.levels)) for factor in self._factors]
+        return np.concatenate(tables) if tables else np.zeros((0, 0))
+
+    @cached_property
+    def _level_sums(self) -> Floats:
+        """The sum of each metric about its mean at each level, (P, m)."""
+        sums = [
+            [np.bincount(f.codes, column, minlength=len(f.levels)) for column in self._centred.T]
+            for f in self._factors
+        ]
+        return np.concatenate([np.array(one).T for one in sums]) if sums else self._centred[:0]
+
+    @cached_property
+    def _root(self) -> Floats:
+        """A root of the Gram matrix's pseudo-inverse, (p, rank)."""
+        return _root(self._gram, self._norms.sum())
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return np.asarray(self._root @ self._root.T)
+
+    def _is_estimable(self, own: slice) -> bool:
+        """True if other main effects do not hold part of what these columns hold."""
+        taken = self._inverse[own] @ self._gram  # what the data can tell apart of each column
+        wanted = np.eye(len(self._gram))[own]
+        return bool(np.allclose(taken, wanted, atol=_ALIASED))
+
+    def _own_of_aliased(self, own: slice) -> Explained:
+        """What columns explain beyond all others that hold part of the same."""
+        rest = np.ones(len(self._gram), dtype=bool)
+        rest[own] = False
+        root = _root(self._gram[np.ix_(rest, rest)], self._norms[rest].sum())
+        along = self._gram[own][:, rest] @ root
+        sums = self._sums[own] - along @ (root.T @ self._sums[rest])
+        left = self._gram[own, own] - along @ along.T
+        return _explained(_root(left, self._norms[own].sum()), sums)
+
+    def _level_means(self, place: int, rank: int) -> Floats:
+        """The means at each level, (levels, m): of the fit, or plain where that has no answer."""
+        factor, own = self._factors[place], self._columns[place]
+        if rank < len(factor.levels) - 1:
+            counts = np.bincount(factor.codes, minlength=len(factor.levels))
+            told = self._level_sums[self._levels[place]]
+            return np.asarray(self._mean + told / counts[:, None])
+        intercept, *coefficients = self._coefficients
+        return np.asarray(intercept + factor.coding @ np.array(coefficients)[own])
+
+    @cached_property
+    def _coefficients(self) -> Floats:
+        """The least coefficients of the fit with an intercept, which is the first, (1 + p, m)."""
+        corner = np.concatenate([[1.0], self._means])
+        whole = self._size * np.outer(corner, corner)
+        whole[1:, 1:] += self._gram
+        root = _root(whole, float(np.trace(whole)))
+        sums = np.concatenate([np.zeros((1, self._sums.shape[1])), self._sums])
+        sums += self._size * np.outer(corner, self._mean)
+        return np.asarray(root @ (root.T @ sums))
+
+
+_ALIASED = 1e-6
+"""How far a coefficient may be from being told by the data alone."""
+
+
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
+def _root(
+    gram: Floats,  # (k, k)
+    scale: float,
+) -> Floats:
+    """A root of the pseudo-inverse, (k, rank): what is less than :data:`_LEAST` is nothing."""
+    if not len(gram):
+        return np.zeros((0, 0))
+    sizes, vectors = np.linalg.eigh(gram)
+    kept = sizes > _LEAST * scale
+    return np.asarray(vectors[:, kept] / np.sqrt(sizes[kept]))
+
+
+def _explained(
+    root: Floats,  # (k, rank)
+    sums: Floats,  # (k, m)
+) -> Explained:
+    return Explained(squares=((root.T @ sums) ** 2).sum(axis=0), rank=root.shape[1])
