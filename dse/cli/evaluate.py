@@ -32,8 +32,9 @@ def evaluate(
     from dse.report.grid import print_lines
     from dse.schema.designs import design_of
     from dse.schema.plan import plan_of
+    from dse.schema.settled import with_modelled_baselines
 
-    plan = plan_of(study_path(study))
+    plan = with_modelled_baselines(plan_of(study_path(study)))
     space = plan.problem.space
     design = _drawn(space, settings(values or [], space), seed)
     with private_environment():

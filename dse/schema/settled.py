@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.trial import State, Trial
 from dse.errors import StudyError
@@ -24,7 +25,26 @@ def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
                 break
     else:
         return plan
-    told = {name: done[design] for name, design in plan.awaited.items()}
+    return _replanned(plan, {name: done[design] for name, design in plan.awaited.items()})
+
+
+def with_modelled_baselines(plan: Plan) -> Plan:
+    """Return the plan with what models that are not pure tell of its awaited baselines.
+
+    It starts their programs: only what runs a study calls it. Measured baselines stay awaited.
+    """
+    if not plan.awaited:
+        return plan
+    plan.pipeline.may_start = True
+    told = dict[str, Mapping[str, float]]()
+    for name, design in plan.awaited.items():
+        got = plan.pipeline.known(Batch.of([design]))
+        told[name] = {} if got.faults else {m: float(v[0]) for m, v in got.columns.items()}
+    return _replanned(plan, told)
+
+
+def _replanned(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
+    """Return the plan with these metrics of its named baselines."""
     now = plan_of(
         plan.path,
         kept=plan.texts,

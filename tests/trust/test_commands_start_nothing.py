@@ -116,6 +116,17 @@ def test_the_trace_and_the_canary_tell_when_a_program_is_started(victim):
     assert victim.left == ["started"]
 
 
+def test_a_limit_relative_to_a_baseline_of_a_program_is_judged_where_it_may_start(victim, tmp_path):
+    text = (tmp_path / "theirs.yaml").read_text()
+    limits = "constraints: ['sum.total <= 1.5 * baseline(sum.total, base)']"
+    (tmp_path / "near.yaml").write_text(text.replace("constraints: [sum.plain <= 20]", limits))
+    for a, words in ((1, None), (6, "outside the limit: sum.total <= 1.5")):
+        done = CliRunner().invoke(app, ["evaluate", "near.yaml", "--set", f"a={a}"])
+        assert done.exit_code == 0, done.output
+        assert (words or "sum.total: ") in done.stdout
+        assert ("outside" in done.stdout) is (words is not None)
+
+
 @pytest.mark.parametrize(
     "optimizer",
     [
