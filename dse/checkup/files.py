@@ -7,6 +7,7 @@ from collections.abc import Sized
 from pathlib import Path
 
 from dse.core.problem import Problem
+from dse.credentials import mask
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.report.shapes.judgement import JudgedFile
 from dse.report.space_words import big
@@ -75,7 +76,7 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
     told["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
     told["measured"] = [b.label for b in bound if b.evaluator.kind == "measured"]
     told["not_probed"] = {
-        b.label: list(b.starts)
+        b.label: [mask(words) for words in b.starts]
         for b in bound
         if b.starts or (b.evaluator.kind == "modelled" and not b.pure)
     }

@@ -95,6 +95,7 @@ def import_study(
     if study is None:
         facts = restored(source, name=name, storage=storage, trusted=trust)
         words = [f"{facts['study']}: {facts['trials']} trials, as they were"]
+        words += starting(facts["starts"])
     else:
         path = study_path(study)
         elsewhere = Elsewhere.of(source, path, optuna)
@@ -102,9 +103,7 @@ def import_study(
         words = [f"note: {count} left out: {reason}" for reason, count in facts["left_out"].items()]
         told = f"{facts['inside']} trials taken over, {facts['outside']} outside the space"
         words.append(f"{facts['study']}: {told}")
-    _tell(
-        output, facts, *words, *starting(facts["starts"]), _next(facts["study"], facts["trusted"])
-    )
+    _tell(output, facts, *words, _next(facts["study"], facts["trusted"]))
 
 
 def merge_studies(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dse.credentials import mask
 from dse.errors import DseError
 from dse.protocols import Storage
 from dse.report.shapes.study import Trusted
@@ -17,7 +18,8 @@ _LOCAL = ("auto", "serial", "processes")
 def named_programs(plan: Plan) -> list[str]:
     """Return the programs, Python functions and clusters that running a study would use.
 
-    Each line begins with the evaluator's name, and has no character that a terminal would obey.
+    Each line begins with the evaluator's name, and has no password of a URL and no character that a
+    terminal would obey.
     """
     found = [
         f"{bound.name}: {words}"
@@ -57,4 +59,4 @@ def trust_study(storage: Storage, name: str) -> Trusted:
 
 
 def _visible(text: str) -> str:
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+    return visible(mask(text)).replace("\n", "\\n").replace("\t", "\\t")

@@ -173,11 +173,14 @@ def test_a_strange_record_is_imported_and_said_to_be_unreadable(tmp_path):
 
 def test_a_program_is_shown_without_what_a_terminal_would_obey(victim):
     text = Path("theirs.yaml").read_text()
-    loud = text.replace("run: [sh, -c, ", r'run: [sh, -c, "\e[2J\u202E\a\n", ', 1)
+    loud = text.replace(
+        "run: [sh, -c, ", r'run: [sh, -c, "\e[2J\u202E\a\n", "postgresql://me:secret@host/db", ', 1
+    )
     Path("loud.yaml").write_text(loud)
     lines = named_programs(plan_of(Path("loud.yaml").resolve()))
     assert any(r"\x1b[2J<U+202E>\x07\n" in line for line in lines)
     assert all(is_visible(line) for line in lines)
+    assert not any("secret" in line for line in lines)
 
 
 def test_a_function_of_this_program_may_be_looked_at(tmp_path, monkeypatch):
