@@ -6,7 +6,7 @@ A law has a contract test of the same wording in :mod:`dse.testing`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,7 +29,7 @@ from dse.core.trial import (
     Take,
     Trial,
 )
-from dse.core.trials import Trials, TrialStream
+from dse.core.trials import Trials
 
 EVERYTHING = "*"
 """In an evaluator's ``reads``: every parameter of the space."""
@@ -411,30 +411,6 @@ class SupportsSummaries(Protocol):
         ...
 
 
-@runtime_checkable
-class Streaming(Storage, Protocol):
-    """A storage whose studies may be larger than memory.
-
-    Laws:
-        - The parts of a stream hold what ``trials`` gives, in its order.
-        - All parts show one state of the study, whatever is written meanwhile.
-    """
-
-    def stream(self, study: str) -> AbstractContextManager[TrialStream]:
-        """Open the study's trials for reading in parts, within the block."""
-        ...
-
-
-@contextmanager
-def stream_trials(storage: Storage, study: str) -> Iterator[TrialStream]:
-    """Open the trials of a study for reading in parts; at once where the storage cannot stream."""
-    if isinstance(storage, Streaming):
-        with storage.stream(study) as stream:
-            yield stream
-    else:
-        yield TrialStream.of(storage.trials(study))
-
-
 class StudyReader(Protocol):
     """One state of a study, read in pieces: however large it is, a few thousand rows at a time."""
 
@@ -445,6 +421,10 @@ class StudyReader(Protocol):
 
     def trials(self) -> Iterator[Trials]:
         """Iterate over all trials by number, each with its place among the finished ones."""
+        ...
+
+    def spread_names(self) -> frozenset[str]:
+        """Return the metrics of which any trial has a standard error."""
         ...
 
     def others(self, part: str) -> Iterator[Any]:

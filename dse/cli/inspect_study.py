@@ -108,7 +108,7 @@ def trials(
 
     Example: dse trials quickstart --format csv -o trials.csv
     """
-    from dse.protocols import stream_trials
+    from dse.interchange.portable_stream import open_trials
     from dse.report import export, sheet, table
     from dse.study import Study
 
@@ -120,7 +120,7 @@ def trials(
     if output is Format.PARQUET:
         write_result(output, file, {}, lambda: sheet.trials_columns(study.problem, study.trials))
         return
-    with stream_trials(study.storage, study.name) as stream:
+    with open_trials(study.storage, study.name) as stream:
         if output is Format.CSV:
             texts = sheet.csv_texts(sheet.trials_sheets(study.problem, stream))
         else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dse.core.trial import Driver, Event, Trial
+from dse.core.trials import TrialStream
 from dse.interchange.portable_record import Record
 from dse.protocols import Storage, StudyReader, SupportsReading
 from dse.trust import unmarked, without_trust
@@ -90,3 +91,20 @@ def open_stream(storage: Storage, study: str) -> Iterator[Stream | Record]:
             yield Stream(study=study, spec=unmarked(reader.spec), reader=reader)
     else:
         yield Record.of(storage, study)
+
+
+@contextmanager
+def open_trials(storage: Storage, study: str) -> Iterator[TrialStream]:
+    """Open the trials of one state of a stored study for reading in parts.
+
+    Raises:
+        StudyError: there is none.
+        StorageError: it is damaged.
+    """
+    if isinstance(storage, SupportsReading):
+        with storage.reader(study) as reader:
+            yield TrialStream(
+                size=reader.counts["trials"], spread=reader.spread_names(), parts=reader.trials()
+            )
+    else:
+        yield TrialStream.of(storage.trials(study))

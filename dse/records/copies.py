@@ -16,8 +16,8 @@ from dse.interchange.merged import merged
 from dse.interchange.optuna_storage import read_study, write_study
 from dse.interchange.portable_record import Record, about
 from dse.interchange.portable_restore import restore
-from dse.interchange.portable_stream import open_stream
-from dse.protocols import Storage, stream_trials
+from dse.interchange.portable_stream import open_stream, open_trials
+from dse.protocols import Storage
 from dse.records.trusting import named_programs, trust_facts
 from dse.report.shapes.portability import Exported, Imported, Joined
 from dse.report.sheet import csv_texts, trials_sheets
@@ -43,7 +43,7 @@ def exported(study: Study, file: Path, *, name: str | None = None) -> Exported:
     """
     told = name or study.name
     if file.suffix == ".csv":
-        with stream_trials(study.storage, study.name) as trials:
+        with open_trials(study.storage, study.name) as trials:
             write_whole(file, csv_texts(trials_sheets(study.problem, trials)))
             return _exported(told, trials.size, str(file))
     with open_stream(study.storage, study.name) as stream:

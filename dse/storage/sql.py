@@ -26,7 +26,7 @@ from dse.core.trial import (
     Take,
     Trial,
 )
-from dse.core.trials import Trials, TrialStream
+from dse.core.trials import Trials
 from dse.protocols import NEW, PLAIN
 from dse.storage import queue, statements
 from dse.storage.codec import checksum, damaged, in_order
@@ -193,16 +193,6 @@ class SqlStorage:
         with self._database.reading(study) as connection:
             kept = statements.known(connection, study)
             return statements.everything(connection, kept)
-
-    @contextmanager
-    def stream(self, study: str) -> Iterator[TrialStream]:
-        with self._database.reading(study) as connection:
-            kept = statements.known(connection, study)
-            yield TrialStream(
-                size=kept.trials,
-                spread=statements.spread_names(connection, kept),
-                parts=statements.parts(connection, kept),
-            )
 
     def finished_order(self, study: str) -> list[int]:
         order: list[int] = self.trials(study).finished.number.tolist()

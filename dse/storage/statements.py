@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -20,7 +19,7 @@ from dse.storage.codec import checksum, damaged, read
 from dse.storage.laws import check_known, missing
 from dse.storage.tables import studies, trials
 from dse.storage.trial_columns import trials_of
-from dse.storage.trial_rows import COLUMNS, NOTHING, Standing, standing_of
+from dse.storage.trial_rows import COLUMNS, Standing, standing_of
 from dse.storage.trial_rows import Row as TrialRow
 
 Study = Row[Any]
@@ -29,8 +28,6 @@ Study = Row[Any]
 COUNTS = ("trials", "finished", "events", "asks", "attempts", "reports", "drivers")
 _CHUNK = 10_000
 """Numbers per question: SQLite takes no more than 32,766 (https://www.sqlite.org/limits.html)."""
-_PART = 4096
-"""Trials of a part: pyarrow, which reads more at once faster, takes 40 MB to be imported."""
 
 _MISCOUNTED = "its counts of rows are damaged"
 
@@ -194,46 +191,6 @@ def everything(connection: Connection, study: Study) -> Trials:
     _check_numbers(study, found.number, 0, study.trials)
     _check_places(study, np.sort(found.ended[found.ended >= 0]), 0, study.finished)
     return found
-
-
-def parts(connection: Connection, study: Study) -> Iterator[Trials]:
-    """Yield all trials by number, so many at a time that they take next to no memory.
-
-    Raises:
-        StorageError: one is damaged or missing.
-    """
-    ended = 0
-    for first in range(0, study.trials, _PART):
-        end = min(first + _PART, study.trials)
-        last = end == study.trials  # what is beyond is no trial that was written
-        which = trials.c.number >= first if last else trials.c.number.between(first, end - 1)
-        part = _trials(connection, study, which)
-        _check_numbers(study, part.number, first, end)
-        ended += int(part.over.sum())
-        yield part
-    if ended != study.finished:
-        raise damaged(study.name, f"{ended} trials are finished where {study.finished} were")
-
-
-def spread_names(connection: Connection, study: Study) -> frozenset[str]:
-    """Return the metrics of which any trial has a standard error.
-
-    A text that is damaged names none: the trial's check sum tells of it when it is read.
-    """
-    found = set[str]()
-    for first in range(0, study.trials, _CHUNK):
-        rows = connection.execute(
-            select(trials.c.spread).where(
-                trials.c.study == study.id,
-                trials.c.number.between(first, first + _CHUNK - 1),
-                trials.c.spread != NOTHING,
-            )
-        )
-        for text in rows.scalars():
-            with suppress(StorageError):
-                named = read(text)
-                found.update(named if isinstance(named, dict) else ())
-    return frozenset(found)
 
 
 def added(connection: Connection, study: Study, first: int) -> Trials:

@@ -37,7 +37,8 @@ from dse.core.trial import (
 )
 from dse.core.trials import Trials
 from dse.errors import StorageError, StudyError
-from dse.protocols import Storage, stream_trials
+from dse.interchange.portable_stream import open_trials
+from dse.protocols import Storage
 
 STUDY = "edge: größer & 'besser'"
 DESIGNS = tuple(
@@ -237,7 +238,7 @@ class StorageContract:
 
     def test_the_parts_of_a_stream_hold_all_trials_in_their_order(self, begun: Storage) -> None:
         begun.finish(STUDY, {2: CRASHED, 0: DONE, 1: IMPOSSIBLE})
-        with stream_trials(begun, STUDY) as stream:
+        with open_trials(begun, STUDY) as stream:
             assert (stream.size, stream.spread) == (4, frozenset({"q.accuracy"}))
             found = Trials.joined(list(stream.parts))
         whole = begun.trials(STUDY)
@@ -245,7 +246,7 @@ class StorageContract:
         assert found.ended.tolist() == whole.ended.tolist()
 
     def test_all_parts_of_a_stream_show_one_state_of_the_study(self, begun: Storage) -> None:
-        with stream_trials(begun, STUDY) as stream:
+        with open_trials(begun, STUDY) as stream:
             begun.finish(STUDY, {1: DONE})
             begun.add(STUDY, DESIGNS)
             states = [trial.state for part in stream.parts for trial in part]
@@ -254,7 +255,7 @@ class StorageContract:
 
     def test_a_stream_of_a_study_without_trials_is_empty(self, storage: Storage) -> None:
         storage.create(STUDY, {})
-        with stream_trials(storage, STUDY) as stream:
+        with open_trials(storage, STUDY) as stream:
             assert (stream.size, [*stream.parts]) == (0, [])
 
     def test_a_value_of_a_design_keeps_its_type(self, begun: Storage) -> None:
