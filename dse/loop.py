@@ -1,7 +1,8 @@
 """The one loop: ask, store, evaluate, store, tell. Starting, resuming and going on are the same.
 
-Any number of processes may loop over one study. Each learns what the others found in the order of
-the record, and asks only with all of it known: who was overtaken learns and asks again.
+Any number of processes may loop over one study. One of them at a time asks, with all known that
+the record holds, for itself and ahead for others, who take from the queue. Each learns what the
+others found in the order of the record, and tells its optimizer before it asks.
 """
 
 from __future__ import annotations
@@ -16,16 +17,20 @@ from dse.core.design import Design
 from dse.core.metric import FaultKind
 from dse.core.space import Space
 from dse.core.trial import Ask, Event, Outcome, State, Trial
-from dse.drivers.bounds import Bounds
+from dse.drivers.asking import Asker
+from dse.drivers.bounds import Bounds, Room
+from dse.drivers.clock import Clock
 from dse.drivers.holding import Holding
 from dse.drivers.lease import Lease
-from dse.drivers.ledger import Ledger, moments
+from dse.drivers.ledger import Ledger, last_suggestions
 from dse.drivers.retries import RETRIES
+from dse.drivers.rungs import Rungs
 from dse.drivers.suggestions import check_suggestions
+from dse.drivers.times import Times
 from dse.early import unheard
 from dse.early_rules import as_told
 from dse.errors import DseError, OutageError, Overtaken
-from dse.optimizers.patience import KIND, PATIENCE, Patience, Suggestion
+from dse.optimizers.patience import KIND, PATIENCE, Patience
 from dse.pipeline import Readings
 from dse.protocols import Executor, Optimizer
 
@@ -46,7 +51,8 @@ class Loop:
     ``by`` is what the record calls the optimizer. ``first`` are designs that come before anything
     that it asks: the baselines. ``stages`` tell at which rung an evaluator runs for an optimizer
     that climbs: the rung of a trial is how often its design was asked before. A loop that does not
-    ``linger`` ends although others have trials in flight. An executor that takes nothing although
+    ``linger`` ends although others have trials in flight, and takes none of theirs. Only trials
+    ``below`` a number are taken from others. An executor that takes nothing although
     it is idle is waited for; it may have an attribute ``ended``: why nothing is asked any more.
     ``set_aside`` is given outcomes before anything else is asked of the storage. A loop that
     ``drains`` lets what is being measured end where the storage stays away.
@@ -65,16 +71,21 @@ class Loop:
     retries: Mapping[FaultKind, int] = field(default_factory=lambda: dict(RETRIES))
     lingers: bool = True
     drains: bool = True
+    below: int | None = None
+    clock: Clock = field(default_factory=Clock)
     on_finished: Callable[[Trial], None] = lambda _: None
     set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
 
     _holding: Holding = field(init=False)
+    _asker: Asker = field(init=False)
     _waiting: list[Trial] = field(default_factory=list, init=False)
-    _whole: frozenset[Design] = field(default=frozenset(), init=False)
+    _rungs: Rungs = field(init=False)
     _flying: set[int] = field(default_factory=set, init=False)
     _folders: TrialFolders = field(init=False)
-    _begun: dict[int, float] = field(default_factory=dict, init=False)
+    _times: Times = field(init=False)
     _told: int = field(default=0, init=False)
+    _noted: int = field(default=0, init=False)
+    _idle: bool = field(default=False, init=False)
     _measured: int = field(default=0, init=False)
     _spent_s: float = field(default=0.0, init=False)
     _pause_s: float = field(default=_SHORTEST_S, init=False)
@@ -97,28 +108,32 @@ class Loop:
             raise
 
     def _run(self) -> str:
-        started = time.perf_counter()
+        started_s = self.clock.now_s()
         ended = self._remember()
-        before_s = self._spent_s
+        started_s -= self._spent_s
         while not ended:
-            self._take_up()
+            late = self._is_late(started_s)
+            self._take_up(late=late)
             self._submit()
-            spent_s = before_s + time.perf_counter() - started
-            late = self.bounds.time_s is not None and spent_s >= self.bounds.time_s
             over = LATE if late else getattr(self.executor, "ended", "")
             reason = over or self._ask()
             if self._waiting and self._room > 0:
                 continue
             if reason:
                 getattr(self.executor, "report_exhaustion", _ignore)()
-            if self._flying or not reason:
+            if self._flying or not (reason or self._idle):
                 self._collect()
-            elif not over and self._awaited():
+            elif not over and (self._idle or self._awaited()):
                 self._pause()
             else:
+                self._learn()
                 self._record()
                 return reason
         return ended
+
+    def _is_late(self, started_s: float) -> bool:
+        limit_s = self.bounds.time_s
+        return limit_s is not None and self.clock.now_s() - started_s >= limit_s
 
     @property
     def _room(self) -> int:
@@ -127,84 +142,129 @@ class Loop:
         return 0 if busy else self.executor.capacity - len(self._flying)
 
     def _remember(self) -> str:
-        """Tell the optimizer the record. Or why the study has ended."""
-        ledger, self._whole = self.ledger, frozenset(self.first)
+        """Read the record. Or why the study has ended."""
+        ledger = self.ledger
+        stages = self.stages if getattr(self.optimizer, "climbs", False) else {}
+        self._rungs = Rungs(ledger, stages, whole=self.first)
         begins = self.readings.measured
         self._folders = TrialFolders(ledger.study, used=begins)
         self._holding = Holding(ledger, self.lease, self.retries, begins=begins)
+        self._times = Times(ledger, kept=begins)
         if hasattr(self.executor, "on_begin"):
-            self.executor.on_begin = self._note_begin
-        for trial in ledger.read():
-            self.on_finished(trial)
+            self.executor.on_begin = self._times.note
+        ledger.read()
+        self._asker = Asker(
+            ledger,
+            self.lease,
+            clock=self.clock,
+            inherit=self._holding.inherit,
+            below=self.below,
+            lingers=self.lingers,
+        )
         self._folders.sweep(ledger.finished)
         storage, study = ledger.storage, ledger.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
+        self._note_news()
         if self.bounds.gain is None:
-            self._tell(ledger.finished)
             return ""
         self._patience = Patience(self.bounds.gain)
         ended = self._patience.ended(storage.events(study), ledger.trials)
         if ended:
             return ended
-        asks = [ask for ask in storage.asks(study) if ask.by == self.by]
-        last = [
-            Suggestion(one.ask.told, one.ask.wanted or one.ask.count, one.pending)
-            for one in moments(asks[-(PATIENCE - 1) :], ledger.trials, ledger.finished)
-        ]
-        self._patience.recall(self.optimizer, self._tell, ledger.finished, last)
+        last = last_suggestions(ledger, self.by, PATIENCE - 1)
+        self._patience.recall(self.optimizer, self._teach, ledger.finished, last)
         return ""
 
-    def _take_up(self) -> None:
+    def _take_up(self, *, late: bool) -> None:
         """Claim what nobody works at, or somebody who is lost, as far as there is room."""
         own = self._flying.union(trial.number for trial in self._waiting)
-        self._waiting += self._holding.taken(self._room - len(self._waiting), own)
+        room = self._room - len(self._waiting)
+        if not self._asker.queues:
+            self._waiting += self._holding.taken(room, own)
+        elif not (late and self._asker.shares):  # what is queued may wait for another day
+            self._waiting += self._asker.take(room, own)
+            self._folders.forget(self._note_news())  # who takes has read the record
 
     def _ask(self) -> str:
-        """Queue new designs where there is room; else say why there are none."""
-        while self._room > 0 and not self._waiting:
-            room = self.bounds.room(
-                asked=len(self.ledger.trials),
-                measured=self._measured,
-                under_way=len(self.ledger.open),
-                spent_s=self._spent_s,
-            )
-            self._until = room.until
-            count = min(self._room, room.count)
-            if count <= 0:
-                return room.reason
-            try:
-                return self._asked(count)
-            except Overtaken:
-                self._learn()
-        return ""
+        """Queue new designs where there is room or others want some; else say why there are none.
 
-    def _asked(self, count: int) -> str:
-        """Queue up to ``count`` designs, or say why there are none.
+        It is idle if it wants some and another driver asks.
+        """
+        while True:
+            own = 0 if self._waiting else max(self._room, 0)
+            ahead = self._asker.count_ahead(own, holds=bool(self._flying))
+            self._idle = own > 0 and not self._asker.is_free()
+            if self._idle or own + ahead <= 0 or not self._asker.is_free():
+                return ""
+            if not self._asker.knows:
+                self._learn()
+            room = self._count_room()
+            count = min(own + min(ahead, room.affordable), room.count)
+            if count <= 0 or self._dry == self._known:
+                reason = room.reason if count <= 0 else self._enough(())
+                return reason if own > 0 else ""
+            self._idle = not self._asker.begin()
+            if self._idle:
+                return ""
+            try:
+                reason = self._asked(count, own)
+            except Overtaken:
+                self._asker.note_overtaken()
+                self._learn()
+            else:
+                return reason if own > 0 else ""
+
+    @property
+    def _known(self) -> tuple[int, int]:
+        """How much the driver knows: what was finished, and what was asked."""
+        return len(self.ledger.finished), len(self.ledger.trials)
+
+    def _count_room(self) -> Room:
+        room = self.bounds.room(
+            asked=len(self.ledger.trials),
+            finished=len(self.ledger.finished),
+            measured=self._measured,
+            under_way=len(self.ledger.open),
+            spent_s=self._spent_s,
+        )
+        self._until = room.until
+        return room
+
+    def _asked(self, count: int, own: int) -> str:
+        """Queue up to ``count`` designs, or say why there are none; hold the first ``own``.
 
         Raises:
             Overtaken: somebody else added trials in between; nothing has happened.
         """
-        started = time.perf_counter()
+        self._teach(self.ledger.finished[self._told :])
+        started_s = self.clock.now_s()
         self.first = [design for design in self.first if design not in self.ledger.numbers]
         designs, by = list(self.first[:count]), GIVEN
         if not designs:
             designs, by = self._proposed(count), self.by
             reason = self._enough(designs)
             if reason:
+                self._asker.end()
                 return reason
         self._check(designs, count, by)
+        ahead = max(len(designs) - own, 0)
         ask = Ask(
             told=self._told,
             after=len(self.ledger.trials),
             wanted=count,
-            seconds=time.perf_counter() - started,
+            seconds=self.clock.now_s() - started_s,
             by=by,
             events=self._news(),
             worker=self.lease.id,
             at=time.time(),
+            ahead=ahead,
+            term=self._asker.term,
+            releases=self._asker.term is not None,
         )
-        self._waiting = self.ledger.storage.add(self.ledger.study, designs, ask)
-        self.ledger.enter(self._waiting)
+        new = self.ledger.storage.add(self.ledger.study, designs, ask)
+        self.ledger.enter(new)
+        self._waiting += new[: len(new) - ahead]
+        self._asker.note_ask(len(new), ahead, ask.seconds)
         self._unsaid.clear()
         if self._patience and by != GIVEN:
             self._patience.keep()
@@ -212,25 +272,21 @@ class Loop:
 
     def _check(self, designs: Sequence[Design], count: int, by: str) -> None:
         """Nothing, if the designs may be kept. Raises PluginError if not."""
-        climbs = by != GIVEN and getattr(self.optimizer, "climbs", False)
         check_suggestions(
             designs,
             self.space,
             by=by,
             wanted=count,
             asked=self.ledger.numbers,
-            rungs=max(self.stages.values(), default=0) if climbs else 0,
+            rungs=0 if by == GIVEN else self._rungs.highest,
         )
 
     def _proposed(self, count: int) -> list[Design]:
-        """What the optimizer asks; it is not asked again before something has changed."""
-        now = self._told, len(self.ledger.trials)
-        if self._dry == now:
-            return []
+        """What the optimizer asks."""
         designs = self.optimizer.ask(count, self.ledger.pending)
         self._unsaid += self.optimizer.events()
         if not designs:
-            self._dry = now
+            self._dry = self._known
         return designs
 
     def _enough(self, designs: Sequence[Design]) -> str:
@@ -254,7 +310,8 @@ class Loop:
         return tuple(event for event in self._unsaid if (event.kind, event.text) not in said)
 
     def _record(self) -> None:
-        """Keep what the optimizer has to say beside its suggestions."""
+        """Keep what the optimizer has to say beside its suggestions, told the whole record."""
+        self._teach(self.ledger.finished[self._told :])
         self._unsaid += self.optimizer.events()
         self.ledger.storage.record(self.ledger.study, self._news())
         self._unsaid.clear()
@@ -263,44 +320,20 @@ class Loop:
         room = self.executor.capacity - len(self._flying)
         now, self._waiting = self._waiting[:room], self._waiting[room:]
         if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not say when
-            self._note_begun({trial.number: time.time() for trial in now})
+            self._times.note_all({trial.number: time.time() for trial in now})
         for trial in now:
             self._flying.add(trial.number)
-            task = replace(self.readings.task(trial), only=self._only(trial))
+            task = replace(self.readings.task(trial), only=self._rungs.labels(trial))
             self.executor.submit(self._folders.prepare(task, trial))
-
-    def _note_begin(self, number: int, at: float) -> None:
-        with suppress(OutageError):  # within an executor, which holds outcomes: the next call tells
-            self._note_begun({number: at})
-
-    def _note_begun(self, begun: Mapping[int, float]) -> None:
-        """Keep when trials were begun: what is free to evaluate again is noted at its end only."""
-        self._begun |= begun
-        if begun and self.readings.measured:
-            self.ledger.storage.begin(self.ledger.study, begun)
-
-    def _timed(self, number: int, outcome: Outcome) -> Outcome:
-        """Return the outcome with its times, where the executor has not set them."""
-        begun_at = self._begun.pop(number, None)
-        if outcome.finished_at is not None:
-            return outcome
-        return replace(outcome, begun_at=outcome.begun_at or begun_at, finished_at=time.time())
-
-    def _only(self, trial: Trial) -> frozenset[str] | None:
-        """The evaluators of the trial's rung; all but for an optimizer that climbs."""
-        if not getattr(self.optimizer, "climbs", False) or trial.design in self._whole:
-            return None
-        rung = self.ledger.numbers[trial.design].index(trial.number)
-        if rung >= max(self.stages.values(), default=0):
-            return None
-        return frozenset(label for label, stage in self.stages.items() if stage <= rung)
 
     def _collect(self) -> None:
         """Keep what has come back; where there is room for more, no longer than a while."""
-        outcomes = self.executor.collect(self._pause_s if self._room > 0 else None)
+        called_s = self.clock.now_s()
+        wait_s = self._pause_for_s
+        outcomes = self.executor.collect(wait_s if self._room > 0 else None)
         self._unsaid += getattr(self.executor, "events", list)()
         self._flying.difference_update(outcomes)
-        outcomes = {number: self._timed(number, one) for number, one in outcomes.items()}
+        outcomes = {number: self._times.stamp(number, one) for number, one in outcomes.items()}
         if outcomes:
             self.set_aside(outcomes)
             more = self._holding.end(outcomes, self._news())
@@ -308,7 +341,10 @@ class Loop:
             self._folders.renew(t.number for t in more if not is_lost(outcomes[t.number]))
             self._waiting = [*more, *self._waiting]
             self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
-        self._learn()
+        elif self._idle:
+            self.clock.sleep(max(0.0, called_s + wait_s - self.clock.now_s()))
+        if not self._asker.shares:
+            self._learn()
 
     def _finish_measuring(self) -> None:
         """Let what is being measured end: an evaluation may have taken days."""
@@ -318,33 +354,44 @@ class Loop:
             while self._flying:
                 outcomes = self.executor.collect(None)
                 self._flying.difference_update(outcomes)
-                self.set_aside({n: self._timed(n, one) for n, one in outcomes.items()})
+                self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
 
     def _awaited(self) -> bool:
         """True while others have in flight what may make room, or what they may lose."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
     def _pause(self) -> None:
-        time.sleep(self._pause_s)
-        self._learn()
+        self.clock.sleep(self._pause_for_s)
+        if not self._asker.shares:
+            self._learn()
+
+    @property
+    def _pause_for_s(self) -> float:
+        return self._asker.pause_s if self._asker.shares else self._pause_s
 
     def _learn(self) -> None:
-        """Tell what was finished by anyone, in the order of the record."""
+        """Read what was added and finished by anyone."""
         known = len(self.ledger.trials)
         news = self.ledger.read()
         changed = bool(news) or len(self.ledger.trials) > known
         self._pause_s = _SHORTEST_S if changed else min(2 * self._pause_s, _LONGEST_S)
         self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
-        self._tell(self.ledger.finished[self._told :])
-        self._folders.forget(news)
-        for trial in news:
-            self.on_finished(trial)
+        self._folders.forget(self._note_news())
 
-    def _tell(self, finished: Sequence[Trial]) -> None:
-        for trial in finished:
+    def _note_news(self) -> Sequence[Trial]:
+        """Count what was finished, in the order of the record; return it."""
+        news = self.ledger.finished[self._noted :]
+        self._noted += len(news)
+        for trial in news:
             self.readings.learn(trial)
             self._measured += trial.measured > 0 or trial.state is State.FAILED
             self._spent_s += trial.cost_s
+        for trial in news:
+            self.on_finished(trial)
+        return news
+
+    def _teach(self, finished: Sequence[Trial]) -> None:
+        """Tell the optimizer trials, late: many a driver of many need not. Pieces do not matter."""
         self.optimizer.tell(teachable(self.optimizer, finished))
         self._told += len(finished)
 

@@ -115,7 +115,8 @@ class Run:
         if self.plan.awaited:
             most = self.carried + len(self.plan.problem.baselines)
             trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
-            self._loop(suggesting(self.plan, NOBODY), NOBODY, replace(self.bounds, trials=trials))
+            bounds = replace(self.bounds, trials=trials)
+            self._loop(suggesting(self.plan, NOBODY), NOBODY, bounds, below=trials)
             self.plan = settled(self.plan, self._ledger.trials)
             check_settled(self.plan, self._ledger.trials)
 
@@ -130,8 +131,9 @@ class Run:
         if not chosen(self._events()):
             problem = self.plan.problem
             if needs_cost(problem):
-                one_more = replace(self.bounds, trials=self.carried + 1)
-                self._loop(suggesting(self.plan, FIRST), FIRST, one_more)
+                most = self.carried + 1
+                bounds = replace(self.bounds, trials=most)
+                self._loop(suggesting(self.plan, FIRST), FIRST, bounds, below=most)
             choice = optimizer_for(problem, self.bounds.measurements, self._cost_s())
             if not chosen(self._events()):
                 event = Event(kind="choice", text=f"{choice.use}: {choice.reason}")
@@ -161,7 +163,12 @@ class Run:
         self._loop(optimizer, by, Bounds(), here)
 
     def _loop(
-        self, optimizer: Optimizer, by: str, bounds: Bounds, here: PluginSpec | None = None
+        self,
+        optimizer: Optimizer,
+        by: str,
+        bounds: Bounds,
+        here: PluginSpec | None = None,
+        below: int | None = None,
     ) -> str:
         if self.outside is None or here is not None:
             runner = self._made(here or self.executor, optimizer)
@@ -188,6 +195,7 @@ class Run:
                 first=given(self.plan, self.inherited),
                 lingers=here is None,
                 drains=runner is not self.outside,  # a program may wait for what it has told
+                below=below,
                 on_finished=self.on_finished,
                 set_aside=self._retrying.set_aside,
             ).run()

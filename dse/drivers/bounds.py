@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ENOUGH = 1 << 30
 """More than anyone asks at once."""
@@ -12,12 +12,14 @@ ENOUGH = 1 << 30
 class Room:
     """How many trials may still be asked, and what is used up where none.
 
-    Trials under way below the number ``until`` may still make room, whoever runs them.
+    Trials under way below the number ``until`` may still make room, whoever runs them. Of those
+    asked ahead, no more than ``affordable`` are paid for, going by what the finished ones took.
     """
 
     count: int
     reason: str = ""
     until: int = 0
+    affordable: int = ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,9 @@ class Bounds:
     price_per_s: float | None = None
     gain: float | None = None
 
-    def room(self, *, asked: int, measured: int, under_way: int, spent_s: float) -> Room:
+    def room(
+        self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0
+    ) -> Room:
         """What is left.
 
         Args:
@@ -43,6 +47,7 @@ class Bounds:
             measured: finished trials that cost a measurement.
             under_way: trials that are not finished, each of which may cost one.
             spent_s: seconds of evaluation so far.
+            finished: finished trials, all of them.
         """
         room = Room(ENOUGH)
         if self.trials is not None:
@@ -54,4 +59,9 @@ class Bounds:
                 room = Room(unused, f"{self.measurements} measurements are done", until)
         if self.cost is not None and spent_s * (self.price_per_s or 0.0) >= self.cost:
             room = Room(0, f"{self.cost:g} $ are spent")
+        if self.cost is not None and self.price_per_s:
+            each_s = spent_s / finished if finished else 0.0
+            left_s = self.cost / self.price_per_s - spent_s
+            affordable = int(left_s / each_s) - under_way if each_s > 0.0 else 0
+            room = replace(room, affordable=max(0, affordable))
         return room

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from dse.core.metric import Fault, FaultKind
-from dse.core.trial import Event, Outcome, State, Trial
+from dse.core.trial import Event, Outcome, State, Take, Trial
 from dse.drivers.lease import Lease
 from dse.drivers.ledger import Ledger
 from dse.drivers.retries import again
@@ -87,10 +87,27 @@ class Holding:
         held = {number: ledger.open[number].worker for number in numbers}
         got = ledger.storage.claim(ledger.study, numbers, lease.id, lease.lost)
         ledger.hold(got)
+        return self._settled(got, {n for n, worker in held.items() if worker in lease.lost})
+
+    def inherit(self, take: Take) -> list[Trial]:
+        """Return the trials of a take that are to be run, after those of lost drivers are settled.
+
+        The record is read: it has them, and may have the end of one by now.
+        """
+        self._ledger.read()
+        got = [trial for trial in take.trials if trial.number in self._ledger.open]
+        self._ledger.hold(got)
+        return self._settled(got, take.inherited)
+
+    def _settled(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
+        """The trials to run.
+
+        What was lost with its driver counts as tried, unless it is known not to have begun.
+        """
         tried = {
             trial.number: replace(LOST, begun_at=trial.begun_at)
             for trial in sorted(got, key=lambda trial: trial.number)
-            if held[trial.number] in lease.lost and (trial.begun_at is not None or not self._begins)
+            if trial.number in inherited and (trial.begun_at is not None or not self._begins)
         }
         reissued = self.end(tried) if tried else []
         return [*(trial for trial in got if trial.number not in tried), *reissued]

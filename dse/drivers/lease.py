@@ -89,9 +89,13 @@ class Lease:
         self._away = frozenset(driver.id for driver in others if driver.left)
         self.lost = frozenset(d.id for d in others if not d.left and self._is_lost(d, now))
 
+    def has_gone(self, driver: int) -> bool:
+        """Return whether a driver was away or lost at the last look."""
+        return driver in self._away or driver in self.lost
+
     def free(self, trial: Trial) -> bool:
         """True if nobody holds the trial, or a driver that was away or lost at the last look."""
-        return trial.worker is None or trial.worker in self._away | self.lost
+        return trial.worker is None or self.has_gone(trial.worker)
 
     def _is_lost(self, driver: Driver, now: float) -> bool:
         beat, since = self._seen.get(driver.id, (-1, now))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dse.core.design import Design
 from dse.core.trial import Asked, Trial
+from dse.optimizers.patience import Suggestion
 from dse.protocols import Storage
 
 
@@ -92,3 +93,12 @@ def moments(
         for trial in news:
             waiting.pop(trial.number, None)
         yield Moment(ask, news, tuple(waiting.values()))
+
+
+def last_suggestions(ledger: Ledger, by: str, most: int) -> list[Suggestion]:
+    """Return the last suggestions of an optimizer, as the record tells them, oldest first."""
+    asks = [ask for ask in ledger.storage.asks(ledger.study) if ask.by == by]
+    return [
+        Suggestion(one.ask.told, one.ask.wanted or one.ask.count, one.pending)
+        for one in moments(asks[-most:], ledger.trials, ledger.finished)
+    ]

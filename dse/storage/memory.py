@@ -227,14 +227,8 @@ class MemoryStorage:
         below: int | None = None,
     ) -> Take:
         with self._changing(study) as kept:
-            there = {one.id for one in kept.drivers if not one.left} - set(lost)
-            numbers = sorted(n for n in kept.open if below is None or n < below)
-            before = {n: kept.trials[n].worker for n in numbers}
-            free = [
-                n
-                for n, worker in before.items()
-                if worker not in there or (worker == driver and n not in known)
-            ][: max(count, 0)]
+            free = kept.free(driver, known, lost, below)[: max(count, 0)] if count > 0 else []
+            before = {number: kept.trials[number].worker for number in free}
             for number in free:
                 kept.trials[number] = kept.trials[number].held(driver)
             return Take(
@@ -276,6 +270,19 @@ class _Study:
 
     def __post_init__(self) -> None:
         self.open = {trial.number for trial in self.trials if not trial.state.finished}
+
+    def free(
+        self, driver: int, known: Collection[int], lost: Collection[int], below: int | None
+    ) -> list[int]:
+        """The trials that a driver may take, by number."""
+
+        def is_free(number: int) -> bool:
+            worker = self.trials[number].worker
+            if worker == driver:
+                return number not in known
+            return worker is None or worker in lost or self.drivers[worker].left
+
+        return [n for n in sorted(self.open) if (below is None or n < below) and is_free(n)]
 
     @property
     def queue(self) -> Queue:
