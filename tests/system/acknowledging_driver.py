@@ -4,6 +4,7 @@ It says first that it is ready, and begins when its input says so or ends.
 """
 
 import json
+import signal
 import sys
 
 from dse.core.trial import Trial
@@ -18,7 +19,12 @@ def acknowledge(trial: Trial) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    sys.stdin.readline()
-    Study.open(sys.argv[1], storage=sys.argv[2]).run(on_finished=acknowledge)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # as `dse run` does
+    try:
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        Study.open(sys.argv[1], storage=sys.argv[2]).run(on_finished=acknowledge)
+    except KeyboardInterrupt:
+        sys.exit(3)

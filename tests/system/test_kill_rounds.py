@@ -1,7 +1,10 @@
-"""Rounds of SIGKILL at random instants: what was acknowledged is kept once, and all is proved.
+"""Rounds of signals at random instants: what was acknowledged is kept once, and all is proved.
 
-``DSE_KILL_ROUNDS`` says how many kills each kind of set-up has to survive, ``DSE_KILL_SEED`` from
-which number their instants are drawn; the seed of a run is printed.
+``DSE_KILL_ROUNDS`` says how many signals each kind of set-up has to survive, ``DSE_KILL_SEED`` from
+which number their instants are drawn; the seed of a run is printed. Each evaluation writes when it
+begins and ends into a log outside of the study, by which it is seen what was evaluated twice::
+
+    DSE_KILL_ROUNDS=40 pytest -m proof -k many_kills tests/system/test_kill_rounds.py
 """
 
 import json
@@ -11,7 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,9 +60,15 @@ seed: SEED
 """
 
 BOARD = """
-import json, sys, time
+import atexit, json, os, sys, time as clock
+log = os.open("LOG", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+def note(what):
+    words = [what, os.environ["DSE_TRIAL"], os.environ["DSE_ATTEMPT"], os.environ["DSE_TRIAL_DIR"]]
+    os.write(log, (" ".join([*words, repr(clock.time())]) + "\\n").encode())
+note("begin")
 d = json.load(sys.stdin)
-time.sleep(LASTS_S)
+clock.sleep(LASTS_S)
+atexit.register(note, "end")
 if d["dp"] == 64 and d["format"] == "fp8":
     sys.exit("out of memory")
 speed = {"bf16": 1.0, "fp8": 1.7, "mxfp4": 2.3}[d["format"]]
@@ -68,6 +78,7 @@ print(json.dumps({"time": time, "loss": loss + d["dp"] / 1e4}))
 """
 
 LONGEST_START_S = 300
+LONGEST_END_S = 300
 EARLY = 0.15
 """The share of kills that may come before a driver is ready."""
 
@@ -76,15 +87,31 @@ MEASUREMENTS = {"random": 40, "sobol": 40, "nsga2": 40, "tpe": 30, "grey-box": 8
 LASTS_S = {"use: ray, workers: 2": 0.2}
 """Of an evaluation: where the start of a driver takes seconds, most kills would fall into that."""
 
+AT_ONCE = {"use: serial": 1, "use: processes, workers: 1": 1}
+"""How many evaluations a driver has under way at most; two where nothing is said."""
+
 VICTIMS = {
-    "use: serial": ["driver"],
-    "use: processes, workers: 2": ["driver", "worker", "driver + worker"],
-    "use: processes, workers: 1": ["driver", "worker", "driver + worker"],
+    "use: serial": ["driver", "child"],
+    "use: processes, workers: 2": ["driver", "worker", "child", "driver + worker"],
+    "use: processes, workers: 1": ["driver", "worker", "child", "driver + worker"],
     "use: ray, workers: 2": [
-        "driver", "seat", "guard", "worker", "driver + seat", "driver + worker",
+        "driver", "seat", "guard", "worker", "child", "head", "raylet", "driver + seat",
+        "driver + worker",
     ],
 }  # fmt: skip
-"""What is killed at once: one of a kind alone, with the driver all of that kind."""
+"""What is struck at once: one of a kind alone, with the driver all of that kind."""
+
+SIGNALS = {
+    "driver": [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP],
+    "child": [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP],
+    "worker": [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP],
+    "head": [signal.SIGKILL, signal.SIGTERM],
+    "raylet": [signal.SIGKILL, signal.SIGTERM],
+}
+"""By which of them a kind may be struck; SIGKILL where nothing is said. Workers ignore Ctrl-C."""
+
+CLUSTER = ("head", "raylet")
+"""Without them a Ray of the driver's own is gone, and the driver ends with an error."""
 
 
 @dataclass(kw_only=True)
@@ -108,19 +135,31 @@ class Torn:
         with self.said[-1].open("w") as said, self.said[-1].with_suffix(".err").open("w") as errors:
             return subprocess.Popen(
                 [sys.executable, DRIVER, path, self.url],
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                env={
+                    **os.environ,
+                    "OMP_NUM_THREADS": "1",
+                    "DSE_TRIAL_ROOT": str(self.root),
+                    "DSE_TRIAL_KEEP": "1",
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=errors,
                 start_new_session=True,
             )
 
+    @property
+    def root(self) -> Path:
+        """Where the trials of this study have their folders."""
+        return self.folder / f"{self.name}.trials"
+
     def _write(self, path: Path) -> None:
         """The study's files."""
         (self.folder / "space.yaml").write_text(SPACE)
-        lasts_s = LASTS_S.get(self.executor, 0.0)
-        (self.folder / "board.py").write_text(BOARD.replace("LASTS_S", str(lasts_s)))
+        board = BOARD.replace("LASTS_S", str(LASTS_S.get(self.executor, 0.02)))
+        log = self.folder / f"{self.name}.log"
+        (self.folder / f"{self.name}.py").write_text(board.replace("LOG", str(log)))
         words = {
+            "board.py": f"{self.name}.py",
             "NAME": self.name,
             "PYTHON": sys.executable,
             "OPTIMIZER": self.optimizer,
@@ -151,6 +190,40 @@ class Torn:
         whole = [json.loads(line) for line in lines if line.endswith("]\n")]
         return {number: (State(state), metrics) for number, state, metrics in whole}
 
+    def check_log(self, kills: int) -> int:
+        """Nothing is lost, and nothing evaluated twice without need; how often there was need.
+
+        A signal costs at most the evaluations that its victim had under way; none that had ended,
+        and of whose outcome its worker had taken note, is made again.
+        """
+        lines = (self.folder / f"{self.name}.log").read_text().splitlines()
+        begun, ended = defaultdict(list), Counter()
+        for what, number, _attempt, folder, at in map(str.split, lines):
+            if what == "begin":
+                begun[int(number)].append((Path(folder).parents[2], float(at)))
+            else:
+                ended[int(number)] += 1
+        with closing(opened_storage(self.url)) as storage:
+            trials = Study.load(self.name, storage).trials
+        measured = {t.number for t in trials if t.measured or t.state is State.FAILED}
+        assert measured == begun.keys()
+        assert measured == {number for number, count in ended.items() if count}
+        for evaluations in begun.values():
+            assert len(evaluations) <= 1 + kills
+            (folder,) = {folder for folder, _ in evaluations}
+            noted = (folder / "outcome.json").stat().st_mtime
+            assert [at for _, at in evaluations if at > noted] == []
+        again = sum(len(evaluations) - 1 for evaluations in begun.values())
+        assert again <= kills * AT_ONCE.get(self.executor, 2)
+        return again
+
+    def check_gone(self) -> None:
+        """No process that was started for an evaluation is left."""
+        until = time.monotonic() + LONGEST_START_S
+        while left := [*marked(f"DSE_TRIAL_ROOT={self.root}")]:
+            assert time.monotonic() < until, left
+            time.sleep(0.1)
+
     def check(self) -> int:
         """Nothing acknowledged is lost or there twice, nothing is left over, all is proved.
 
@@ -180,11 +253,19 @@ class Torn:
         ]
 
 
+def marked(mark: str) -> Iterator[str]:
+    """The command lines of all processes that have a text in their environment."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark.encode() in path.read_bytes():
+                yield path.with_name("cmdline").read_text().replace("\0", " ")
+
+
 def workers(driver: int, kind: str) -> list[int]:
     """The processes under a driver of a kind.
 
-    A ``worker`` evaluates; on Ray a ``seat`` is Ray's process, and a ``guard`` stands between it
-    and its worker.
+    A ``child`` is a program that measures, a ``worker`` what calls it; on Ray a ``seat`` is Ray's
+    process, and a ``guard`` stands between it and its worker.
     """
     lines = {}
     for process in descendants(driver):
@@ -195,6 +276,12 @@ def workers(driver: int, kind: str) -> list[int]:
     under_seats = {process for seat in seats for process in descendants(seat)} & spawned
     under_guards = {one for guard in under_seats for one in descendants(guard)} & spawned
     match kind:
+        case "child":
+            return [one for one, line in lines.items() if b".py\0" in line and b"-S\0-E" in line]
+        case "head":
+            return [one for one, line in lines.items() if b"/gcs_server\0" in line]
+        case "raylet":
+            return [one for one, line in lines.items() if b"/raylet/raylet\0" in line]
         case "seat":
             return seats
         case "guard":
@@ -224,16 +311,17 @@ def struck(driver: subprocess.Popen, victim: str, *, within_s: float, rng: rando
     if kind != "driver" and awaited(driver, kind):
         time.sleep(rng.random() * within_s)
         chosen = awaited(driver, kind)
-    if driver.poll() is not None:
+    if driver.poll() is not None or (kind != "driver" and not chosen):
         return False
     chosen = [rng.choice(chosen)] if victim == kind != "driver" else [*chosen, driver.pid]
-    return sum(map(killed, chosen)) > 0
+    number = signal.SIGKILL if "+" in victim else rng.choice(SIGNALS.get(kind, [signal.SIGKILL]))
+    return sum(killed(one, number) for one in chosen) > 0
 
 
-def killed(process: int) -> bool:
+def killed(process: int, number: signal.Signals) -> bool:
     """True if it was there."""
     try:
-        os.kill(process, signal.SIGKILL)
+        os.kill(process, number)
     except ProcessLookupError:
         return False
     return True
@@ -255,6 +343,7 @@ def whole(folder: Path, **what: object) -> tuple[list[tuple], float, float]:
     study.finish([driver])
     ended = time.perf_counter()
     study.check()
+    assert study.check_log(kills=0) == 0
     return study.table(), ended - began, ended - working
 
 
@@ -279,10 +368,11 @@ def strike(
         one = rng.choice(running)
         if not struck(one, victim, within_s=working_s * share / 4, rng=rng):
             continue
-        if "driver" in victim and one.wait(timeout=300) == 0:
-            break  # it ended in the same instant
+        if victim in CLUSTER or "driver" in victim:
+            running.remove(one)
+            if one.wait(timeout=LONGEST_END_S) == 0:
+                break  # it ended in the same instant
         tally[victim] += 1
-        running = [driver for driver in running if driver.returncode != -signal.SIGKILL]
     torn.finish([one for one in running if one.returncode is None])
     torn.finish([torn.begin()])
     return tally
@@ -304,7 +394,7 @@ def survived(folder: Path, url: str, *, setup: str, optimizers: list[str], round
         if place == 0 or setup == "serial":
             table, whole_s, working_s = whole(folder, **what)
         torn = Torn(folder=folder, url=url, name=f"torn-{place}", **what)
-        kills += strike(
+        struck_here = strike(
             torn,
             drivers=drivers,
             most=rounds - kills.total(),
@@ -312,9 +402,13 @@ def survived(folder: Path, url: str, *, setup: str, optimizers: list[str], round
             working_s=working_s,
             rng=rng,
         )
+        kills += struck_here
         again = torn.check()
+        twice = torn.check_log(kills=struck_here.total() + 1)
+        torn.check_gone()
         assert setup != "serial" or torn.table() == table
-        others += Counter(studies=1, acknowledged=len(torn.acknowledged()), again=again)
+        told = len(torn.acknowledged())
+        others += Counter(studies=1, acknowledged=told, again=again, twice=twice)
     return kills + others
 
 
