@@ -12,6 +12,7 @@ from dse.checkpoints import current_trial, folder_of
 from dse.core.batch import Batch
 from dse.core.trial import State
 from dse.errors import StorageError
+from dse.records.standing import status_json
 from dse.storage.memory import MemoryStorage
 from dse.study import Study
 from dse_evaluators.generic.command import Command
@@ -116,6 +117,17 @@ def test_an_evaluation_that_has_ended_is_not_made_again_though_nobody_stored_it(
     assert [trial.state for trial in study.trials] == [State.DONE] * 2
     assert [trial.measured for trial in study.trials] == [1, 1]
     assert list(root.iterdir()) == []
+
+
+def test_the_state_of_a_study_tells_how_busy_its_workers_were(tmp_path, root):
+    study = study_in(tmp_path, FAILING)
+    assert (status_json(study)["busy"], status_json(study)["per_hour"]) == (None, None)
+    study.run()
+    state = status_json(study)
+    times = [one for t in study.trials for one in (t.asked_at, t.begun_at, t.finished_at)]
+    spent = sum(trial.finished_at - trial.begun_at for trial in study.trials)
+    assert state["busy"] == pytest.approx(spent / (max(times) - min(times)))
+    assert state["per_hour"] == pytest.approx(7200 / (max(times) - min(times)))
 
 
 def test_a_folder_is_named_by_no_text_of_the_study(tmp_path, root, monkeypatch):

@@ -129,6 +129,17 @@ def trials(
         write_texts(output, file, texts)
 
 
+def _driver_lines(state: Status) -> Iterator[str]:
+    there = [one for one in state["drivers"] if not one["left"]]
+    if there:
+        words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)
+        yield f"  at work, as far as is known: {words}"
+    busy, rate = state["busy"], state["per_hour"]
+    if busy is not None and rate is not None:
+        shown = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+        yield f"  workers: {busy:.0%} busy, {shown} trials an hour"
+
+
 def _state_lines(state: Status) -> Iterator[str]:
     import shlex
 
@@ -148,10 +159,7 @@ def _state_lines(state: Status) -> Iterator[str]:
     yield f"  {kind}: {counted(state['front'], 'design')}{part}, hypervolume {shown}"
     if state["failure"]:
         yield f"  failed: {state['failure']}"
-    there = [one for one in state["drivers"] if not one["left"]]
-    if there:
-        words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)
-        yield f"  at work, as far as is known: {words}"
+    yield from _driver_lines(state)
     if not state["trusted"]:
         yield f"  not trusted: it was imported, and can be run after: dse studies trust {name}"
     for warning in state["warnings"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dse.analysis.timeline import timeline
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Driver
 from dse.core.trials import Trials
@@ -22,12 +23,15 @@ def status_json(study: Study) -> Status:
     trials = study.trials
     proof = study.proof
     front = ParetoSet.of(study.problem, trials.finished)
+    worked = timeline(trials) if study.problem.measured else None
     return {
         "study": study.name,
         "question": study.plan.question,
         "trials": _counts(trials),
         "measurements": int(study.problem.measurements(trials).sum()),
         "seconds": _seconds(trials),
+        "busy": None if worked is None else worked.busy,
+        "per_hour": None if worked is None else worked.per_hour,
         "front": len(front.trials),
         "hypervolume": finite(front.hypervolume),
         "hypervolume_estimated": not front.hypervolume_is_exact,

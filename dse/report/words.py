@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from dse.core.metric import Metric
@@ -132,6 +133,11 @@ def volume_text(front: ParetoSet, digits: int = 5) -> str:
     if front.hypervolume is None:
         return "-"
     return f"{'' if front.hypervolume_is_exact else '≈'}{front.hypervolume:.{digits}g}"
+
+
+def moment_text(at: float) -> str:
+    """Return a moment in seconds since 1970 as a date with its time: 2026-01-31 09:05:00 UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def seconds_text(seconds: float) -> str:

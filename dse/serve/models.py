@@ -210,6 +210,8 @@ class AttemptRow(_Told):
     attempt: int
     fault: FaultRow | None
     cost_s: float | None
+    begun_at: float | None
+    finished_at: float | None
 
 
 class ReportRow(_Told):

@@ -17,6 +17,7 @@ from dse.protocols import Storage
 from dse.report.failures import Failure, failures
 from dse.report.figures.growth import growth_figures
 from dse.report.figures.style import Drawing
+from dse.report.figures.timeline import timeline_figure
 from dse.report.figures.trade_off import trade_off_figures
 from dse.serve.presence import Presence
 from dse.serve.refusals import UnknownError
@@ -57,9 +58,10 @@ class Snapshot:
 
     @cached_property
     def drawings(self) -> list[Drawing]:
-        """The trade-offs of the first objectives, and how the hypervolume grew."""
+        """The trade-offs of the first objectives, how the hypervolume grew, who evaluated when."""
         pairs = trade_off_figures(self.front, self.finished)[:MOST_PAIRS]
-        return [*pairs, *growth_figures(self.front, self.finished)[:1]]
+        lanes = timeline_figure(self.trials, measured=bool(self.study.problem.measured))
+        return [*pairs, *growth_figures(self.front, self.finished)[:1], *lanes]
 
     @cached_property
     def measured(self) -> int:

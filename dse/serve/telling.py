@@ -173,7 +173,13 @@ def _failures(snapshot: Snapshot) -> list[models.FailureRow]:
 def _attempt(one: Attempt) -> models.AttemptRow:
     fault = one.fault
     told = None if fault is None else models.FaultRow(kind=fault.kind, reason=fault.reason)
-    return models.AttemptRow(attempt=one.attempt, fault=told, cost_s=finite(one.cost_s))
+    return models.AttemptRow(
+        attempt=one.attempt,
+        fault=told,
+        cost_s=finite(one.cost_s),
+        begun_at=one.begun_at,
+        finished_at=one.finished_at,
+    )
 
 
 def _report(one: Report) -> models.ReportRow:

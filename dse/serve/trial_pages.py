@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from urllib.parse import urlencode
 
@@ -13,6 +13,7 @@ from dse.report.space_words import counted
 from dse.report.words import (
     broken_text,
     metric_text,
+    moment_text,
     number_text,
     parameter_units,
     seconds_text,
@@ -209,4 +210,11 @@ def _story(told: models.TrialTold) -> list[tuple[str, str]]:
         ("known then", f"{trial.told} finished trials"),
         ("run by", told.worker or "nobody yet"),
         ("took", "it is not over yet" if trial.state in _OPEN else took),
+        *((name, moment_text(at)) for name, at in _moments(trial) if at is not None),
     ]
+
+
+def _moments(trial: models.TrialRow) -> Iterator[tuple[str, float | None]]:
+    yield "asked", trial.asked_at
+    yield "begun", trial.begun_at
+    yield "finished", trial.finished_at

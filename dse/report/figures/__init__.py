@@ -11,13 +11,14 @@ from dse.report.figures.parallel import parallel_figure
 from dse.report.figures.space import space_figure
 from dse.report.figures.stages import stages_figure
 from dse.report.figures.style import Drawing
+from dse.report.figures.timeline import timeline_figure
 from dse.report.figures.trade_off import trade_off_figures
 
 
 def drawings(
     front: ParetoSet, trials: Sequence[Trial], weighty: Sequence[str] = (), *, exact: bool = False
 ) -> list[Drawing]:
-    """All figures of a study: trade-offs, parallel coordinates, how the front grew.
+    """All figures of a study: trade-offs, parallel coordinates, how the front grew, who evaluated.
 
     Args:
         front: the study's front.
@@ -30,4 +31,5 @@ def drawings(
         *space_figure(front, trials, weighty),
         *parallel_figure(front, trials, weighty),
         *([] if exact else [*growth_figures(front, trials), *stages_figure(front, trials)]),
+        *timeline_figure(trials, measured=bool(front.problem.measured)),
     ]

@@ -46,6 +46,11 @@ class Status(CoverageFacts):
     """How many trials were measured."""
     seconds: float | None
     """What all evaluations took together, in seconds."""
+    busy: float | None
+    """The share of the time at work in which its workers evaluated, from 0 to 1; null where nothing
+    is measured or no trial tells when it ran."""
+    per_hour: float | None
+    """Finished trials for each hour at work, that is without pauses; null as `busy`."""
     front: int
     """How many designs are on the front."""
     hypervolume: float | None

@@ -1,0 +1,128 @@
+"""When trials were evaluated, and by whom: lanes of drivers and their workers, bar by bar."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.trial import Trial
+from dse.core.trials import Trials
+from dse.core.values import Floats, Ints
+
+PAUSE_S = 600.0
+"""Where nothing is asked, begun or finished for so long, the study was left alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Evaluations over the time at work: pauses in which the study was left alone are cut out.
+
+    ``lanes`` names each lane by its driver and, where that had several evaluations under way, by
+    the place among them. All else stands by evaluation, in seconds from the first moment on:
+    ``asked`` is when its trial was known, ``start`` and ``end`` when it ran. One that still runs
+    ends at the last moment that is known. ``pauses`` are the moments at which time was cut out.
+    """
+
+    lanes: Sequence[tuple[int, int]]
+    trial: Ints  # (n,), numbers
+    state: Ints  # (n,), places in STATES
+    lane: Ints  # (n,), places in lanes
+    asked: Floats  # (n,)
+    start: Floats  # (n,)
+    end: Floats  # (n,)
+    finished: int
+    span_s: float
+    pauses: Floats
+
+    @property
+    def busy(self) -> float:
+        """The share of the time at work in which lanes had an evaluation, from 0 to 1."""
+        whole = self.span_s * len(self.lanes)
+        return float((self.end - self.start).sum()) / whole if whole else 0.0
+
+    @property
+    def per_hour(self) -> float:
+        """Finished trials for each hour at work."""
+        return self.finished / self.span_s * 3600 if self.span_s else 0.0
+
+
+def timeline(trials: Sequence[Trial]) -> Timeline | None:
+    """Return when trials were evaluated; ``None`` where no trial tells both ends.
+
+    Args:
+        trials: in any order; those of older versions tell no times, and are left out.
+    """
+    known = Trials.of(trials)
+    known = known.take(np.isfinite(known.begun_at))
+    if not np.isfinite(known.finished_at).any():
+        return None
+    known = known.take(np.lexsort((known.number, known.begun_at)))
+    moments = np.concatenate([known.asked_at, known.begun_at, known.finished_at])
+    at_work = _AtWork(np.unique(moments[np.isfinite(moments)]), known.begun_at, known.finished_at)
+    start = at_work.place(known.begun_at)
+    end = np.where(np.isnan(known.finished_at), at_work.span_s, at_work.place(known.finished_at))
+    end = np.maximum(start, end)  # a clock that was put back in between
+    asked = np.fmin(start, at_work.place(known.asked_at))
+    lanes, lane = _assign_lanes(known.worker, start, end)
+    return Timeline(
+        lanes=lanes,
+        trial=known.number,
+        state=known.state.astype(np.int64),
+        lane=lane,
+        asked=asked,
+        start=start,
+        end=end,
+        finished=int(np.isfinite(known.finished_at).sum()),
+        span_s=at_work.span_s,
+        pauses=at_work.pauses,
+    )
+
+
+class _AtWork:
+    """Seconds at work from wall clock.
+
+    Args:
+        moments: all that is known, rising.
+        begun: when evaluations began, rising.
+        ended: when they ended; NaN: not yet.
+    """
+
+    def __init__(self, moments: Floats, begun: Floats, ended: Floats) -> None:
+        gaps = np.diff(moments)
+        ends = np.sort(ended[np.isfinite(ended)])
+        before = [np.searchsorted(times, moments[:-1], side="right") for times in (begun, ends)]
+        alone = (before[0] <= before[1]) & (gaps > PAUSE_S)
+        cut = np.where(alone, gaps, 0.0)
+        self._moments = moments
+        self._seconds = np.append(0.0, np.cumsum(gaps - cut))
+        self.span_s = float(self._seconds[-1])
+        self.pauses: Floats = self._seconds[:-1][cut > 0]
+
+    def place(self, at: Floats) -> Floats:
+        """Return the seconds of moments; NaN stays."""
+        rows = np.searchsorted(self._moments, at).clip(max=len(self._moments) - 1)
+        return np.where(np.isnan(at), np.nan, self._seconds[rows])
+
+
+def _assign_lanes(driver: Ints, start: Floats, end: Floats) -> tuple[list[tuple[int, int]], Ints]:
+    """Give each evaluation the first lane of its driver that is free: interval partitioning.
+
+    Source:
+        Kleinberg, Tardos: Algorithm Design, 2006, section 4.1.
+    """
+    busy: dict[int, list[tuple[float, int]]] = {}  # by driver: until when, which place
+    free: dict[int, list[int]] = {}
+    taken: list[tuple[int, int]] = []
+    for who, begins, ends in zip(driver.tolist(), start.tolist(), end.tolist(), strict=True):
+        running, idle = busy.setdefault(who, []), free.setdefault(who, [])
+        while running and running[0][0] <= begins:
+            heapq.heappush(idle, heapq.heappop(running)[1])
+        place = heapq.heappop(idle) if idle else len(running)
+        heapq.heappush(running, (ends, place))
+        taken.append((who, place))
+    lanes = sorted(set(taken))
+    index = {lane: row for row, lane in enumerate(lanes)}
+    return lanes, np.array([index[one] for one in taken], dtype=np.int64)
