@@ -10,6 +10,7 @@ from dse.core.trial import Asked, Trial
 from dse.drivers.ledger import Ledger, Moment, moments
 from dse.drivers.provenance import versions
 from dse.early_watch import contradiction
+from dse.interchange.salvage import MARK
 from dse.loop import GIVEN, teachable
 from dse.protocols import Optimizer
 from dse.schema.plugged import AUTO
@@ -37,19 +38,21 @@ class Proof:
 
     ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study, and of
     ``unknown`` ones the record does not tell how they were asked: they were added by hand, or by
-    another program, or an older version wrote it.
+    another program, or an older version wrote it. ``salvaged`` ones were asked knowing trials that
+    a damaged storage has lost.
     """
 
     asks: int = 0
     trials: int = 0
     carried: int = 0
     unknown: int = 0
+    salvaged: int = 0
     mismatch: Mismatch | None = None
 
     @property
     def whole(self) -> bool:
         """True if there is nothing in the record that was not proved."""
-        return self.mismatch is None and not self.unknown
+        return self.mismatch is None and not self.unknown and not self.salvaged
 
     def after(self, ask: Asked) -> Proof:
         """The proof with one more ask that fits."""
@@ -85,6 +88,8 @@ class Replay:
         self._record.read()
         self._given = given(study.plan, study.inherited)
         self._optimizers: dict[str, tuple[Optimizer, int]] = {}
+        mark = (study.storage.spec(study.name) or {}).get(MARK, {})
+        self._salvaged = range(mark.get("intact", 0), mark.get("trials", 0))
         use = study.plan.optimizer.use
         self._use = chosen(study.events) if use == AUTO else use
 
@@ -92,6 +97,8 @@ class Replay:
         """What can be proved, up to the first ask that does not fit."""
         proof = Proof()
         for moment in moments(self._asks, self._record.trials, self._record.finished):
+            if moment.ask.first in self._salvaged:
+                continue
             wrong = self._wrong(moment) if moment.ask.by else None
             if wrong is not None:
                 return replace(proof, mismatch=replace(wrong, versions=self._changed(moment.ask)))
@@ -100,12 +107,14 @@ class Replay:
         wrong = self._stopped_wrongly()
         if wrong is not None:
             return replace(proof, mismatch=wrong)
-        return replace(proof, unknown=len(self._record.trials) - proof.trials - proof.carried)
+        lost = len(self._salvaged)
+        unknown = len(self._record.trials) - proof.trials - proof.carried - lost
+        return replace(proof, unknown=unknown, salvaged=lost)
 
     def _stopped_wrongly(self) -> Mismatch | None:
         """A trial that was stopped early and had to go on, or the reverse."""
         rule, study = self._study.plan.early, self._study
-        if rule is None:
+        if rule is None or self._salvaged:  # reports may be lost
             return None
         found = contradiction(
             rule,

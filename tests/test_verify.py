@@ -279,6 +279,7 @@ def test_the_command_says_all_as_json(url):
             "trials": 10,
             "carried": 0,
             "unknown": 0,
+            "salvaged": 0,
             "mismatch": None,
         },
     )

@@ -19,6 +19,7 @@ from dse.cli.options import (
     show_json,
     study_path,
 )
+from dse.report.shapes.portability import LeftOut
 
 
 def export_study(
@@ -35,6 +36,13 @@ def export_study(
     called: Annotated[
         str | None, typer.Option("--name", help="What it is called there; by default the same.")
     ] = None,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Write what is sound of a damaged study.")
+    ] = False,
+    study_file: Annotated[
+        str | None,
+        typer.Option("--study", help="With --salvage: the study file, where that is damaged too."),
+    ] = None,
     storage: StorageOption = None,
     output: ToldOption = Told.TABLE,
 ) -> None:
@@ -42,12 +50,25 @@ def export_study(
 
     Lines of JSON and Parquet can be imported again, and gone on with. CSV is a table of trials.
 
+    With --salvage every sound row of a damaged study is kept, and told what was left out. Trials
+    keep their order and are numbered anew; dse verify cannot prove what was asked knowing more.
+
     Example: dse studies export quickstart -o quickstart.jsonl
     """
     from dse.errors import StudyError
     from dse.records.copies import exported, exported_to_optuna
+    from dse.records.salvaging import salvaged
     from dse.study import Study
 
+    if salvage and file is not None and optuna is None:
+        path = None if study_file is None else study_path(study_file)
+        facts = salvaged(name, file, called=called, study=path, storage=storage)
+        lines = [f"left out: {left_out_text(one)}" for one in facts["left_out"]]
+        _tell(output, facts, *lines, f"wrote {facts['to']}: {facts['trials']} trials")
+        return
+    if salvage or study_file is not None:
+        hint = "dse studies export NAME --salvage -o FILE.jsonl [--study STUDY.yaml]"
+        raise StudyError("--salvage writes a file, and --study belongs to it", hint=hint)
     study = Study.load(name, storage)
     if (file is None) == (optuna is None):
         raise StudyError("where to?", hint="-o FILE, or --optuna URL")
@@ -162,6 +183,12 @@ def starting(starts: Sequence[str]) -> list[str]:
     if not starts:
         return ["running it starts no program"]
     return ["running it starts:", *(f"  {line}" for line in starts)]
+
+
+def left_out_text(one: LeftOut) -> str:
+    """Return which rows were left out: ``trials 4, 7-9: missing``."""
+    runs = (str(first) if first == last else f"{first}-{last}" for first, last in one["rows"])
+    return f"{' '.join(filter(None, [one['part'], ', '.join(runs)]))}: {one['reason']}"
 
 
 def _next(name: str, trusted: bool = True) -> str:  # noqa: FBT001, FBT002 - a fact, not a switch

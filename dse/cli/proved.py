@@ -20,10 +20,14 @@ def words(proof: Proof) -> str:
         lines += [f"  {n} was {a} then and is {b} here" for n, (a, b) in wrong.versions.items()]
         return "\n".join(lines)
     proved = f"proved: {proof.asks} asks, {proof.trials} trials{carried}"
-    if not proof.unknown:
-        return proved
-    others = "somebody added them by hand, or another program or an older version wrote them"
-    return f"{proved}\nnot proved: {proof.unknown} trials, of which no ask is kept; {others}"
+    lines = [proved]
+    if proof.salvaged:
+        why = "they were asked knowing rows that a damaged storage has lost"
+        lines.append(f"not proved: {proof.salvaged} trials of a salvaged study; {why}")
+    if proof.unknown:
+        others = "somebody added them by hand, or another program or an older version wrote them"
+        lines.append(f"not proved: {proof.unknown} trials, of which no ask is kept; {others}")
+    return "\n".join(lines)
 
 
 def json(study: str, proof: Proof) -> ProofFacts:
@@ -36,6 +40,7 @@ def json(study: str, proof: Proof) -> ProofFacts:
         "trials": proof.trials,
         "carried": proof.carried,
         "unknown": proof.unknown,
+        "salvaged": proof.salvaged,
         "mismatch": None if wrong is None else _mismatch(wrong),
     }
 

@@ -79,6 +79,7 @@ def _exported(
         "to": to,
         "sha256": sha256,
         "notes": list(notes),
+        "left_out": [],
     }
 
 

@@ -79,7 +79,8 @@ class Database:
     @contextmanager
     def reading(self, study: str | None = None) -> Iterator[Connection]:
         """A transaction that sees one state of the database; errors name the study, if any."""
-        with self._told(study), self._engine.begin() as connection:
+        # Not begin(): SQLite refuses to commit after it has met a damaged page, even nothing.
+        with self._told(study), self._engine.connect() as connection:
             yield connection
 
     @contextmanager

@@ -54,6 +54,7 @@ RUNS: dict[str, list[list[str]]] = {
         ["studies", "export", "odd", "-o", "odd.jsonl"],
         ["studies", "export", "odd", "-o", "odd.csv"],
         ["studies", "export", "empty", "-o", "empty.parquet"],
+        ["studies", "export", "odd", "--salvage", "-o", "salvaged.jsonl"],
     ],
     "studies import": [
         ["studies", "import", "kept.jsonl", "--name", "theirs"],

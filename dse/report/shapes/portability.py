@@ -5,6 +5,17 @@ from __future__ import annotations
 from dse.report.shapes.shape import Shape
 
 
+class LeftOut(Shape):
+    """Rows of a damaged study that are not in its file."""
+
+    part: str
+    """What they held: `trials`, `asks`, `events`, ..., or `study` for the study's own row."""
+    rows: list[list[int]]
+    """Their numbers, as the first and the last of each run of them."""
+    reason: str
+    """What is wrong with them."""
+
+
 class Exported(Shape):
     """A study that was written."""
 
@@ -18,6 +29,8 @@ class Exported(Shape):
     """The check sum of a file that can be imported again; null for all else."""
     notes: list[str]
     """What the other program has no words for."""
+    left_out: list[LeftOut]
+    """What `--salvage` found damaged."""
 
 
 class Imported(Shape):

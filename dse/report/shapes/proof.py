@@ -35,5 +35,7 @@ class ProofFacts(Shape):
     """How many came from another study, and are no subject of a proof."""
     unknown: int
     """How many have no ask in the record: added by hand, or by another program."""
+    salvaged: int
+    """How many were asked knowing rows that are lost: the study was salvaged."""
     mismatch: MismatchFacts | None
     """The first trial that does not follow; null where all do."""
