@@ -318,9 +318,13 @@ class Loop:
 
     def _submit(self) -> None:
         room = self.executor.capacity - len(self._flying)
-        now, self._waiting = self._waiting[:room], self._waiting[room:]
+        now = self._waiting[:room]
+        if self.executor.barrier:
+            now = self._holding.split_suspect(now)
+        submitted = {trial.number for trial in now}
+        self._waiting = [one for one in self._waiting if one.number not in submitted]
         if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not say when
-            self._times.note_all({trial.number: time.time() for trial in now})
+            self._times.note_trials(now)
         for trial in now:
             self._flying.add(trial.number)
             task = replace(self.readings.task(trial), only=self._rungs.labels(trial))

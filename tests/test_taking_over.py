@@ -173,6 +173,7 @@ def test_a_design_that_has_taken_four_drivers_with_it_is_given_up(tmp_path, stor
         else:
             storage.retry("s", {0: Outcome(state=State.FAILED, fault=LOST)})
             storage.claim("s", [0], dead)
+            storage.begin("s", {0: 1.5})
     with Lease(storage, "s", lease_s=0.2) as lease:
         loop(study, lease, trials=1).run()
     (trial,) = study.trials
@@ -280,6 +281,40 @@ def test_what_a_lost_driver_had_not_begun_counts_as_no_attempt(tmp_path, storage
         (State.DONE, 1),
     ]
     assert [(one.number, one.begun_at) for one in storage.attempts("s")] == [(1, 5.5)]
+
+
+class Died(BaseException):
+    """Ends a driver in the midst of its work, as SIGKILL does."""
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_design_that_kills_its_driver_takes_no_others_of_its_batch_with_it(
+    tmp_path, storage, measured
+):
+    study = study_in(tmp_path, MEASURED if measured else MODELLED, storage)
+    first = study.problem.space.sample(8, study.problem.rng(0)).designs()
+    storage.add("s", first)
+    batches = []
+
+    def work(tasks):
+        batches.append([task.number for task in tasks])
+        if 5 in batches[-1]:
+            raise Died
+        metrics = dict.fromkeys(study.problem.metrics, 1.0)
+        return [Outcome(state=State.DONE, metrics=metrics) for _ in tasks]
+
+    for _ in range(4):
+        lease = Lease(storage, "s", lease_s=0.2).__enter__()
+        with pytest.raises(Died):
+            replace(loop(study, lease, trials=8), executor=Serial(work, batch=8)).run()
+        lease._ended.set()
+        lease._thread.join()
+    with Lease(storage, "s", lease_s=0.2) as lease:
+        replace(loop(study, lease, trials=8), executor=Serial(work, batch=8)).run()
+    ends = [(trial.state, trial.attempts) for trial in study.trials]
+    assert ends == [(State.FAILED if n == 5 else State.DONE, 3) for n in range(8)]
+    assert batches == [[*range(8)]] * 3 + [[0], [1], [2], [3], [4], [5], [6], [7]]
+    assert study.trials[5].fault.kind == "lost"
 
 
 def test_trials_tell_when_they_were_asked_begun_and_finished(tmp_path, storage):

@@ -78,6 +78,22 @@ class Holding:
         self._ledger.hold(got)
         return got
 
+    def split_suspect(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """Return those that may be evaluated in one process at once.
+
+        A trial that would be given up if it were lost once more is evaluated alone, after all
+        others: so that one which ends its process takes none with it.
+        """
+        limit = self._retries.get("lost", 0)
+        last = [trial for trial in trials if limit and trial.attempts >= limit]
+        numbers = {trial.number for trial in last}
+        return [trial for trial in trials if trial.number not in numbers] or last[:1]
+
+    def _was_tried(self, trial: Trial) -> bool:
+        """Return whether a trial that was lost with its driver had begun, as far as is known."""
+        noted = self._begins or trial.attempts > 0
+        return trial.begun_at is not None or not noted
+
     def _claimed(self, numbers: Sequence[int]) -> list[Trial]:
         """Claim those of the trials that can be had.
 
@@ -107,7 +123,7 @@ class Holding:
         tried = {
             trial.number: replace(LOST, begun_at=trial.begun_at)
             for trial in sorted(got, key=lambda trial: trial.number)
-            if trial.number in inherited and (trial.begun_at is not None or not self._begins)
+            if trial.number in inherited and self._was_tried(trial)
         }
         reissued = self.end(tried) if tried else []
         return [*(trial for trial in got if trial.number not in tried), *reissued]

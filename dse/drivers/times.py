@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from dse.core.trial import Outcome
+from dse.core.trial import Outcome, Trial
 from dse.drivers.ledger import Ledger
 from dse.errors import OutageError
 
@@ -29,6 +29,18 @@ class Times:
         """Note that a trial was begun, from within an executor: it holds outcomes."""
         with suppress(OutageError):  # the next call tells
             self.note_all({number: at})
+
+    def note_trials(self, trials: Sequence[Trial]) -> None:
+        """Note that trials begin now.
+
+        Those that took a driver with them, or were evaluated beside one that did, are kept at once:
+        the next loss is to count for those alone that were begun.
+        """
+        now = time.time()
+        self.note_all({trial.number: now for trial in trials})
+        suspects = {trial.number: now for trial in trials if trial.attempts}
+        if suspects and not self._kept:
+            self._ledger.storage.begin(self._ledger.study, suspects)
 
     def note_all(self, begun: Mapping[int, float]) -> None:
         """Note when trials were begun: what is free to evaluate again is noted at its end only."""

@@ -95,7 +95,7 @@ VICTIMS = {
     "use: processes, workers: 2": ["driver", "worker", "child", "driver + worker"],
     "use: processes, workers: 1": ["driver", "worker", "child", "driver + worker"],
     "use: ray, workers: 2": [
-        "driver", "seat", "guard", "worker", "child", "head", "raylet", "driver + seat",
+        "driver", "seat", "guard", "worker", "child", "head", "raylet", "node", "driver + seat",
         "driver + worker",
     ],
 }  # fmt: skip
@@ -110,7 +110,7 @@ SIGNALS = {
 }
 """By which of them a kind may be struck; SIGKILL where nothing is said. Workers ignore Ctrl-C."""
 
-CLUSTER = ("head", "raylet")
+CLUSTER = ("head", "raylet", "node")
 """Without them a Ray of the driver's own is gone, and the driver ends with an error."""
 
 
@@ -265,7 +265,7 @@ def workers(driver: int, kind: str) -> list[int]:
     """The processes under a driver of a kind.
 
     A ``child`` is a program that measures, a ``worker`` what calls it; on Ray a ``seat`` is Ray's
-    process, and a ``guard`` stands between it and its worker.
+    process, a ``guard`` stands between it and its worker, and a ``node`` is all of a machine.
     """
     lines = {}
     for process in descendants(driver):
@@ -282,12 +282,19 @@ def workers(driver: int, kind: str) -> list[int]:
             return [one for one, line in lines.items() if b"/gcs_server\0" in line]
         case "raylet":
             return [one for one, line in lines.items() if b"/raylet/raylet\0" in line]
+        case "node":
+            return [one for raylet in workers(driver, "raylet") for one in node(raylet)]
         case "seat":
             return seats
         case "guard":
             return sorted(under_seats - under_guards)
         case _:
             return sorted(under_guards if seats else spawned)
+
+
+def node(raylet: int) -> list[int]:
+    """The processes of a machine of a cluster, as far as they would end with it."""
+    return [raylet, *descendants(raylet)]
 
 
 def awaited(driver: subprocess.Popen, kind: str) -> list[int]:
@@ -313,7 +320,10 @@ def struck(driver: subprocess.Popen, victim: str, *, within_s: float, rng: rando
         chosen = awaited(driver, kind)
     if driver.poll() is not None or (kind != "driver" and not chosen):
         return False
-    chosen = [rng.choice(chosen)] if victim == kind != "driver" else [*chosen, driver.pid]
+    if "driver" in victim:
+        chosen = [*chosen, driver.pid]
+    elif kind != "node":
+        chosen = [rng.choice(chosen)]
     number = signal.SIGKILL if "+" in victim else rng.choice(SIGNALS.get(kind, [signal.SIGKILL]))
     return sum(killed(one, number) for one in chosen) > 0
 
