@@ -318,7 +318,7 @@ class Loop:
 
     def _submit(self) -> None:
         room = self.executor.capacity - len(self._flying)
-        now = self._waiting[:room]
+        now: Sequence[Trial] = self._waiting[:room]
         if self.executor.barrier:
             now = self._holding.split_suspect(now)
         submitted = {trial.number for trial in now}
