@@ -2,7 +2,7 @@
 
 Prints CSV. ``processes`` forks so many drivers (one, then all) that evaluate by sleeping, on SQLite
 or on the PostgreSQL of ``--storage``; ``simulated`` lets the same loops run on a clock that jumps,
-with the queue and without it, where drivers race for each ask as they did before.
+with ``--race`` also without the queue, where drivers race for each ask as they did before.
 
 ``share`` is the part of the drivers' time in which they evaluate: of the possible throughput.
 """
@@ -103,7 +103,7 @@ def main() -> None:
 
 def simulate_fleets(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Simulate drivers that evaluate for half to one and a half of the seconds."""
-    for queue in (True, False):
+    for queue in (True, False)[: 2 if arguments.race else 1]:
         fleet = Fleet(
             drivers=arguments.drivers,
             evaluate_s=lambda _, number: (
@@ -237,6 +237,7 @@ def parse_arguments() -> argparse.Namespace:
     simulated.add_argument("--seconds", type=float, default=600.0, help="of an evaluation")
     simulated.add_argument("--ask", type=float, default=5.0, help="seconds of an ask")
     simulated.add_argument("--rounds", type=float, default=3.0, help="evaluations long")
+    simulated.add_argument("--race", action="store_true", help="also without the queue: slow")
     return parser.parse_args()
 
 

@@ -111,9 +111,11 @@ class Loop:
         started_s = self.clock.now_s()
         ended = self._remember()
         started_s -= self._spent_s
+        begins_late = self._is_late(started_s)
         while not ended:
             late = self._is_late(started_s)
-            self._take_up(late=late)
+            if not late or begins_late:  # what waits may wait for another run, but not for ever
+                self._take_up()
             self._submit()
             over = LATE if late else getattr(self.executor, "ended", "")
             reason = over or self._ask()
@@ -175,13 +177,13 @@ class Loop:
         self._patience.recall(self.optimizer, self._teach, ledger.finished, last)
         return ""
 
-    def _take_up(self, *, late: bool) -> None:
+    def _take_up(self) -> None:
         """Claim what nobody works at, or somebody who is lost, as far as there is room."""
         own = self._flying.union(trial.number for trial in self._waiting)
         room = self._room - len(self._waiting)
         if not self._asker.queues:
             self._waiting += self._holding.taken(room, own)
-        elif not (late and self._asker.shares):  # what is queued may wait for another day
+        else:
             self._waiting += self._asker.take(room, own)
             self._folders.forget(self._note_news())  # who takes has read the record
 

@@ -11,6 +11,7 @@ import pytest
 from dse.core.metric import Fault
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.drivers.bounds import Bounds
+from dse.drivers.clock import Clock
 from dse.drivers.lease import Lease
 from dse.drivers.ledger import Ledger
 from dse.errors import SpecErrors
@@ -195,6 +196,40 @@ def test_who_was_overtaken_asks_again_with_all_that_is_new(tmp_path, storage):
     assert [(trial.told, trial.worker) for trial in study.trials] == [(0, 1), (1, 0)]
     proof = Replay(study).proof()
     assert (proof.mismatch, proof.trials, proof.unknown) == (None, 1, 1)
+
+
+class Ticks(Clock):
+    """Time that passes when it is told to."""
+
+    seconds = 0.0
+
+    def now_s(self):
+        return self.seconds
+
+    def tick(self, _):
+        self.seconds += 10.0
+
+
+def test_a_run_whose_time_is_up_begins_no_trial_that_waits(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+    designs = study.problem.space.sample(4, study.problem.rng(0)).designs()
+    storage.add("s", designs, Ask(after=0))
+    clock = Ticks()
+    with Lease(storage, "s") as lease:
+        bounded = replace(loop(study, lease, trials=9), bounds=Bounds(time_s=15.0), clock=clock)
+        bounded.on_finished = clock.tick
+        assert bounded.run() == "the time is used up"
+    assert [trial.state for trial in study.trials] == [State.DONE] * 2 + [State.PENDING] * 2
+
+
+def test_a_run_that_begins_when_the_time_is_up_ends_what_was_asked(tmp_path, storage):
+    study = study_in(tmp_path, MODELLED, storage)
+    designs = study.problem.space.sample(3, study.problem.rng(0)).designs()
+    storage.add("s", designs, Ask(after=0))
+    with Lease(storage, "s") as lease:
+        late = replace(loop(study, lease, trials=9), bounds=Bounds(time_s=0.0))
+        assert late.run() == "the time is used up"
+    assert [trial.state for trial in study.trials] == [State.DONE] * 3
 
 
 def test_a_loop_that_costs_nothing_waits_for_nobody(tmp_path, storage):

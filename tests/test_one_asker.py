@@ -108,6 +108,20 @@ def test_a_driver_twice_as_slow_gets_its_share(slower):
     check_record(account)
 
 
+def test_when_the_time_is_up_no_trial_is_begun_and_what_waits_stays_pending():
+    account = simulate(
+        Fleet(
+            drivers=6,
+            evaluate_s=lambda p, n: seconds(10, p, n),
+            ask_s=lambda _: 5.0,
+            time_s=300.0,
+        )
+    )
+    assert account.storage.take(STUDY, 0, 0).queue.waiting > 0
+    assert account.seconds < 300.0 + 13.0 + 1.0
+    check_record(account)
+
+
 @pytest.mark.parametrize("place", range(3))
 def test_when_the_asker_dies_in_an_ask_another_takes_over(place):
     account = simulate(
