@@ -437,7 +437,7 @@ class StudyReader(Protocol):
 
 
 @runtime_checkable
-class SupportsReading(Protocol):
+class SupportsReading(SupportsSummaries, Protocol):
     """A storage from which a study can be read in pieces, and whose damage can be passed over.
 
     Laws:

@@ -17,9 +17,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found of one part of an installation, and how to mend it where it is not fine."""
+    """What was found of one part of an installation, and how to mend it where it is not fine.
+
+    ``study`` is the one that it is about, if any.
+    """
 
     part: str
     verdict: Verdict
     told: str
     mend: str = ""
+    study: str = ""

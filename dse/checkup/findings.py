@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dse.checkup.finding import Finding
 from dse.checkup.machine import machine_findings
 from dse.checkup.packages import package_findings
 from dse.checkup.storages import storage_findings
 
 
-def findings(storage: str | None = None) -> list[Finding]:
+def findings(
+    storage: str | None = None, *, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> list[Finding]:
     """Packages, plug-ins, threads, memory, storage and GPU, each with how to mend it.
 
     Args:
         storage: the URL of the storage that is meant; without one, the usual one.
+        on_progress: called with how many rows of how many in the storage were checked.
     """
-    return [*package_findings(), *machine_findings(), *storage_findings(storage)]
+    stored = storage_findings(storage, on_progress)
+    return [*package_findings(), *machine_findings(), *stored]

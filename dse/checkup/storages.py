@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dse.checkup.damages import damage_findings
 from dse.checkup.finding import Finding, Verdict
 from dse.credentials import mask_url
 from dse.errors import DseError
@@ -21,11 +22,19 @@ _MENDS = {
 }
 
 
-def storage_findings(url: str | None) -> Iterator[Finding]:
-    """The storage that commands would use, and how fast SQLite writes in its folder."""
+def storage_findings(
+    url: str | None, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> Iterator[Finding]:
+    """The storage that commands would use, its damage, and how fast SQLite writes in its folder.
+
+    Args:
+        url: the storage's; without one, the usual one.
+        on_progress: called with how many rows of how many were checked.
+    """
     url = url or DEFAULT_STORAGE
     try:
-        count = len(opened_storage(url).studies())
+        storage = opened_storage(url)
+        count = len(storage.studies())
     except DseError as error:
         scheme = url.partition(":")[0].partition("+")[0]
         yield Finding(
@@ -38,6 +47,7 @@ def storage_findings(url: str | None) -> Iterator[Finding]:
         return
     many = f"{count} {'study' if count == 1 else 'studies'}"
     yield Finding(part="storage", verdict=Verdict.FINE, told=f"{mask_url(url)}, {many}")
+    yield from damage_findings(storage, url, on_progress)
     if url.startswith("sqlite:///"):
         yield _writing(Path(url.removeprefix("sqlite:///")).absolute().parent)
 

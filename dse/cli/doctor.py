@@ -16,13 +16,16 @@ UNSOUND = 1
 def doctor(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) -> None:
     """Check packages, plug-ins, threads, memory, storage, GPU, and say how to mend what is not.
 
-    Ends with 1 if anything is broken; what is merely absent is needed by some studies alone.
+    Of the storage every row of every study is held against its check sum. Ends with 1 if anything
+    is broken; what is merely absent is needed by some studies alone.
 
     Example: dse doctor --storage postgresql+psycopg://me@host/dse
     """
     from dse.checkup.findings import findings
+    from dse.cli.bar import progress_bar
 
-    found = findings(storage)
+    with progress_bar("checking rows", quiet=output is Told.JSON) as on_progress:
+        found = findings(storage, on_progress=on_progress)
     if output is Told.JSON:
         show_json([_facts(one) for one in found])
     else:
@@ -32,7 +35,13 @@ def doctor(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) ->
 
 
 def _facts(one: Finding) -> FindingFacts:
-    return {"part": one.part, "verdict": one.verdict.value, "told": one.told, "mend": one.mend}
+    return {
+        "part": one.part,
+        "verdict": one.verdict.value,
+        "told": one.told,
+        "mend": one.mend,
+        "study": one.study,
+    }
 
 
 def _print(found: Sequence[Finding]) -> None:

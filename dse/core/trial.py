@@ -314,13 +314,15 @@ class Summary:
     """A study as a list of studies shows it; no trial is read for it.
 
     ``spec`` is empty, and the counts are ``None``, where they cannot be read; ``problem`` says why,
-    and is empty for a study of which no damage is known.
+    and is empty for a study of which no damage is known. ``rows`` counts all of
+    its rows.
     """
 
     study: str
     spec: Mapping[str, Any] = field(default_factory=dict)
     trials: int | None
     finished: int | None
+    rows: int = 0
     problem: str = ""
 
 

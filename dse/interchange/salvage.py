@@ -173,7 +173,7 @@ def open_salvage(
     Raises:
         StudyError: there is none.
     """
-    notes = _Notes()
+    notes = DamageNotes()
     with storage.reader(study, notes.take) as reader:
         numbers, places = _sound_trials(reader)
         sound = set(numbers.tolist())
@@ -198,8 +198,8 @@ def open_salvage(
         yield replace(found, spec=_marked(found)) if found.damages else found
 
 
-class _Notes:
-    """The damages of the first reading, those of one part and reason together."""
+class DamageNotes:
+    """Damages as they are met while a study is read, those of one part and reason together."""
 
     def __init__(self) -> None:
         self._rows = dict[tuple[str, str, str], list[int]]()

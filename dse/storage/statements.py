@@ -82,6 +82,7 @@ def summaries(connection: Connection) -> Iterator[Summary]:
             spec=spec,
             trials=row.trials if sound else None,
             finished=row.finished if sound else None,
+            rows=sum(getattr(row, name) for name in COUNTS if name != "finished") if sound else 0,
             problem=problem or ("" if sound else _MISCOUNTED),
         )
 

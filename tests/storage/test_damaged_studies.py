@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from dse.checkup.finding import Verdict
+from dse.checkup.storages import storage_findings
 from dse.cli.app import app
 from dse.core.metric import Fault
 from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
@@ -201,10 +203,59 @@ def test_a_damaged_study_is_deleted_by_the_command(file: Path) -> None:
         assert storage.studies() == ["first", "last"]
 
 
-def test_a_list_of_studies_reads_no_trial(file: Path) -> None:
+def test_a_list_of_many_trials_counts_them_and_reads_none(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = change(file, "DROP TABLE dse_trials")
+    monkeypatch.setattr("dse.records.catalogue.MOST_CHECKED", 10)
     rows = json.loads(dse("studies", "list", "--storage", url, "--format", "json"))
-    assert [(row["trials"], row["finished"]) for row in rows] == [(6, 6), (7, 6), (6, 6)]
+    counts = [(row["trials"], row["finished"], row["problem"]) for row in rows]
+    assert counts == [(6, 6, ""), (7, 6, ""), (6, 6, "")]
+
+
+def test_a_list_of_few_trials_checks_them(file: Path) -> None:
+    url = change(file, "UPDATE dse_trials SET told = 3 WHERE study = 1 AND number > 4")
+    rows = json.loads(dse("studies", "list", "--storage", url, "--format", "json"))
+    problem = "pages 0: copies of sound rows; the rows are read instead; trials 5-6: not as written"
+    assert [row["problem"][:84] for row in rows] == ["", problem, ""]
+
+
+@pytest.mark.parametrize(
+    ("statement", "study", "told"),
+    [
+        (
+            "UPDATE dse_trials SET told = 3 WHERE study = 1 AND number IN (2, 4, 5)",
+            "bad",
+            "study 'bad': trials 2, 4-5: not as written",
+        ),
+        ("DELETE FROM dse_asks WHERE study = 2", "last", "study 'last': asks 0: missing"),
+        ("UPDATE dse_trials SET key = 'odd' WHERE study = 2 AND number = 3", "last", "the key is"),
+        ("UPDATE dse_studies SET asks = 9 WHERE id = 2", "last", "counts of rows are damaged"),
+        ("UPDATE dse_studies SET spec = '{}' WHERE id = 2", "last", "its question is damaged"),
+        ("DELETE FROM dse_studies WHERE id = 2", "", "rows of dse_trials belong to no study"),
+        (
+            "ALTER TABLE dse_reports DROP COLUMN step",
+            "",
+            "the column step of dse_reports is missing",
+        ),
+        ("DROP TABLE dse_reports", "", "the table dse_reports is missing"),
+        ("INSERT INTO dse_events VALUES (2, 77, 'a', 'b', 0, 0)", "last", "1 rows that were never"),
+    ],
+)
+def test_doctor_names_each_damage(file: Path, statement: str, study: str, told: str) -> None:
+    url = change(file, "DELETE FROM dse_pages", statement)
+    broken = [one for one in storage_findings(url) if one.verdict is Verdict.BROKEN]
+    assert any(one.study == study and told in one.told and one.mend for one in broken)
+
+
+def test_doctor_counts_the_rows_that_are_sound(file: Path) -> None:
+    url = change(file, "DELETE FROM dse_pages")
+    counts = list[tuple[int, int]]()
+    found = list(storage_findings(url, lambda done, total: counts.append((done, total))))
+    assert [one.verdict for one in found] == [Verdict.FINE] * 3
+    (sums,) = [one for one in found if one.part == "check sums"]
+    assert sums.told == f"all {counts[-1][1]} rows are as they were written"
+    assert counts[-1][0] == counts[-1][1]
 
 
 def test_a_record_that_is_sound_and_says_nothing_is_an_error_of_its_study(file: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +13,8 @@ from dse.checkup.finding import Verdict
 from dse.checkup.packages import package_findings
 from dse.checkup.storages import storage_findings
 from dse.cli.app import app
+from dse.core.design import Design
+from dse.storage.sql import SqlStorage
 
 runner = CliRunner()
 
@@ -49,6 +53,19 @@ def test_a_storage_out_of_reach_is_broken_and_ends_with_one(url: str):
     result = runner.invoke(app, ["doctor", "--storage", url])
     assert result.exit_code == 1
     assert "mend:" in result.stdout
+
+
+def test_a_damaged_row_is_named_with_its_study_and_ends_with_one(tmp_path):
+    url = f"sqlite:///{tmp_path}/dse.db"
+    with closing(SqlStorage(url)) as storage:
+        storage.create("edge", {})
+        storage.add("edge", [Design({"tp": tp}) for tp in range(3)])
+    with closing(sqlite3.connect(tmp_path / "dse.db")) as connection, connection:
+        connection.execute("UPDATE dse_trials SET told = 1 WHERE number = 2")
+    result = runner.invoke(app, ["doctor", "--storage", url])
+    assert result.exit_code == 1
+    assert "study 'edge': trials 2: not as written" in result.stdout
+    assert f"dse studies export edge --salvage -o FILE.jsonl --storage {url}" in result.stdout
 
 
 def test_a_cache_that_cannot_be_written_is_broken(tmp_path, monkeypatch):

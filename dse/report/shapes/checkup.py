@@ -18,3 +18,5 @@ class FindingFacts(Shape):
     """What was found."""
     mend: str
     """How to mend it; empty where it is fine."""
+    study: str
+    """The study of which rows are damaged; empty for all else."""

@@ -110,7 +110,8 @@ class StudyRow(Shape):
     question: str
     """What it asks, in its author's words."""
     problem: str
-    """What is damaged; empty for a study of which no damage is known."""
+    """What is damaged; empty where no damage is known. The rows of a storage that holds more than
+    10,000 are counted and not checked: `dse doctor` checks them."""
 
 
 class Trusted(Shape):
