@@ -177,6 +177,12 @@ def keep_outcome(task: Task, outcome: Outcome) -> None:
         part.replace(path)  # whole, or not there
 
 
+def forget_outcome(study: str, trial: Trial) -> None:
+    """Remove the outcome that is kept in a trial's folder: the trial is to be evaluated again."""
+    with suppress(OSError):
+        (Path(folder_of(study, trial)) / _OUTCOME).unlink()
+
+
 def _make_private(folder: Path) -> None:
     """Make a folder and those above it, as far as they are missing, for this user alone."""
     if not folder.is_dir():

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Report, State, Trial
 from dse.drivers.ledger import Ledger
@@ -48,6 +47,8 @@ class Watch:
         if self.rule is None:
             return False
         self._heard.extend(storage.reports(study, since=len(self._heard)))
+        if report not in self._heard:  # the trial was taken for lost, and is run anew elsewhere
+            return False
         reports = _up_to(self._heard, report)
         known = self.ledger.trials
         added = storage.since(study, len(self.ledger.finished), len(known)).added
@@ -73,52 +74,85 @@ def contradiction(
 
     With successive halving each report decides: whoever was stopped had to be, and whoever went on
     had to. What is certain is decided from the finished trials that the event says were known.
+    Where a trial was tried more than once, one of its runs has to bear its end out: of a driver
+    that was taken for lost, the outcome may come first all the same.
     """
     designs = [trial.design for trial in trials]
     if isinstance(rule, Certain):
-        return _uncertain(rule, problem, designs, reports, finished, events)
-    last = {report.number: place for place, report in enumerate(reports)}
-    due: dict[int, int] = {}
-    for place in _decisive(rule, trials, reports):
+        return _uncertain(rule, problem, trials, reports, finished, events)
+    of_run = runs(reports)
+    of_report = [(one.number, run) for one, run in zip(reports, of_run, strict=True)]
+    last = {one: place for place, one in enumerate(of_report)}
+    due: dict[tuple[int, int], int] = {}
+    for place in _decisive(rule, trials, reports, of_run):
         if decide(rule, problem, designs, reports[: place + 1]):
-            due.setdefault(reports[place].number, place)
+            due.setdefault(of_report[place], place)
+    told: dict[int, list[int]] = defaultdict(list)
+    for number, run in last:
+        told[number].append(run)
     for trial in trials:
-        stopped = trial.state is State.STOPPED
-        if stopped and due.get(trial.number) != last.get(trial.number):
-            return trial.number, "it was stopped, and not where it had to be"
-        if not stopped and trial.number in due and trial.fault is None:
-            return trial.number, "it went on, and had to be stopped"
-        if stopped and trial.number not in due:
-            return trial.number, "it was stopped, and had to go on"
+        number = trial.number
+        ends = [(due.get((number, run)), last[number, run]) for run in told[number]]
+        found = [_refute(trial, *one) for one in ends] or [_refute(trial, None, None)]
+        judged = found if trial.attempts else found[-1:]
+        if all(judged):
+            return number, judged[-1]
     return None
 
 
-def _decisive(rule: Halving, trials: Sequence[Trial], reports: Sequence[Report]) -> Iterator[int]:
-    """The places of the reports with which the last run of a finished trial came to a rung."""
-    of_run = runs(reports)
+def _refute(trial: Trial, due: int | None, last: int | None) -> str:
+    """Return why a run of a trial does not bear out its end; empty where it does.
+
+    Args:
+        trial: the trial.
+        due: the place of the report at which the run had to be stopped; ``None`` if at none.
+        last: the place of its last report.
+    """
+    stopped = trial.state is State.STOPPED
+    if stopped and due is None:
+        return "it was stopped, and had to go on"
+    if stopped and due != last:
+        return "it was stopped, and not where it had to be"
+    if not stopped and due is not None and trial.fault is None:
+        return "it went on, and had to be stopped"
+    return ""
+
+
+def _decisive(
+    rule: Halving, trials: Sequence[Trial], reports: Sequence[Report], of_run: Sequence[int]
+) -> Iterator[int]:
+    """The places of the reports with which a run of a finished trial came to a rung.
+
+    Of a trial that was tried once, it is its last run: a driver that left gave nothing up.
+    """
     last_run = {report.number: run for report, run in zip(reports, of_run, strict=True)}
     told: dict[int, list[Report]] = defaultdict(list)
     for place, (report, run) in enumerate(zip(reports, of_run, strict=True)):
         told[report.number].append(report)
-        whole = run == last_run[report.number] and trials[report.number].state.finished
-        if whole and rungs(rule, told[report.number]):
+        trial = trials[report.number]
+        judged = trial.state.finished and (trial.attempts or run == last_run[report.number])
+        if judged and rungs(rule, told[report.number]):
             yield place
 
 
 def _uncertain(
     rule: Certain,
     problem: Problem,
-    designs: Sequence[Design],
+    trials: Sequence[Trial],
     reports: Sequence[Report],
     finished: Sequence[Trial],
     events: Sequence[Event],
 ) -> tuple[int, str] | None:
-    last = {report.number: report for report in reports}
+    told: dict[int, list[Report]] = defaultdict(list)
+    for report in reports:
+        told[report.number].append(report)
     for event in events:
         if event.kind == KIND:
             number = int(event.text.removeprefix("trial ").partition(":")[0])
             known = finished[: event.told]
-            if not decide(rule, problem, designs, [last[number]], known):
+            judged = told[number] if trials[number].attempts else told[number][-1:]
+            designs = {number: trials[number].design}
+            if not any(decide(rule, problem, designs, [one], known) for one in judged):
                 return number, "it was stopped, and was not certain to be dominated"
     return None
 

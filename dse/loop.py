@@ -327,6 +327,8 @@ class Loop:
         self._waiting = [one for one in self._waiting if one.number not in submitted]
         if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not say when
             self._times.note_trials(now)
+        if self.lease.was_blind():  # others may have taken it for lost, and run these by now
+            now = self._holding.keep_held(now)
         for trial in now:
             self._flying.add(trial.number)
             task = replace(self.readings.task(trial), only=self._rungs.labels(trial))

@@ -320,7 +320,10 @@ class Storage(Protocol):
         ...
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
-        """Keep what evaluators told of trials on their way, after all that was told before."""
+        """Keep what evaluators told of trials on their way, after all that was told before.
+
+        A report of an attempt that was given up is passed over: another one is on its way.
+        """
         ...
 
     def reports(self, study: str, since: int = 0) -> list[Report]:

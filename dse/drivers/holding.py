@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
+from dse.checkpoints import forget_outcome, is_lost
 from dse.core.metric import Fault, FaultKind
 from dse.core.trial import Event, Outcome, State, Take, Trial
 from dse.drivers.lease import Lease
@@ -59,6 +60,11 @@ class Holding:
             got += self._claimed([number for number in tried if number in self._ledger.open])
         return got
 
+    def keep_held(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return those of the trials that the driver holds still, by the storage."""
+        known = self._ledger.storage.trials(self._ledger.study) if trials else ()
+        return [one for one in trials if known[one.number].worker == self._lease.id]
+
     def end(self, outcomes: Mapping[int, Outcome], events: Sequence[Event] = ()) -> list[Trial]:
         """Keep outcomes; trials whose fault may pass are issued again instead, and claimed."""
         storage, study = self._ledger.storage, self._ledger.study
@@ -74,7 +80,11 @@ class Holding:
             storage.finish(study, ended, events, self._lease.id)
         if not more:
             return []
-        got = storage.claim(study, storage.retry(study, more), self._lease.id)
+        freed = storage.retry(study, more)
+        for number in freed:  # at once: whoever takes it next must not find how this attempt ended
+            if not is_lost(more[number]):
+                forget_outcome(study, self._ledger.open[number])
+        got = storage.claim(study, freed, self._lease.id)
         self._ledger.hold(got)
         return got
 

@@ -55,7 +55,7 @@ class Lease:
         self._away: frozenset[int] = frozenset()
         self._looked_at = -float("inf")
         self._unanswered_since: float | None = None
-        self._blind_until = -float("inf")
+        self._blind_until = self._asked_blind = -float("inf")
         self._ended = Event()
         self._thread = Thread(target=self._beat, name="dse-lease", daemon=True)
 
@@ -83,8 +83,7 @@ class Lease:
         """See who has left, and who is lost."""
         self._looked_at = now = time.monotonic()
         others = [d for d in self._storage.drivers(self._study) if d.id != self.id]
-        unanswered_since = self._unanswered_since
-        if unanswered_since is not None and self._is_late(unanswered_since):
+        if self._unanswered_late():
             self._blind_until = time.monotonic()
         self._away = frozenset(driver.id for driver in others if driver.left)
         self.lost = frozenset(d.id for d in others if not d.left and self._is_lost(d, now))
@@ -92,6 +91,11 @@ class Lease:
     def has_gone(self, driver: int) -> bool:
         """Return whether a driver was away or lost at the last look."""
         return driver in self._away or driver in self.lost
+
+    def was_blind(self) -> bool:
+        """Return whether beats were late since the last call: others may have taken over."""
+        since, self._asked_blind = self._asked_blind, self._blind_until
+        return self._unanswered_late() or since != self._blind_until
 
     def free(self, trial: Trial) -> bool:
         """True if nobody holds the trial, or a driver that was away or lost at the last look."""
@@ -103,6 +107,11 @@ class Lease:
             since = now
         self._seen[driver.id] = driver.beat, since
         return now - max(since, self._blind_until) >= self._lease_s or gone(driver)
+
+    def _unanswered_late(self) -> bool:
+        """True while a beat that should have got through has not."""
+        since = self._unanswered_since
+        return since is not None and self._is_late(since)
 
     def _is_late(self, since: float) -> bool:
         """True if a beat that was due then should have got through by now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dse.checkpoints import forget_outcome
 from dse.core.metric import FaultKind
 from dse.drivers.ledger import Ledger
 from dse.drivers.retries import again
@@ -39,7 +40,7 @@ def _store(ledger: Ledger, spooled: Spooled, retries: Mapping[FaultKind, int]) -
     ended = {number: outcome for number, outcome in kept.items() if number not in repeated}
     if ended:
         storage.finish(study, ended, worker=spooled.driver)
-    if repeated:
-        storage.retry(study, repeated)
+    for number in storage.retry(study, repeated) if repeated else ():
+        forget_outcome(study, ledger.open[number])
     remove_spooled(spooled.entry)
     return len(kept)

@@ -340,7 +340,13 @@ class RetryingQueue(RetryingStorage):
         def first() -> Take:
             return self._storage.take(study, driver, count, known=known, lost=lost, below=below)
 
-        return self._retrier.write(first, first)
+        def again() -> Take:
+            # What the first call took is given again, as the driver's own: what was begun was not.
+            took = first()
+            begun = (trial.number for trial in took.trials if trial.begun_at is not None)
+            return replace(took, inherited=took.inherited.union(begun))
+
+        return self._retrier.write(first, again)
 
 
 def retry_calls(

@@ -176,7 +176,8 @@ class MemoryStorage:
         with self._changing(study) as kept:
             numbers = [report.number for report in reports]
             check_known(study, numbers, kept.states(numbers))
-            kept.reports.extend(reports)
+            trials = kept.trials
+            kept.reports += (one for one in reports if one.attempt >= trials[one.number].attempts)
 
     def reports(self, study: str, since: int = 0) -> list[Report]:
         return self._of(study).reports[since:]

@@ -224,8 +224,9 @@ class SqlStorage:
         check_reports(reports)
         with self._database.writing(study) as connection:
             kept = statements.known(connection, study)
-            statements.standing(connection, kept, [report.number for report in reports])
-            statements.count(connection, kept, REPORTS.append(connection, kept, reports))
+            found = statements.standing(connection, kept, [report.number for report in reports])
+            new = [one for one in reports if one.attempt >= found[one.number][0].attempts]
+            statements.count(connection, kept, REPORTS.append(connection, kept, new))
 
     def reports(self, study: str, since: int = 0) -> list[Report]:
         return self._all(study, REPORTS, since)

@@ -236,6 +236,13 @@ class SharingContract:
         none = begun.since(STUDY, finished=4, trials=6)
         assert ([*none.finished], [*none.added]) == ([], [])
 
+    def test_reports_of_an_attempt_that_was_given_up_are_passed_over(self, begun: Storage) -> None:
+        begun.report(STUDY, [_told(0)])
+        begun.retry(STUDY, {0: LOST})
+        late, now = _told(0), replace(_told(0), attempt=1)
+        begun.report(STUDY, [late, now])
+        assert begun.reports(STUDY) == [_told(0), now]
+
     def test_reports_come_in_the_order_of_their_arrival(self, begun: Storage) -> None:
         first, second = _told(3), Report(number=0, attempt=1, step=-7, metrics={"a": 0.1 + 0.2})
         begun.report(STUDY, [first])

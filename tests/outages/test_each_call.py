@@ -14,9 +14,9 @@ import pytest
 from dse import Metric, Study, evaluator
 from dse import study as engine
 from dse.core.trial import State
-from dse.drivers import outage
 from dse.drivers.bounds import Bounds
 from dse.early import report
+from dse.errors import OutageError
 from dse.protocols import Storage
 from dse.running import Run
 from dse.schema.inherited import Inherited
@@ -47,7 +47,7 @@ RUNS: Counter[tuple[int, int]] = Counter()
 """How often each design was run."""
 
 KINDS = ("enter", "drivers", "finished_order", "trials", "events", "attempts", "add", "report")
-KINDS += ("begin", "reports", "since", "retry", "claim", "finish", "record", "leave")
+KINDS += ("begin", "take", "reports", "since", "retry", "claim", "finish", "record", "leave")
 
 
 @evaluator(Metric("loss"), version="1")
@@ -70,11 +70,6 @@ class Ended:
     calls: Sequence[str]
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outage, "_FIRST_PAUSE_S", 0.001)
-
-
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     chip = {"use": "expression", "metrics": {"area": {"formula": "width * 2"}}}
@@ -87,7 +82,7 @@ def undisturbed(plan: Plan) -> Ended:
     return run_serially(plan, {})
 
 
-def run_by(plan: Plan, storage: Storage) -> None:
+def run_by(plan: Plan, storage: Storage, **options: Any) -> None:
     """One driver's run."""
     Run(
         plan=plan,
@@ -98,6 +93,7 @@ def run_by(plan: Plan, storage: Storage) -> None:
         bounds=Bounds(trials=ASKED["budget"]["trials"]),
         executor=PluginSpec(use="serial"),
         lease_s=LEASE_S,
+        **options,
     ).go()
 
 
@@ -172,6 +168,30 @@ def test_each_call_has_a_mishap_and_the_record_is_that_of_an_undisturbed_run(
         disturbed = run_serially(plan, {place: mishap})
         assert disturbed.record == undisturbed.record, f"{call}, call {place}"
         assert disturbed.runs == undisturbed.runs, f"{call}, call {place}"
+
+
+@pytest.mark.parametrize("kind", ["finish", "retry", "claim", "since"])
+def test_what_a_run_measured_and_could_not_store_the_next_one_stores(
+    plan, undisturbed, state, kind
+):
+    storage, first = MemoryStorage(), undisturbed.calls.index(kind)
+    engine.Study.of(plan, storage=storage)
+    RUNS.clear()
+    away = FaultyStorage(storage=storage, mishaps=dict.fromkeys(range(first, 10_000), "fails"))
+    with pytest.raises(OutageError, match="did not get through"):
+        run_by(plan, away, patience_s=0.02)
+    drivers = storage._studies["s"].drivers
+    drivers[0] = replace(drivers[0], started="0")  # as its process would have ended
+    said: list[str] = []
+    run_by(plan, storage, on_notice=said.append)
+    after, before = record_of(storage), undisturbed.record
+    assert undisturbed.runs == RUNS
+    assert [replace(t, worker=0) for t in after["trials"]] == before["trials"]
+    assert (after["order"], after["attempts"]) == (before["order"], before["attempts"])
+    assert Replay(engine.Study.load("s", storage, objects=plan.objects)).proof().whole
+    assert not list(state.glob("*"))
+    spooled = ["stored 1 outcomes that could not be stored before"]
+    assert said == ([] if kind == "claim" else spooled)
 
 
 @pytest.mark.parametrize("mishap", MISHAPS)
