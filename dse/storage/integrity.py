@@ -14,7 +14,7 @@ _MOST = 20
 
 def check_database(connection: Connection) -> Iterator[str]:
     """Check what is of no single study; each sentence is a damage."""
-    yield from _check_tables(connection)
+    yield from check_tables(connection)
     if connection.dialect.name == "sqlite":
         for (told,) in connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST})"):
             if told != "ok":
@@ -22,7 +22,8 @@ def check_database(connection: Connection) -> Iterator[str]:
         yield from _check_parents(connection)
 
 
-def _check_tables(connection: Connection) -> Iterator[str]:
+def check_tables(connection: Connection) -> Iterator[str]:
+    """Look for tables and columns that are missing; each sentence is one."""
     looked = inspect(connection)
     there = set(looked.get_table_names())
     for table in metadata.sorted_tables:

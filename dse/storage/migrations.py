@@ -9,7 +9,8 @@ from sqlalchemy import Connection, inspect, select, text
 from dse.errors import StorageError
 from dse.storage.codec import DAMAGED
 from dse.storage.first_sums import fill_sums
-from dse.storage.tables import meta
+from dse.storage.integrity import check_tables
+from dse.storage.tables import meta, studies
 
 Deed = str | Callable[[Connection], None]
 """A statement, or what takes more than one can say."""
@@ -179,11 +180,15 @@ def version(connection: Connection) -> int:
     Raises:
         StorageError: it is newer than this program, or damaged.
     """
-    if not inspect(connection).has_table(meta.name):
+    tables = inspect(connection).get_table_names()
+    if meta.name not in tables:
+        if studies.name in tables:
+            raise StorageError(f"the table {meta.name} is missing", hint=_mend(connection))
         return 0
     told = list(connection.execute(select(meta.c.version)).scalars())
     if len(told) != 1 or not isinstance(told[0], int) or told[0] < 1:
-        raise StorageError(f"the version of the database is damaged: {told}", hint=DAMAGED)
+        problem = f"the version of the database is damaged: {told}"
+        raise StorageError(problem, hint=_mend(connection))
     found = told[0]
     if found > LATEST:
         raise StorageError(
@@ -191,6 +196,18 @@ def version(connection: Connection) -> int:
             hint="upgrade: pip install --upgrade dse-engine",
         )
     return found
+
+
+def _mend(connection: Connection) -> str:
+    """How to write the version again, where the tables are those of the present one."""
+    if any(meta.name not in problem for problem in check_tables(connection)):
+        return DAMAGED
+    statements = (
+        f"DROP TABLE IF EXISTS {meta.name}",
+        f"CREATE TABLE {meta.name} (version BIGINT NOT NULL)",
+        f"INSERT INTO {meta.name} VALUES ({LATEST})",  # noqa: S608 - shown, and of constants
+    )
+    return f"all else is of version {LATEST}; say so, in a copy of it: {'; '.join(statements)}"
 
 
 def migrate(connection: Connection) -> None:

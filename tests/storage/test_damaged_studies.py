@@ -248,6 +248,25 @@ def test_doctor_names_each_damage(file: Path, statement: str, study: str, told: 
     assert any(one.study == study and told in one.told and one.mend for one in broken)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE dse_meta SET version = 'x'",
+        "UPDATE dse_meta SET version = -1",
+        "DELETE FROM dse_meta",
+        "INSERT INTO dse_meta VALUES (2)",
+        "DROP TABLE dse_meta",
+    ],
+)
+def test_a_damaged_version_is_named_with_what_mends_it(file: Path, statement: str) -> None:
+    url = change(file, statement)
+    with pytest.raises(StorageError, match=r"dse_meta is missing|version of") as caught:
+        SqlStorage(url)
+    change(file, *caught.value.hint.partition("in a copy of it: ")[2].split("; "))
+    with closing(SqlStorage(url)) as storage:
+        assert storage.studies() == ["first", "bad", "last"]
+
+
 def test_doctor_counts_the_rows_that_are_sound(file: Path) -> None:
     url = change(file, "DELETE FROM dse_pages")
     counts = list[tuple[int, int]]()
