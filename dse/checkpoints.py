@@ -90,6 +90,9 @@ def evaluating(task: Task, place: int) -> Iterator[None]:
 def root() -> Path:
     """Return the folder in which all trials on this machine have theirs.
 
+    Raises:
+        RuntimeError: no variable names one, and the user has no home.
+
     Source:
         XDG Base Directory Specification 0.8: a path that is not absolute is to be ignored.
     """
@@ -111,7 +114,7 @@ class TrialFolders:
 
     def __init__(self, study: str, *, used: bool) -> None:
         self._study = study
-        self._used = used
+        self._used = used and _has_root()
         self._again: set[int] = set()
 
     def prepare(self, task: Task, trial: Trial) -> Task:
@@ -142,6 +145,15 @@ class TrialFolders:
         if left:  # a name costs a hash: for the trials of this study only where there is any
             found = [t for t in finished if Path(folder_of(self._study, t)).name in left]
             self.forget(found)
+
+
+def _has_root() -> bool:
+    """Return whether there is a place for folders: a user of a container may have no home."""
+    try:
+        root()
+    except RuntimeError:
+        return False
+    return True
 
 
 def folder_of(study: str, trial: Trial) -> str:

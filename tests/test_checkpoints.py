@@ -200,6 +200,18 @@ def test_a_root_that_cannot_be_written_costs_checkpoints_and_no_trial(tmp_path, 
     assert [trial.state for trial in study.trials] == [State.DONE] * 2
 
 
+def test_a_user_without_a_home_has_no_checkpoints_and_loses_no_trial(tmp_path, monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("DSE_TRIAL_ROOT", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    study = study_in(tmp_path, FAILING)
+    study.run()
+    assert [trial.state for trial in study.trials] == [State.DONE] * 2
+
+
 @evaluator(Metric("time", "s"))
 def counted(rows: int) -> dict[str, float]:
     trial = current_trial()

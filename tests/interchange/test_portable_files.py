@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dse.core.design import Design
 from dse.core.metric import Fault
-from dse.core.trial import Event, Outcome, State
+from dse.core.trial import Ask, Event, Outcome, State
 from dse.errors import StorageError, StudyError
 from dse.interchange import portable
 from dse.interchange.portable_record import Record
@@ -53,6 +53,39 @@ def test_what_is_written_is_what_is_read(tmp_path_factory, form, record):
     path = tmp_path_factory.mktemp("round") / f"study.{form}"
     portable.write(record, path)
     assert portable.read(path) == record
+
+
+def times(record):
+    trials = [(t.asked_at, t.begun_at, t.finished_at) for t in record.trials]
+    return trials, [(one.begun_at, one.finished_at) for one in record.attempts]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_times_go_with_a_study_though_they_make_no_two_records_unequal(tmp_path, form):
+    storage = MemoryStorage()
+    storage.create("timed", {"seed": 7})
+    storage.add("timed", [Design({"rows": rows}) for rows in (1, 2, 4)], Ask(at=1.7e9 + 0.1))
+    lost = Fault(kind="lost", reason="why")
+    failed = Outcome(state=State.FAILED, fault=lost, begun_at=1.7e9, finished_at=1.7e9 + 1 / 3)
+    storage.retry("timed", {1: failed})
+    storage.finish("timed", {0: replace(failed, state=State.DONE, fault=None)})
+    record = Record.of(storage, "timed")
+    portable.write(record, tmp_path / f"study.{form}")
+    read = portable.read(tmp_path / f"study.{form}")
+    assert times(read) == times(record)
+    assert times(read)[1] == [(1.7e9, 1.7e9 + 1 / 3)]
+    elsewhere = SqlStorage(f"sqlite:///{tmp_path}/studies.db")
+    restore(read, elsewhere)
+    assert times(Record.of(elsewhere, "timed")) == times(record)
+    elsewhere.close()
+    assert read == replace(record, trials=tuple(replace(t, begun_at=None) for t in record.trials))
+
+
+def test_a_file_of_a_version_without_times_is_read(tmp_path):
+    path = tmp_path / "study.jsonl"
+    portable.write(small(), path)
+    assert b"_at" not in path.read_bytes()
+    assert times(portable.read(path)) == ([(None, None, None)] * 4, [])
 
 
 @settings(max_examples=30, deadline=None)
