@@ -80,18 +80,21 @@ class StudyRecord:
         """
         return Replay(self._study, on_progress=on_progress).proof()
 
-    def export(self, file: str | Path, *, name: str | None = None) -> Exported:
+    def export(
+        self, file: str | Path, *, name: str | None = None, with_machine: bool = False
+    ) -> Exported:
         """Write the study as one file.
 
         Args:
             file: ``study.jsonl`` or ``study.parquet``, which can be imported again and gone on
                 with; ``study.csv`` for a table of its trials.
             name: what it is called there.
+            with_machine: with the names of hosts, users and folders as they are.
 
         Raises:
             StorageError: the file cannot be written, or has another ending.
         """
-        return exported(self._study, Path(file), name=name)
+        return exported(self._study, Path(file), name=name, with_machine=with_machine)
 
     def export_to_optuna(self, storage: str, *, name: str | None = None) -> Exported:
         """Write the study's finished trials for Optuna's dashboard.

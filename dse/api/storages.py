@@ -38,6 +38,7 @@ def import_study(
     study: str | Path | None = None,
     optuna: str | None = None,
     trust: bool = False,
+    folder: str | Path = "",
     storage: str | Storage | None = None,
 ) -> Imported:
     """Read a study that was exported, or begin one with trials that were found elsewhere.
@@ -55,6 +56,7 @@ def import_study(
         study: the study file that trials of elsewhere are to begin.
         optuna: which study of an Optuna storage.
         trust: the study may be run at once; with ``study``, its models may start programs now.
+        folder: where the files of an exported study are here; the present folder without.
         storage: where to, or its URL; ``sqlite:///dse.db`` where nothing is said.
 
     Raises:
@@ -65,7 +67,8 @@ def import_study(
     from dse.schema.files import resolved
 
     if study is None:
-        return restored(source, name=name, storage=storage, trusted=trust)
+        place = Path(folder)
+        return restored(source, name=name, storage=storage, trusted=trust, folder=place)
     path = resolved(str(study), Path.cwd() / "study.yaml")
     elsewhere = Elsewhere.of(str(source), path, optuna)
     return begun_with(elsewhere, path, name=name, storage=storage, trusted=trust)

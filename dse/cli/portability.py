@@ -33,6 +33,10 @@ def export_study(
         str | None,
         typer.Option("--optuna", help="An Optuna storage: sqlite:///optuna.db, or a journal file."),
     ] = None,
+    with_machine: Annotated[
+        bool,
+        typer.Option("--with-machine", help="Keep the names of hosts, users and folders in it."),
+    ] = False,
     called: Annotated[
         str | None, typer.Option("--name", help="What it is called there; by default the same.")
     ] = None,
@@ -49,6 +53,7 @@ def export_study(
     """Write a study as one file that says all of it, or for Optuna's dashboard.
 
     Lines of JSON and Parquet can be imported again, and gone on with. CSV is a table of trials.
+    Folders and hosts get names that tell nothing of the machine; an import puts its own in place.
 
     With --salvage every sound row of a damaged study is kept, and told what was left out. Trials
     keep their order and are numbered anew; dse verify cannot prove what was asked knowing more.
@@ -62,7 +67,9 @@ def export_study(
 
     if salvage and file is not None and optuna is None:
         path = None if study_file is None else study_path(study_file)
-        facts = salvaged(name, file, called=called, study=path, storage=storage)
+        facts = salvaged(
+            name, file, called=called, study=path, storage=storage, with_machine=with_machine
+        )
         lines = [f"left out: {left_out_text(one)}" for one in facts["left_out"]]
         _tell(output, facts, *lines, f"wrote {facts['to']}: {facts['trials']} trials")
         return
@@ -73,9 +80,9 @@ def export_study(
     if (file is None) == (optuna is None):
         raise StudyError("where to?", hint="-o FILE, or --optuna URL")
     if file is not None:
-        facts = exported(study, file, name=called)
+        facts = exported(study, file, name=called, with_machine=with_machine)
     else:
-        facts = exported_to_optuna(study, str(optuna), name=called)
+        facts = exported_to_optuna(study, str(optuna), name=called, with_machine=with_machine)
     notes = [f"note: {note}" for note in facts["notes"]]
     _tell(output, facts, *notes, f"wrote {facts['to']}: {facts['trials']} trials")
 
@@ -100,6 +107,9 @@ def import_study(
         str | None, typer.Option("--optuna", help="Which study of an Optuna storage.")
     ] = None,
     trust: TrustOption = False,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where the study's files are here.")
+    ] = Path(),
     storage: StorageOption = None,
     output: ToldOption = Told.TABLE,
 ) -> None:
@@ -114,7 +124,7 @@ def import_study(
     from dse.records.copies import Elsewhere, begun_with, restored
 
     if study is None:
-        facts = restored(source, name=name, storage=storage, trusted=trust)
+        facts = restored(source, name=name, storage=storage, trusted=trust, folder=folder)
         words = [f"{facts['study']}: {facts['trials']} trials, as they were"]
         words += starting(facts["starts"])
     else:

@@ -247,8 +247,8 @@ def _storage(url: str) -> Iterator[Any]:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             yield opened.storage
     except (SQLAlchemyError, OSError, RuntimeError, ValueError) as error:
-        first = str(error).partition("\n")[0]
-        place = mask_url(url) if "://" in url else url
+        place = mask_url(url)
+        first = str(error).partition("\n")[0].replace(url, place)
         problem = f"the Optuna storage {place} cannot be used: {first}"
         raise StorageError(problem) from None  # its words may hold the password
     finally:

@@ -18,6 +18,7 @@ from dse.interchange.portable_record import Record, about
 from dse.interchange.portable_restore import restore
 from dse.interchange.portable_stream import open_stream, open_trials
 from dse.protocols import Storage
+from dse.records.machineless import imported, nameless, names_of
 from dse.records.trusting import named_programs, trust_facts
 from dse.report.shapes.portability import Exported, Imported, Joined
 from dse.report.sheet import csv_texts, trials_sheets
@@ -30,42 +31,52 @@ from dse.suggesting import CARRIED
 from dse.trust import is_trusted
 
 
-def exported(study: Study, file: Path, *, name: str | None = None) -> Exported:
+def exported(
+    study: Study, file: Path, *, name: str | None = None, with_machine: bool = False
+) -> Exported:
     """Write a study as one file: ``.jsonl`` and ``.parquet`` say all of it, ``.csv`` its trials.
 
     Args:
         study: the study.
         file: where to; the ending says as what.
         name: what it is called there.
+        with_machine: with the names of hosts, users and folders as they are.
 
     Raises:
         StorageError: the file cannot be written, or has another ending.
     """
     told = name or study.name
     if file.suffix == ".csv":
+        names = names_of(study)
         with open_trials(study.storage, study.name) as trials:
-            write_whole(file, csv_texts(trials_sheets(study.problem, trials)))
+            sheets = trials_sheets(study.problem, trials)
+            write_whole(file, csv_texts(sheets if with_machine else map(names.sheet, sheets)))
             return _exported(told, trials.size, str(file))
     with open_stream(study.storage, study.name) as stream:
         spec = storageless(stream.spec)
         shown = replace(stream, study=told, spec=spec, about=about(study.problem))
-        return _exported(told, stream.count, str(file), sha256=portable.write(shown, file))
+        digest = portable.write(shown if with_machine else nameless(shown), file)
+        return _exported(told, stream.count, str(file), sha256=digest)
 
 
-def exported_to_optuna(study: Study, url: str, *, name: str | None = None) -> Exported:
+def exported_to_optuna(
+    study: Study, url: str, *, name: str | None = None, with_machine: bool = False
+) -> Exported:
     """Write a study's finished trials into a storage of Optuna.
 
     Args:
         study: the study.
         url: ``sqlite:///optuna.db``, or a journal file.
         name: what it is called there.
+        with_machine: with the names of hosts, users and folders as they are.
 
     Raises:
         PluginError: Optuna is not installed.
         StorageError: the storage cannot be written, or has such a study.
     """
     told = name or study.name
-    notes = write_study(study.problem, study.finished, told, url)
+    finished = study.finished if with_machine else names_of(study).faults(study.finished)
+    notes = write_study(study.problem, finished, told, url)
     to = mask_url(url) if "://" in url else url
     return _exported(told, len(study.trials), to, notes=notes)
 
@@ -89,6 +100,7 @@ def restored(
     name: str | None = None,
     storage: str | Storage | None = None,
     trusted: bool = False,
+    folder: Path = Path(),
 ) -> Imported:
     """Read a study that was exported; nothing in it is run.
 
@@ -97,6 +109,7 @@ def restored(
         name: instead of the study's own.
         storage: where to, or its URL.
         trusted: it may be run at once; else it waits for the user's word.
+        folder: where the files of the study are here; a file of it may name them by no other.
 
     Raises:
         StorageError: it is damaged, or a table that tells no study.
@@ -104,8 +117,7 @@ def restored(
     """
     if "://" in str(source) or str(source).endswith(".csv"):
         raise StorageError(f"{source} tells trials, but no study", hint="say which: --study FILE")
-    record = portable.read(source)
-    record = replace(record, spec=storageless(record.spec))
+    record = imported(portable.read(source), folder)
     chosen = record.study if name is None else name
     check_name(chosen)
     opened = opened_storage(storage or DEFAULT_STORAGE, begins=True)

@@ -12,6 +12,7 @@ from dse.core.trial import Event
 from dse.core.trials import Trials
 from dse.records.assumptions import stored_turns
 from dse.records.claims import claims_json, judged_claims
+from dse.records.machineless import names_of
 from dse.report.html import Beside, report_html
 from dse.report.shapes.judgement import JudgedStudy
 from dse.study import Study
@@ -33,12 +34,13 @@ def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence
         events: what it remembers beside them.
     """
     factorial = study.plan.optimizer.use == "factorial"
+    names = names_of(study)
     return report_html(
         study.name,
-        study.plan.question,
+        names.text(study.plan.question),
         front,
-        finished,
-        events,
+        names.faults(finished),
+        names.events(events),
         study.provenance,
         Beside(
             contrast=study.contrast,

@@ -14,6 +14,7 @@ from dse.interchange import portable
 from dse.interchange.portable_record import about
 from dse.interchange.salvage import Salvage, open_salvage, ranges
 from dse.protocols import Storage, SupportsReading
+from dse.records.machineless import nameless
 from dse.report.shapes.portability import Exported, LeftOut
 from dse.schema.plan import plan_of
 from dse.schema.record import begun_with, kept_plan
@@ -29,6 +30,7 @@ def salvaged(
     called: str | None = None,
     study: Path | None = None,
     storage: str | Storage | None = None,
+    with_machine: bool = False,
 ) -> Exported:
     """Write every sound row of a study; what was left out is told, and kept with the study.
 
@@ -40,6 +42,7 @@ def salvaged(
         called: what it is called there.
         study: the study file, where the question that was stored is damaged.
         storage: where the study is, or its URL.
+        with_machine: with the names of hosts, users and folders as they are.
 
     Raises:
         StorageError: the file cannot be written, the storage has no rows, or the study's question
@@ -53,7 +56,8 @@ def salvaged(
     with open_salvage(opened, name, spec) as found:
         told = storageless(_checked_spec(found, study))
         shown_as = replace(found, study=called or name.removeprefix("#"), spec=told, about={})
-        check_sum = portable.write(replace(shown_as, about=_about(told)), file)
+        whole = replace(shown_as, about=_about(told))
+        check_sum = portable.write(whole if with_machine else nameless(whole), file)
         return {
             "study": shown_as.study,
             "trials": found.count,

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from dse.core.trials import TrialStream
 from dse.errors import StudyError
 from dse.records.copies import exported
+from dse.records.machineless import names_of
 from dse.report.export import front_json, trials_json_texts
 from dse.report.sheet import (
     Sheet,
@@ -108,11 +109,13 @@ def _front_json(snapshot: Snapshot) -> bytes:
 
 
 def _trials(snapshot: Snapshot) -> Sheet:
-    return trials_columns(snapshot.study.problem, snapshot.trials)
+    names = names_of(snapshot.study)
+    return names.sheet(trials_columns(snapshot.study.problem, snapshot.trials))
 
 
 def _trials_sheets(snapshot: Snapshot) -> Iterator[Sheet]:
-    return trials_sheets(snapshot.study.problem, TrialStream.of(snapshot.trials))
+    names, stream = names_of(snapshot.study), TrialStream.of(snapshot.trials)
+    return map(names.sheet, trials_sheets(snapshot.study.problem, stream))
 
 
 def _trials_json(snapshot: Snapshot) -> Iterator[str]:

@@ -76,7 +76,7 @@ def _place_faults(rest: str) -> Iterator[tuple[str, str]]:
         hint = "write '@' as %40, ':' as %3A, '/' as %2F and '?' as %3F"
         yield "has a user or a password with a sign that ends it", hint
     host = own.rpartition("@")[2].partition("/")[0]
-    if re.search(r"[\s\"'<>\\^`{|}]", own):
+    if re.search(r"[\s\"'<>\\^`{|}]", host):
         yield "holds a space or a quote, which no host has", f"write {_SERVER}"
     found = re.fullmatch(r"\[([0-9A-Fa-f:.%]*)\](?::(.*))?", host)
     if found is None and host.startswith("["):

@@ -142,7 +142,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
     for name in ("theirs", "modelled"):
         study = Study.open(folder / f"{name}.yaml", storage=storage)
         forge_trials(study)
-        exported(study, folder / f"{name}.jsonl")
+        exported(study, folder / f"{name}.jsonl", with_machine=True)
     return Stranger(folder=folder)
 
 

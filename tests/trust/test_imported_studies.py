@@ -95,7 +95,10 @@ def test_an_export_carries_no_trust_and_no_word_of_its_lack(victim, tmp_path, fo
     for name, words in (("second", ()), ("theirs", ("studies", "trust", "theirs", "--yes"))):
         if words:
             called(*words)
-        called("studies", "export", name, "--name", "theirs", "-o", f"{name}.{form}")
+        called(
+            *("studies", "export", name, "--name", "theirs", "-o", f"{name}.{form}"),
+            "--with-machine",
+        )
         record = portable.read(tmp_path / f"{name}.{form}")
         assert all(event.kind != TRUST for event in record.events)
         assert record.spec == portable.read(tmp_path / "theirs.jsonl").spec
