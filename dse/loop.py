@@ -154,6 +154,7 @@ class Loop:
         self._times = Times(ledger, kept=begins)
         if hasattr(self.executor, "on_begin"):
             self.executor.on_begin = self._times.note
+        reported = len(ledger.finished)  # by an earlier phase of the run, or before it began
         ledger.read()
         self._asker = Asker(
             ledger,
@@ -166,7 +167,7 @@ class Loop:
         self._folders.sweep(ledger.finished)
         storage, study = ledger.storage, ledger.study
         self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
-        self._note_news()
+        self._note_news(reported)
         if self.bounds.gain is None:
             return ""
         self._patience = Patience(self.bounds.gain)
@@ -386,15 +387,20 @@ class Loop:
         self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
         self._folders.forget(self._note_news())
 
-    def _note_news(self) -> Sequence[Trial]:
-        """Count what was finished, in the order of the record; return it."""
+    def _note_news(self, reported: int = 0) -> Sequence[Trial]:
+        """Count what was finished, in the order of the record; return it.
+
+        Args:
+            reported: how many finished trials ``on_finished`` was called with before.
+        """
         news = self.ledger.finished[self._noted :]
+        unreported = news[max(reported - self._noted, 0) :]
         self._noted += len(news)
         for trial in news:
             self.readings.learn(trial)
             self._measured += trial.measured > 0 or trial.state is State.FAILED
             self._spent_s += trial.cost_s
-        for trial in news:
+        for trial in unreported:
             self.on_finished(trial)
         return news
 

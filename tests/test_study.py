@@ -146,3 +146,10 @@ def test_a_record_that_told_its_space_otherwise_is_gone_on_with(tmp_path):
     older.create("modelled", {**spec, "identity": {**identity, "space": space}})
     assert Study.open(spec["path"], storage=older).run()
     assert Study.load("modelled", older).front.trials
+
+
+def test_each_finished_trial_is_reported_once_over_all_phases_of_a_run(tmp_path: Path) -> None:
+    study, reported = study_in(tmp_path, MEASURED, MemoryStorage()), []
+    study.run(on_finished=reported.append)
+    assert "choice" in {event.kind for event in study.events}  # two loops at least
+    assert [trial.number for trial in reported] == study.storage.finished_order("measured")
