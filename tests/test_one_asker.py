@@ -43,6 +43,13 @@ FLEETS = {
         drivers=8, evaluate_s=lambda p, n: seconds(10, p, n), ask_s=lambda n: 0.5 * n, trials=100
     ),
     "all at once": Fleet(drivers=8, evaluate_s=lambda *_: 10.0, ask_s=lambda _: 1.0, trials=96),
+    "batches": Fleet(
+        drivers=4,
+        evaluate_s=lambda p, n: seconds(1, p, n),
+        ask_s=lambda n: 0.2 * n,
+        trials=120,
+        batch=5,
+    ),
     "no queue": Fleet(
         drivers=3,
         evaluate_s=lambda p, n: seconds(5, p, n),
@@ -67,7 +74,9 @@ def test_the_record_of_many_drivers_keeps_the_budget_and_is_proved(which):
     check_record(account)
 
 
-@pytest.mark.parametrize("which", ["quick asks", "slow asks", "slower for more", "all at once"])
+@pytest.mark.parametrize(
+    "which", ["quick asks", "slow asks", "slower for more", "all at once", "batches"]
+)
 def test_no_ask_is_thrown_away_by_drivers_that_begin_together(which):
     account = simulate(FLEETS[which])
     assert account.asks_lost == 0
@@ -204,4 +213,4 @@ def test_who_waits_in_vain_waits_longer_and_among_many_longest():
     pauses = [lookahead.pause_s(waits, 8) for waits in range(12)]
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (0.01, 1.0)
-    assert lookahead.pause_s(99, 1000) == 10.0
+    assert (lookahead.pause_s(0, 1600), lookahead.pause_s(99, 1600)) == (1.0, 16.0)

@@ -18,6 +18,9 @@ _MARGIN = 1.5
 _SHORTEST_S, _LONGEST_S = 0.01, 1.0
 """Between two looks at the queue; each wait in vain doubles it."""
 
+_FEW = 16
+"""Drivers that may all look as soon as that."""
+
 _LOOKS_PER_S = 100.0
 """Looks of all waiting drivers together: more of them wait longer, one by one."""
 
@@ -73,8 +76,9 @@ class Lookahead:
 
     def pause_s(self, waits: int, drivers: int) -> float:
         """Return how long to wait after so many looks in vain, among so many drivers."""
-        longest = max(_LONGEST_S, drivers / _LOOKS_PER_S)
-        return min(_SHORTEST_S * 2.0 ** min(waits, 30), longest)
+        shortest_s = _SHORTEST_S * max(1.0, drivers / _FEW)
+        longest_s = max(_LONGEST_S, drivers / _LOOKS_PER_S)
+        return min(shortest_s * 2.0 ** min(waits, 30), longest_s)
 
     @staticmethod
     def _most(queue: Queue) -> int:

@@ -49,7 +49,8 @@ class Fleet:
     how long it takes to compute so many designs, and ``ask_slower`` how many times as long it takes
     a driver. Every call of the storage takes
     ``transaction_s``, and what writes waits for other writers. Without a ``queue``, the storage is
-    one of an older kind, by which drivers race for each ask. ``dies_at`` tells in which of its
+    one of an older kind, by which drivers race for each ask. A driver evaluates up to ``batch``
+    trials together, one after the other. ``dies_at`` tells in which of its
     asks a driver dies; it begins ``starts_at_s``, all at once by default.
     """
 
@@ -60,6 +61,7 @@ class Fleet:
     trials: int | None = None
     transaction_s: float = 0.002
     queue: bool = True
+    batch: int = 1
     dies_at: dict[int, int] = field(default_factory=dict)
     starts_at_s: Callable[[int], float] = lambda _: 0.0
     ask_slower: Callable[[int], float] = lambda _: 1.0
@@ -238,9 +240,9 @@ class _Drive:
     """One driver: its loop, its optimizer, and its executor in one."""
 
     barrier = True
-    capacity = 1
 
     def __init__(self, place: int, world: _World, account: Account) -> None:
+        self.capacity = account.fleet.batch
         self.on_report: Watcher = unheard
         self._place = place
         self._world = world
