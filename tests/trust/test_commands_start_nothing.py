@@ -19,9 +19,16 @@ LOOKING: dict[str, list[list[str]]] = {
     "status": [["theirs"], ["--format", "json"]],
     "front": [["theirs"], ["modelled", "--format", "json"], ["theirs", "-o", "front.parquet"]],
     "trials": [["theirs"], ["modelled", "--format", "csv"]],
-    "compare": [["theirs", "second", "--joint-reference"]],
+    "compare": [
+        ["theirs", "second", "--joint-reference"],
+        ["theirs.jsonl", "second", "--joint-reference", "--format", "json"],
+    ],
     "effects": [["theirs"], ["modelled", "--format", "json"]],
-    "report": [["theirs", "-o", "one.html"], ["modelled", "-o", "two.html"]],
+    "report": [
+        ["theirs", "-o", "one.html"],
+        ["modelled", "-o", "two.html"],
+        ["theirs", "second", "--joint-reference", "-o", "both.html"],
+    ],
     "check": [["theirs.yaml", "modelled.yaml", "doors.yaml", "space.yaml"]],
     "doctor": [["--storage", "sqlite:///dse.db"]],
     "space count": [["space.yaml"]],
@@ -53,7 +60,13 @@ LOOKING: dict[str, list[list[str]]] = {
     "environments where": [[]],
     "environments remove": [["scalesim"]],
 }
-"""What each command is called with; each ends with exit code 0 or, where nothing is there, 1."""
+"""What each command is called with; each ends with exit code 0, but for those of the next table."""
+
+FALLING_SHORT = {"doctor"}
+"""A machine may lack something."""
+
+CARDS = "nvidia-smi"
+"""The machine's own program, which dse doctor asks for its cards where it is there."""
 
 RUNNING: dict[str, list[str]] = {
     "run": ["theirs.yaml", "--name", "theirs", "--trials", "25"],
@@ -69,9 +82,6 @@ SERVING = {"serve"}
 
 INSTALLING = {"assets install", "environments install"}
 """They start pip, and know no study."""
-
-CHECKED_DOCTOR = "doctor"
-"""It asks for the machine's cards with a program of the machine's; no study is read."""
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> list[str]:
@@ -91,9 +101,9 @@ def test_every_command_either_looks_or_runs():
 def test_a_command_that_looks_starts_nothing(victim, command):
     with traced(victim.code) as found:
         done = [CliRunner().invoke(app, [*command.split(), *words]) for words in LOOKING[command]]
-    codes = [(one.exit_code, one.output, repr(one.exception)) for one in done]
-    assert all(code in (0, 1) and "Error" not in error for code, _, error in codes), codes
-    assert found == []
+    codes = [(one.exit_code, one.output, one.exception) for one in done]
+    assert all(code == 0 or command in FALLING_SHORT for code, *_ in codes), codes
+    assert [one for one in found if CARDS not in one] == []
     assert victim.left == []
 
 
