@@ -126,7 +126,7 @@ def import_study(
     if study is None:
         facts = restored(source, name=name, storage=storage, trusted=trust, folder=folder)
         words = [f"{facts['study']}: {facts['trials']} trials, as they were"]
-        words += starting(facts["starts"])
+        words += starting(facts["starts"], facts["problem"])
     else:
         path = study_path(study)
         elsewhere = Elsewhere.of(source, path, optuna)
@@ -157,10 +157,12 @@ def merge_studies(
     """
     from dse.records.copies import joined
     from dse.study import Study
+    from dse.trust import is_trusted
 
     studies = [Study.load(one, storage) for one in names]
-    facts = joined(studies, name)
-    _tell(output, facts, f"{name}: {studies[0].storage.events(name)[0].text}", _next(name))
+    facts, kept = joined(studies, name), studies[0].storage
+    told = f"{name}: {kept.events(name)[0].text}"
+    _tell(output, facts, told, _next(name, is_trusted(kept, name)))
 
 
 def trust_study(
@@ -181,15 +183,17 @@ def trust_study(
     opened = opened_storage(storage or DEFAULT_STORAGE)
     known = trust_facts(opened, name)
     if output is Told.TABLE:
-        for line in starting(known["starts"]):
+        for line in starting(known["starts"], known["problem"]):
             say(line)
     if not (yes or known["trusted"] or known["problem"]):
         typer.confirm(f"may {name!r} be run?", abort=True, err=True)
     _tell(output, trusted(opened, name), f"{name} may be run", _next(name))
 
 
-def starting(starts: Sequence[str]) -> list[str]:
-    """Return the lines that say what running a study would start."""
+def starting(starts: Sequence[str], problem: str) -> list[str]:
+    """Return the lines that say what running a study would start, or why nobody can tell."""
+    if problem:
+        return [f"what running it would start cannot be told: {problem}"]
     if not starts:
         return ["running it starts no program"]
     return ["running it starts:", *(f"  {line}" for line in starts)]

@@ -122,6 +122,7 @@ def restored(
     check_name(chosen)
     opened = opened_storage(storage or DEFAULT_STORAGE, begins=True)
     restore(record, opened, name=chosen, trusted=trusted)
+    known = trust_facts(opened, chosen)
     return {
         "study": chosen,
         "trials": len(record.trials),
@@ -130,7 +131,8 @@ def restored(
         "outside": sum(trial.state is State.OUTSIDE for trial in record.trials),
         "left_out": {},
         "trusted": trusted,
-        "starts": trust_facts(opened, chosen)["starts"],
+        "starts": known["starts"],
+        "problem": known["problem"],
     }
 
 
@@ -194,6 +196,7 @@ def begun_with(
         "left_out": dict(new.left_out),
         "trusted": True,
         "starts": named_programs(new.study.plan),
+        "problem": "",
     }
 
 

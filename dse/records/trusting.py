@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dse.bound import Bound
 from dse.credentials import mask
 from dse.errors import DseError
 from dse.protocols import Storage
+from dse.registry import names
 from dse.report.shapes.study import Trusted
 from dse.schema.plan import Plan
 from dse.study import Study
@@ -15,8 +17,12 @@ _LOCAL = ("auto", "serial", "processes")
 """Executors that stay on this machine."""
 
 
+_OURS = ("dse.", "dse_evaluators.")
+"""How the modules of plug-ins begin that come with dse."""
+
+
 def named_programs(plan: Plan) -> list[str]:
-    """Return the programs, Python functions and clusters that running a study would use.
+    """Return the programs, functions, plug-ins of others and clusters that a run would use.
 
     Each line begins with the evaluator's name, and has no password of a URL and no character that a
     terminal would obey.
@@ -24,13 +30,22 @@ def named_programs(plan: Plan) -> list[str]:
     found = [
         f"{bound.name}: {words}"
         for bound in plan.pipeline.bound
-        for words in bound.starts or [getattr(bound.evaluator, "missing", "")]
-        if words
+        for words in bound.starts or _called(plan, bound)
     ]
     if plan.executor.use not in _LOCAL:
         options = "".join(f", {key} {told!r}" for key, told in plan.executor.options.items())
         found.append(f"executor: {plan.executor.use}{options}")
     return [_visible(line) for line in dict.fromkeys(found)]
+
+
+def _called(plan: Plan, bound: Bound) -> list[str]:
+    """Return what an evaluator is that starts no program: code of others, or not here."""
+    missing = getattr(bound.evaluator, "missing", "")
+    if missing:
+        return [missing]
+    use = plan.identity["evaluators"][bound.label]["use"]
+    place = names("evaluators")[use].value
+    return [] if place.startswith(_OURS) else [f"the plug-in {use!r} of this machine: {place}"]
 
 
 def trust_facts(storage: Storage, name: str) -> Trusted:

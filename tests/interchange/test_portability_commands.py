@@ -78,7 +78,7 @@ def test_a_table_begins_a_study_where_one_is_named(folder):
         dse("studies", "import", "study.csv")
     facts = told("studies", "import", "study.csv", "--study", "study.yaml", "--name", "table")
     counts = {"trials": 10, "finished": 10, "inside": 10, "outside": 0}
-    more = {"left_out": {}, "trusted": True, "starts": []}
+    more = {"left_out": {}, "trusted": True, "starts": [], "problem": ""}
     assert facts == {"study": "table", **counts, **more}
     assert designs("table") == designs("carry")
 

@@ -17,11 +17,14 @@ from dse.interchange import portable
 from dse.interchange.portable_record import Record
 from dse.records.copies import restored
 from dse.records.trusting import named_programs
+from dse.registry import names
 from dse.schema.plan import plan_of
 from dse.storage.memory import MemoryStorage
 from dse.study import opened_storage
 from dse.trust import TRUST, is_trusted, marked_imported, trust
 from dse.visible import is_visible
+
+SPACE = "{space: s, parameters: {a: {integer: [1, 6]}, b: {integer: [1, 4]}}}"
 
 PURE = """
 study: pure
@@ -121,7 +124,8 @@ def test_a_strangers_file_that_says_it_is_trusted_is_not(victim, tmp_path):
 
 
 def test_what_is_merged_from_an_imported_study_is_not_trusted_either(victim):
-    dse.merge("theirs", "second", name="both")
+    done = called("studies", "merge", "theirs", "second", "--name", "both")
+    assert "dse studies trust both" in done.stderr
     with pytest.raises(StudyError, match="is not trusted"):
         Study.load("both").run(trials=99)
     Study.load("theirs").record.trust()
@@ -171,7 +175,34 @@ def test_a_strange_record_is_imported_and_said_to_be_unreadable(tmp_path):
     portable.write(Record.of(storage, "odd"), tmp_path / "odd.jsonl")
     facts = restored(tmp_path / "odd.jsonl", storage=storage, name="again")
     assert facts["starts"] == []
+    assert facts["problem"]
     assert not is_trusted(storage, "again")
+
+
+def test_an_import_that_nobody_can_read_does_not_say_that_it_starts_nothing(victim, tmp_path):
+    storage = MemoryStorage()
+    storage.create("odd", {"path": "nowhere"})
+    portable.write(Record.of(storage, "odd"), tmp_path / "odd.jsonl")
+    done = called("studies", "import", "odd.jsonl")
+    assert "what running it would start cannot be told" in done.stderr
+    assert "starts no program" not in done.stderr
+
+
+def test_an_import_names_the_plug_ins_of_others(tmp_path, monkeypatch):
+    about = tmp_path / "others-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[dse.evaluators]\nothers = others:Others\n")
+    (tmp_path / "others.py").write_text(
+        "from dse_evaluators.generic.expression import Formulas\nclass Others(Formulas): pass\n"
+    )
+    (tmp_path / "space.yaml").write_text(SPACE)
+    (tmp_path / "pure.yaml").write_text(PURE.replace("use: expression", "use: others"))
+    monkeypatch.syspath_prepend(tmp_path)
+    names.cache_clear()
+    lines = named_programs(plan_of(tmp_path / "pure.yaml"))
+    names.cache_clear()
+    assert lines == ["sum: the plug-in 'others' of this machine: others:Others"]
 
 
 def test_a_program_is_shown_without_what_a_terminal_would_obey(victim):

@@ -51,7 +51,9 @@ class Imported(Shape):
     trusted: bool
     """Whether it may be run at once."""
     starts: list[str]
-    """The programs, Python functions and clusters that running it would use."""
+    """The programs, functions, plug-ins of others and clusters that running it would use."""
+    problem: str
+    """Why these cannot be told; empty where they can."""
 
 
 class Joined(Shape):

@@ -122,7 +122,7 @@ class Trusted(Shape):
     trusted: bool
     """Whether it was begun here, or was imported and the user has trusted it."""
     starts: list[str]
-    """The programs, Python functions and clusters that running it would use."""
+    """The programs, functions, plug-ins of others and clusters that running it would use."""
     problem: str
     """Why these cannot be told; empty where they can."""
 
