@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -103,17 +102,28 @@ def _first(space: Space, limit: int | None) -> Iterator[Batch]:
 
 
 def _write_csv(space: Space, batches: Iterable[Batch]) -> None:
-    """A header of names, then a line for each design; an inactive parameter is an empty field."""
+    """A header of names, then a line for each design.
+
+    An absent parameter is an empty field, and the empty word one in quotes: ``csv`` writes such
+    from Python 3.12 on. Each value of a domain is written as a field once.
+    """
     names = [parameter.name for parameter in space.parameters]
-    writer = csv.writer(csv_output(), lineterminator="\n")
-    writer.writerow(names)
+    file = csv_output()
+    file.write(",".join(map(_field, names)) + "\n")
     for batch in batches:
         columns = [_cells(batch.columns[name], _field) for name in names]
-        writer.writerows(zip(*columns, strict=True))
+        lines = (",".join(field or "" for field in row) for row in zip(*columns, strict=True))
+        file.write("".join(f"{line}\n" for line in lines))
 
 
-def _field(value: Value) -> Value:
-    return ("true" if value else "false") if isinstance(value, bool) else value
+def _field(value: Value) -> str:
+    """The value as a field of CSV."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return float.__repr__(value) if isinstance(value, float) else str(value)
+    quoted = value == "" or any(mark in value for mark in ',"\r\n')
+    return '"' + value.replace('"', '""') + '"' if quoted else value
 
 
 def _same(value: Value) -> Value:

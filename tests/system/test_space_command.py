@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from dse.cli.app import app
 
 PLAN = """
 space: plan
@@ -237,6 +240,17 @@ def test_all_designs_are_listed_in_every_format(dse):
     assert dse("enumerate plan.yaml --limit 3").count("gpus=8  tp=1") == 3
     assert len(dse("enumerate plan.yaml --limit 5 --set tp=4 --format json").splitlines()) == 5
     assert "cannot be enumerated" in dse("enumerate real.yaml", code=2)
+
+
+def test_the_empty_word_and_an_absent_parameter_differ_in_csv(dse, tmp_path, monkeypatch):
+    words = """{choice: ['', 'a,b', 'say "no"', x], when: "n == 1"}"""
+    text = f"space: words\nparameters:\n  n: {{integer: [1, 2]}}\n  word: {words}\n"
+    (tmp_path / "words.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    told = CliRunner().invoke(app, ["space", "enumerate", "words.yaml", "--format", "csv"]).stdout
+    assert sorted(told.splitlines()) == ['1,""', '1,"a,b"', '1,"say ""no"""', "1,x", "2,", "n,word"]
+    rows = [(row["n"], row["word"]) for row in csv.DictReader(io.StringIO(told))]
+    assert sorted(rows) == [("1", ""), ("1", "a,b"), ("1", 'say "no"'), ("1", "x"), ("2", "")]
 
 
 def test_lists_are_set_and_shown_as_one(dse):
