@@ -432,12 +432,12 @@ OPTIMIZERS = ["random", "nsga2", "sobol", "tpe", "grey-box"]
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("setup", "kills"), [("two drivers", 3), ("serial", 2)])
 @pytest.mark.parametrize(
     "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.proof)], indirect=True
 )
-def test_three_kills_lose_nothing_that_was_acknowledged(tmp_path, place):
-    kills = 3
-    tally = survived(tmp_path, place, setup="two drivers", optimizers=["nsga2"], rounds=kills)
+def test_few_kills_lose_nothing_that_was_acknowledged(tmp_path, place, setup, kills):
+    tally = survived(tmp_path, place, setup=setup, optimizers=["nsga2"], rounds=kills)
     # A kill may come when a trial is stored and not yet told.
     assert tally["acknowledged"] >= MEASUREMENTS["nsga2"] - kills
 
