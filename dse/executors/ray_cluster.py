@@ -14,7 +14,7 @@ from dse.errors import PluginError
 from dse.executors.births import THREADS
 from dse.executors.driven import Beginning, unnoted
 from dse.executors.failures import failed
-from dse.executors.ray_joined import STORE_BYTES, Joined, imported
+from dse.executors.ray_joined import START_S, STORE_BYTES, Joined, imported
 from dse.executors.ray_worker import LostError, RayWorker, ended, seats
 from dse.executors.resources import rooms_for, wanted_of
 from dse.protocols import Needs, Task, Work
@@ -40,6 +40,7 @@ class RayCluster:
             ``RAY_ADDRESS``, else a Ray of its own is started on this machine.
         workers: tasks at once; without a number as many as the cluster has room for.
         timeout_s: a task that takes longer has failed; waiting for a turn does not count.
+        start_s: how long a Ray that is started here may take to start.
     """
 
     barrier = False
@@ -51,8 +52,9 @@ class RayCluster:
         address: str | None = None,
         workers: int | None = None,
         timeout_s: float | None = None,
+        start_s: float = START_S,
     ) -> None:
-        _check(workers, timeout_s)
+        _check(workers, timeout_s, start_s)
         self.on_report: Watcher = unheard
         self.on_begin: Beginning = unnoted
         self._wanted = wanted_of(getattr(work, "needs", Needs()))
@@ -70,6 +72,7 @@ class RayCluster:
             address or os.environ.get("RAY_ADDRESS"),
             cpus=max(workers or cores, cores),
             store_bytes=max(STORE_BYTES, 2 * len(sent)),
+            start_s=start_s,
         )
         atexit.register(self.close)  # before Ray's own: a local one is ended, its folder goes
         try:
@@ -239,11 +242,13 @@ class RayCluster:
             self._hopeless_since = None
 
 
-def _check(workers: int | None, timeout_s: float | None) -> None:
+def _check(workers: int | None, timeout_s: float | None, start_s: float) -> None:
     if workers is not None and workers < 1:
         raise PluginError(f"the executor 'ray' cannot have {workers} workers")
     if timeout_s is not None and timeout_s <= 0:
         raise PluginError(f"the executor 'ray' cannot end tasks after {timeout_s:g} s")
+    if start_s <= 0:
+        raise PluginError(f"the executor 'ray' cannot start within {start_s:g} s")
 
 
 def _pickled(work: Work) -> bytes:

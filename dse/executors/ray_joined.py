@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from dse.credentials import private_environment
@@ -21,7 +24,15 @@ from dse.executors.resources import Node
 STORE_BYTES = 100 * 2**20
 """Of shared memory, for a Ray of our own: it holds the pickled work, and little else."""
 
+START_S = 300.0
+"""How long a Ray of our own may take to start, in all: a busy machine is slow."""
+
 _STARTS = 3
+"""So often it is started, should it hang: each try gets its share of the time."""
+
+_LOOK_S = 0.5
+
+_GCS_WAIT = "RAY_gcs_server_port_wait_time_s"
 
 _SETTINGS: Mapping[str, str] = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -38,12 +49,20 @@ class Joined:
             machine, unless the process has joined one already, which is then used and left on.
         cpus: how many tasks of one CPU a Ray that is started here takes at once.
         store_bytes: of shared memory, for a Ray that is started here.
+        start_s: how long such a Ray may take to start.
 
     Raises:
-        PluginError: Ray is not installed, or there is no such cluster.
+        PluginError: Ray is not installed, or there is no such cluster, or it does not start.
     """
 
-    def __init__(self, address: str | None, *, cpus: int, store_bytes: int = STORE_BYTES) -> None:
+    def __init__(
+        self,
+        address: str | None,
+        *,
+        cpus: int,
+        store_bytes: int = STORE_BYTES,
+        start_s: float = START_S,
+    ) -> None:
         self.ray = imported()
         self._warden: RayWarden | None = None
         self._theirs = bool(self.ray.is_initialized())
@@ -53,7 +72,7 @@ class Joined:
         elif address is not None:
             self._join(address)
         else:
-            self._start(cpus, store_bytes)
+            self._start(cpus, store_bytes, start_s)
         from_afar = address if address and address.startswith("ray://") else None
         self.head = RayHead(from_afar or self._gcs())
 
@@ -103,17 +122,25 @@ class Joined:
         if address.startswith("ray://"):
             _hush_client()
 
-    def _start(self, cpus: int, store_bytes: int) -> None:
-        """Start one; again where a busy machine took longer than the half minute that Ray waits."""
+    def _start(self, cpus: int, store_bytes: int, start_s: float) -> None:
+        """Start one; again where it hangs, or ends at once.
+
+        Raises:
+            PluginError: it did not start in time.
+        """
         for left in reversed(range(_STARTS)):
             try:
-                self._begin(tempfile.mkdtemp(prefix="dse-ray-"), cpus, store_bytes)
+                with _patient(self.ray, start_s / _STARTS):
+                    self._begin(tempfile.mkdtemp(prefix="dse-ray-"), cpus, store_bytes)
             except Exception as error:  # Ray raises a bare one where it took too long
                 self._end()
                 if left and "timed out" in str(error):
                     continue
-                reason = _first_line(error)
-                raise PluginError(f"Ray cannot be started here: {reason}") from error
+                raise PluginError(
+                    f"Ray cannot be started here: {_first_line(error)}",
+                    hint=f"executor: {{use: ray, start_s: {2 * start_s:g}}} gives it longer; or "
+                    "start it yourself (ray start --head) and give its address",
+                ) from error
             return
 
     def _begin(self, folder: str, cpus: int, store_bytes: int) -> None:
@@ -149,6 +176,53 @@ def imported() -> Any:
             hint="pip install 'dse-engine[ray]'",
         ) from error
     return ray
+
+
+@contextmanager
+def _patient(ray: Any, limit_s: float) -> Iterator[None]:
+    """Let Ray wait for the parts of a node that it starts as long as this.
+
+    Its own half minute for the raylet is no option of Ray's; where the name changes, it holds.
+
+    Args:
+        ray: the library.
+        limit_s: until then; a raylet that has ended is not waited for.
+    """
+    services = ray._private.services  # noqa: SLF001 - see above
+    ask = getattr(services, "get_node", None)
+    until = time.monotonic() + limit_s
+
+    def wait(*where: Any) -> Any:
+        assert ask is not None
+        while True:
+            try:
+                return ask(*where)
+            except RuntimeError as error:  # it is not known yet
+                lives = _runs("/raylet")
+                if lives and time.monotonic() < until:
+                    time.sleep(_LOOK_S)
+                    continue
+                words = f"took more than {limit_s:g} s" if lives else "has ended"
+                raise TimeoutError(f"the start timed out: the raylet {words}") from error
+
+    gcs = os.environ.get(_GCS_WAIT)
+    os.environ[_GCS_WAIT] = gcs or str(math.ceil(limit_s))
+    services.get_node = wait
+    try:
+        yield
+    finally:
+        services.get_node = ask
+        if gcs is None:
+            del os.environ[_GCS_WAIT]
+
+
+def _runs(program: str) -> bool:
+    """True if a process that we started runs a program whose path ends so."""
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0].endswith(program):
+                return True
+    return False
 
 
 @contextmanager

@@ -230,7 +230,7 @@ def test_work_that_workers_cannot_load_fails_with_the_reason(start: Start) -> No
     assert "no module named 'gone'" in reason(outcome(start(Unloadable()), task(0, "square", 3)))
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"timeout_s": 0.0}])
+@pytest.mark.parametrize("options", [{"workers": 0}, {"timeout_s": 0.0}, {"start_s": 0.0}])
 def test_options_that_make_no_sense_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(PluginError, match="'ray'"):
         RayCluster(perform, **options)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -127,25 +128,34 @@ def started(path: Path, pid: int) -> list[int]:
 
 
 @pytest.mark.proof
-def test_a_ray_that_does_not_come_up_in_half_a_minute_is_started_again(folder):
+@pytest.mark.parametrize(("stopped", "code"), [(1, 0), (3, 2)])
+def test_a_ray_that_hangs_is_started_again_and_then_given_up(folder, stopped, code):
+    study = folder / "study.yaml"
+    study.write_text(f"{study.read_text()}executor: {{use: ray, workers: 2, start_s: 15}}\n")
     driver = subprocess.Popen(
-        COMMAND,
+        [sys.executable, "-m", "dse", "run", "study.yaml", "--quiet"],
         cwd=folder,
         env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
     )
-    os.kill(raylet_of(driver.pid), signal.SIGSTOP)
-    assert driver.wait(5 * LONG_S) == 0
-    assert sorted((folder / "begun").read_text().split()) == list("123456")
+    seen = set[int]()
+    while len(seen) < stopped:
+        seen.add(new := raylet_of(driver.pid, seen))
+        os.kill(new, signal.SIGSTOP)
+    _, said = driver.communicate(timeout=5 * LONG_S)
+    words = "error: Ray cannot be started here: the start timed out: the raylet took more than 5 s"
+    assert driver.returncode == code, said
+    assert (words in said, "start_s: 30" in said) == (code == 2, code == 2)
 
 
-def raylet_of(pid: int) -> int:
-    """The process of Ray that holds a node together, as soon as there is one."""
+def raylet_of(pid: int, known: Collection[int] = ()) -> int:
+    """The process of Ray that holds a node together, as soon as there is one that is not known."""
     until = time.monotonic() + 3 * LONG_S
     while time.monotonic() < until:
-        for one in descendants(pid):
+        for one in set(descendants(pid)).difference(known):
             with suppress(OSError):
                 program, *_ = Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
                 if program.endswith(b"/raylet"):
