@@ -39,7 +39,7 @@ def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
     They need not be our children, so there is nothing but to look.
     """
     until = time.monotonic() + limit_s
-    while any(map(_runs, pids)) and time.monotonic() < until:
+    while any(map(runs, pids)) and time.monotonic() < until:
         time.sleep(_LOOK_S)
 
 
@@ -57,7 +57,8 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def _runs(pid: int) -> bool:
+def runs(pid: int) -> bool:
+    """True unless the process has ended, be it that nobody has asked how."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -20,6 +20,9 @@ from dse.executors.resources import rooms_for, wanted_of
 from dse.protocols import Needs, Task, Work
 
 _LOOK_S = 1.0
+_WAIT_S = 0.2
+"""For outcomes at a time: Ray ends a process soon after the raylet of its machine."""
+
 _STARTS = 3
 """So many workers in a row that do not start are no accident."""
 
@@ -116,9 +119,10 @@ class RayCluster:
     def _collected(self, timeout_s: float | None) -> dict[int, Outcome]:
         until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while self._waiting or any(worker.task for worker in self._workers):
+            self._door.check_raylet()
             self._assign()
             left_s = until - time.monotonic()
-            outcomes = self._finished(max(0.0, min(_LOOK_S, left_s)))
+            outcomes = self._finished(max(0.0, min(_WAIT_S, left_s)))
             if outcomes or left_s <= 0:
                 return outcomes
             if time.monotonic() - self._looked_at >= _LOOK_S:

@@ -55,6 +55,14 @@ class RayHead:
             "and 'dse resume' goes on",
         )
 
+    def cut_off(self) -> PluginError:
+        """What to raise now that this machine is no part of the cluster any more."""
+        self.gone = True
+        return PluginError(
+            f"the raylet that joins this machine to the Ray cluster {self._address} is gone",
+            hint="all results that were stored are kept, and 'dse resume' goes on",
+        )
+
 
 def check_reachable(address: str) -> None:
     """Nothing, if somebody listens there: Ray itself would try for minutes.

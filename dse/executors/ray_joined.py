@@ -16,7 +16,7 @@ from typing import Any
 
 from dse.credentials import private_environment
 from dse.errors import PluginError
-from dse.executors.process_tree import descendants
+from dse.executors.process_tree import descendants, runs
 from dse.executors.ray_head import RayHead, check_reachable
 from dse.executors.ray_warden import RayWarden
 from dse.executors.resources import Node
@@ -65,6 +65,7 @@ class Joined:
     ) -> None:
         self.ray = imported()
         self._warden: RayWarden | None = None
+        self._raylet: int | None = None
         self._theirs = bool(self.ray.is_initialized())
         self.local = address is None and not self._theirs
         if self._theirs:
@@ -75,6 +76,16 @@ class Joined:
             self._start(cpus, store_bytes, start_s)
         from_afar = address if address and address.startswith("ray://") else None
         self.head = RayHead(from_afar or self._gcs())
+        self._raylet = None if from_afar else _raylet_of(self._socket())
+
+    def check_raylet(self) -> None:
+        """Check that this machine's part of the cluster lives: Ray ends a process without it.
+
+        Raises:
+            PluginError: it has ended.
+        """
+        if self._raylet is not None and not runs(self._raylet):
+            raise self.head.cut_off()
 
     def nodes(self) -> list[Node]:
         """The nodes that are alive."""
@@ -91,7 +102,8 @@ class Joined:
         self._theirs = True
 
     def _end(self) -> None:
-        self.ray.shutdown()
+        if self._raylet is None or runs(self._raylet):  # else Ray would end us before the last word
+            self.ray.shutdown()
         if self._warden is not None:
             self._warden.close()
             self._warden = None
@@ -104,6 +116,11 @@ class Joined:
                 f"this process has joined the Ray cluster {joined} and cannot join {address}",
                 hint="ray.shutdown() leaves it",
             )
+
+    def _socket(self) -> str:
+        """The address of this machine's raylet; empty where Ray does not say."""
+        node = getattr(self.ray._private.worker, "_global_node", None)  # noqa: SLF001 - no option
+        return str(getattr(node, "raylet_socket_name", ""))
 
     def _gcs(self) -> str:
         return str(self.ray.get_runtime_context().gcs_address)
@@ -198,7 +215,7 @@ def _patient(ray: Any, limit_s: float) -> Iterator[None]:
             try:
                 return ask(*where)
             except RuntimeError as error:  # it is not known yet
-                lives = _runs("/raylet")
+                lives = _raylet_of() is not None
                 if lives and time.monotonic() < until:
                     time.sleep(_LOOK_S)
                     continue
@@ -216,13 +233,18 @@ def _patient(ray: Any, limit_s: float) -> Iterator[None]:
             del os.environ[_GCS_WAIT]
 
 
-def _runs(program: str) -> bool:
-    """True if a process that we started runs a program whose path ends so."""
-    for pid in descendants(os.getpid()):
+def _raylet_of(socket: str = "") -> int | None:
+    """The raylet of this machine that listens there, or any that we started; ``None``: unknown."""
+    every = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    pids = every if socket else descendants(os.getpid())
+    for pid in pids:
         with suppress(OSError):
-            if Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0].endswith(program):
-                return True
-    return False
+            program, *words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if program.endswith("/raylet") and (
+                not socket or f"--raylet_socket_name={socket}" in words
+            ):
+                return pid
+    return None
 
 
 @contextmanager

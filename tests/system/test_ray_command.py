@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +40,7 @@ import json, os, sys, time
 x = json.load(sys.stdin)["x"]
 open("begun", "a").write(f"{x}\\n")
 time.sleep(float(os.environ.get("BOARD_S", "0")))
+open("ended", "a").write(f"{x}\\n")
 if x == 3: os._exit(7)
 print(json.dumps({"time": x, "loss": 9.0 - x}))
 """
@@ -143,7 +145,7 @@ def test_a_ray_that_hangs_is_started_again_and_then_given_up(folder, stopped, co
     )
     seen = set[int]()
     while len(seen) < stopped:
-        seen.add(new := raylet_of(driver.pid, seen))
+        seen.add(new := process_of(driver.pid, "/raylet", seen))
         os.kill(new, signal.SIGSTOP)
     _, said = driver.communicate(timeout=5 * LONG_S)
     words = "error: Ray cannot be started here: the start timed out: the raylet took more than 5 s"
@@ -151,14 +153,47 @@ def test_a_ray_that_hangs_is_started_again_and_then_given_up(folder, stopped, co
     assert (words in said, "start_s: 30" in said) == (code == 2, code == 2)
 
 
-def raylet_of(pid: int, known: Collection[int] = ()) -> int:
-    """The process of Ray that holds a node together, as soon as there is one that is not known."""
+def process_of(pid: int, name: str, known: Collection[int] = ()) -> int:
+    """The process of Ray whose program ends so, as soon as there is one that is not known."""
     until = time.monotonic() + 3 * LONG_S
     while time.monotonic() < until:
         for one in set(descendants(pid)).difference(known):
             with suppress(OSError):
                 program, *_ = Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
-                if program.endswith(b"/raylet"):
+                if program.endswith(name.encode()):
                     return one
         time.sleep(0.01)
-    raise AssertionError("no raylet was started")
+    raise AssertionError(f"no {name} was started")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("victim", "codes"), [("/raylet", {2}), ("/gcs_server", {0, 2})])
+def test_a_ray_that_loses_a_server_loses_no_trial_and_doubles_each_once(folder, victim, codes):
+    driver = subprocess.Popen(
+        [*COMMAND, "--quiet"],
+        cwd=folder,
+        env={**ENVIRONMENT, "BOARD_S": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 3 * LONG_S
+    while not (folder / "ended").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    os.kill(process_of(driver.pid, victim), signal.SIGKILL)
+    out, said = driver.communicate(timeout=5 * LONG_S)
+    assert driver.returncode in codes
+    assert said.count("error: the ") == (driver.returncode == 2)
+    resumed = subprocess.run(
+        [sys.executable, "-m", "dse", "resume", "toy", "--quiet", "--executor", "serial"],
+        cwd=folder,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    begun = Counter((folder / "begun").read_text().split())
+    assert (out, resumed.returncode) == ("", 0)
+    assert set(begun) == set("123456")
+    assert max(begun.values()) <= 2
+    assert begun.total() <= 6 + 2  # as many as were in flight
