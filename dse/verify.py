@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from dse.core.design import Design
 from dse.core.trial import Asked, Trial
 from dse.drivers.ledger import Ledger, Moment, moments
@@ -39,7 +41,8 @@ class Proof:
     ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study, and of
     ``unknown`` ones the record does not tell how they were asked: they were added by hand, or by
     another program, or an older version wrote it. ``salvaged`` ones were asked knowing trials that
-    a damaged storage has lost.
+    a damaged storage has lost. Of a sample, drawn with ``seed``, ``skipped_asks`` asks of
+    ``skipped_trials`` trials were not replayed: that their record contradicts itself was looked at.
     """
 
     asks: int = 0
@@ -47,17 +50,33 @@ class Proof:
     carried: int = 0
     unknown: int = 0
     salvaged: int = 0
+    skipped_asks: int = 0
+    skipped_trials: int = 0
+    seed: int | None = None
     mismatch: Mismatch | None = None
 
     @property
     def whole(self) -> bool:
         """True if there is nothing in the record that was not proved."""
+        return self.sound and not self.skipped_asks
+
+    @property
+    def sound(self) -> bool:
+        """True if nothing that was looked at is wrong or cannot be proved."""
         return self.mismatch is None and not self.unknown and not self.salvaged
 
-    def after(self, ask: Asked) -> Proof:
+    @property
+    def miss_probability(self) -> float:
+        """How likely the sample misses one changed ask that any is as likely as the others."""
+        return self.skipped_asks / max(1, self.asks + self.skipped_asks)
+
+    def after(self, ask: Asked, *, replayed: bool = True) -> Proof:
         """The proof with one more ask that fits."""
         if not ask.by:
             return self
+        if not replayed:
+            asks, trials = self.skipped_asks + 1, self.skipped_trials + ask.count
+            return replace(self, skipped_asks=asks, skipped_trials=trials)
         if ask.by == CARRIED:
             return replace(self, carried=self.carried + ask.count)
         return replace(self, asks=self.asks + 1, trials=self.trials + ask.count)
@@ -69,6 +88,10 @@ class Replay:
     Args:
         study: the study.
         on_progress: told how many asks of how many are replayed.
+        sample: how many of the optimizers' asks are replayed, one drawn from each of so many
+            equal stretches of the record; all without it. An optimizer that is told the same asks
+            the same, so that those in between can be left out.
+        seed: of the draw.
 
     Raises:
         StudyError: it was begun with other evaluators, so that nothing can be proved, or it is not
@@ -77,7 +100,12 @@ class Replay:
     """
 
     def __init__(
-        self, study: Study, *, on_progress: Callable[[int, int], None] = lambda *_: None
+        self,
+        study: Study,
+        *,
+        on_progress: Callable[[int, int], None] = lambda *_: None,
+        sample: int | None = None,
+        seed: int = 0,
     ) -> None:
         study.check_runnable(["modelled"])
         study.plan.pipeline.may_start = True  # an optimizer asks its models again
@@ -92,23 +120,30 @@ class Replay:
         self._salvaged = range(mark.get("intact", 0), mark.get("trials", 0))
         use = study.plan.optimizer.use
         self._use = chosen(study.events) if use == AUTO else use
+        self._seed = None if sample is None else seed
+        asks = [ask for ask in self._asks if ask.by and ask.first not in self._salvaged]
+        costly = [ask.first for ask in asks if ask.by not in (CARRIED, GIVEN)]
+        drawn = costly if sample is None else _draw(costly, sample, seed)
+        self._replayed = {a.first for a in asks if a.by in (CARRIED, GIVEN)}.union(drawn)
 
     def proof(self) -> Proof:
         """What can be proved, up to the first ask that does not fit."""
-        proof = Proof()
+        proof = Proof(seed=self._seed)
         for moment in moments(self._asks, self._record.trials, self._record.finished):
-            if moment.ask.first in self._salvaged:
+            ask = moment.ask
+            if ask.first in self._salvaged:
                 continue
-            wrong = self._wrong(moment) if moment.ask.by else None
+            wrong = self._wrong(moment) if ask.by else None
             if wrong is not None:
-                return replace(proof, mismatch=replace(wrong, versions=self._changed(moment.ask)))
-            proof = proof.after(moment.ask)
-            self._on_progress(proof.asks, len(self._asks))
+                return replace(proof, mismatch=replace(wrong, versions=self._changed(ask)))
+            proof = proof.after(ask, replayed=ask.first in self._replayed)
+            self._on_progress(proof.asks, len(self._replayed))
         wrong = self._stopped_wrongly()
         if wrong is not None:
             return replace(proof, mismatch=wrong)
         lost = len(self._salvaged)
-        unknown = len(self._record.trials) - proof.trials - proof.carried - lost
+        known = proof.trials + proof.skipped_trials + proof.carried + lost
+        unknown = len(self._record.trials) - known
         return replace(proof, unknown=unknown, salvaged=lost)
 
     def _stopped_wrongly(self) -> Mismatch | None:
@@ -133,7 +168,7 @@ class Replay:
         reason = self._contradiction(ask, found)
         if reason:
             return Mismatch(trial=ask.first, reason=reason)
-        if ask.by == CARRIED:
+        if ask.by == CARRIED or ask.first not in self._replayed:
             return None
         expected = self._expected(moment)
         for place in range(max(len(expected), len(found))):
@@ -179,3 +214,12 @@ class Replay:
         now = versions()
         names = sorted(then.keys() & now.keys())
         return {name: (then[name], now[name]) for name in names if then[name] != now[name]}
+
+
+def _draw(numbers: Sequence[int], count: int, seed: int) -> list[int]:
+    """Return one of each of ``count`` equal stretches of the numbers; all, if there are no more."""
+    if count >= len(numbers):
+        return [*numbers]
+    rng = np.random.default_rng(seed)
+    edges = np.arange(count + 1) * len(numbers) // count
+    return [numbers[place] for place in rng.integers(edges[:-1], edges[1:])]

@@ -97,6 +97,33 @@ def test_what_an_optimizer_asked_it_asks_again(tmp_path, optimizer):
     assert check_proved(study).asks >= 8
 
 
+@pytest.mark.parametrize("optimizer", ["random", "sobol", "nsga2", "tpe"])
+def test_each_ask_is_proved_without_those_before_it(tmp_path, optimizer):
+    study = ran(tmp_path, OPTIMIZER=optimizer)
+    proofs = [Replay(study, sample=1, seed=seed).proof() for seed in range(5)]
+    assert {proof.sound for proof in proofs} == {True}
+    assert {proof.whole for proof in proofs} == {False}
+    assert {proof.asks for proof in proofs} == {1}
+    assert {proof.trials + proof.skipped_trials for proof in proofs} == {len(study.trials)}
+
+
+def test_a_sample_is_spread_over_the_record_and_finds_what_is_in_it(tmp_path):
+    study = ran(tmp_path)
+    other = Design({**study.trials[4].design, "clock": 13 - study.trials[4].design["clock"]})
+    struck = changed(study, 4, design=other)
+    proofs = [Replay(struck, sample=5, seed=seed).proof() for seed in range(20)]
+    found = [proof.mismatch for proof in proofs if proof.mismatch]
+    assert {wrong.trial for wrong in found} == {4}
+    assert 0 < len(found) < 20  # the fourth and the fifth ask are a stretch of their own
+    assert {proof.miss_probability for proof in proofs if not proof.mismatch} == {0.5}
+
+
+def test_what_every_ask_says_is_checked_where_a_sample_is_replayed(tmp_path):
+    study = ran(tmp_path)
+    wrong = Replay(changed(study, 5, told=3), sample=1).proof().mismatch
+    assert wrong.reason == "the trial and its ask differ in what was told"
+
+
 @pytest.mark.parametrize("optimizer", ["exhaustive", "age-moea2", "auto", "decompose"])
 def test_a_modelled_study_is_proved_batch_by_batch(tmp_path, optimizer):
     study = ran(tmp_path, MODELLED, OPTIMIZER=optimizer, MORE="budget: {trials: 400}")
@@ -280,9 +307,36 @@ def test_the_command_says_all_as_json(url):
             "carried": 0,
             "unknown": 0,
             "salvaged": 0,
+            "sample": None,
             "mismatch": None,
         },
     )
+
+
+def test_the_command_proves_a_sample_and_says_what_that_leaves_out(url):
+    code, said = verify(url, "--sample", "3", "--seed", "5")
+    assert code == 0
+    assert said == (
+        "proved: 3 asks, 3 trials (a sample, drawn with seed 5)\n"
+        "not checked: 7 asks, 7 trials; a single changed ask among all would be missed with "
+        "probability 70 %\n"
+    )
+    assert verify(url, "--sample", "30")[1].startswith("proved: 10 asks, 10 trials (a sample")
+
+
+def test_the_command_says_as_json_what_a_sample_leaves_out(url):
+    told = json.loads(verify(url, "--sample", "4", "--format", "json")[1])
+    sample = {"seed": 0, "skipped_asks": 6, "skipped_trials": 6, "miss_probability": 0.6}
+    assert (told["proved"], told["asks"], told["sample"]) == (False, 4, sample)
+
+
+def test_the_command_shows_how_far_it_is_and_how_long_it_takes(url, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    done = CliRunner().invoke(app, ["verify", "s", "--storage", url], catch_exceptions=False)
+    assert "replaying" in done.stderr
+    assert "eta" in done.stderr
+    assert "10/10" in done.stderr
+    assert done.stdout == "proved: 10 asks, 10 trials\n"
 
 
 def edited(url: str, statement: str) -> None:

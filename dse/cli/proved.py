@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dse.core.design import Design
-from dse.report.shapes.proof import MismatchFacts, ProofFacts
+from dse.report.shapes.proof import MismatchFacts, ProofFacts, SampleFacts
 from dse.verify import Mismatch, Proof
 
 
@@ -11,16 +11,25 @@ def words(proof: Proof) -> str:
     """What was proved, for people."""
     wrong = proof.mismatch
     carried = f", beside {proof.carried} from another study" if proof.carried else ""
+    skipped = f"; {proof.skipped_asks} asks were not checked" if proof.skipped_asks else ""
     if wrong is not None:
         lines = [
             f"trial {wrong.trial} does not follow from the record: {wrong.reason}",
             *(_designs(wrong.expected, wrong.found)),
-            f"  before it {proof.asks} asks and {proof.trials} trials are proved{carried}",
+            f"  before it {proof.asks} asks and {proof.trials} trials are proved{carried}{skipped}",
         ]
         lines += [f"  {n} was {a} then and is {b} here" for n, (a, b) in wrong.versions.items()]
         return "\n".join(lines)
     proved = f"proved: {proof.asks} asks, {proof.trials} trials{carried}"
     lines = [proved]
+    if proof.seed is not None:
+        lines[0] = f"{proved} (a sample, drawn with seed {proof.seed})"
+    if proof.skipped_asks:
+        missed = f"{100 * proof.miss_probability:.3g} %"
+        lines.append(
+            f"not checked: {proof.skipped_asks} asks, {proof.skipped_trials} trials; a single "
+            f"changed ask among all would be missed with probability {missed}"
+        )
     if proof.salvaged:
         why = "they were asked knowing rows that a damaged storage has lost"
         lines.append(f"not proved: {proof.salvaged} trials of a salvaged study; {why}")
@@ -41,7 +50,17 @@ def json(study: str, proof: Proof) -> ProofFacts:
         "carried": proof.carried,
         "unknown": proof.unknown,
         "salvaged": proof.salvaged,
+        "sample": None if proof.seed is None else _sample(proof, proof.seed),
         "mismatch": None if wrong is None else _mismatch(wrong),
+    }
+
+
+def _sample(proof: Proof, seed: int) -> SampleFacts:
+    return {
+        "seed": seed,
+        "skipped_asks": proof.skipped_asks,
+        "skipped_trials": proof.skipped_trials,
+        "miss_probability": proof.miss_probability,
     }
 
 

@@ -20,6 +20,19 @@ class MismatchFacts(Shape):
     """What has another version than when the study ran: then, and now."""
 
 
+class SampleFacts(Shape):
+    """What a sample of the asks left out."""
+
+    seed: int
+    """With which the asks were drawn."""
+    skipped_asks: int
+    """How many asks were not replayed."""
+    skipped_trials: int
+    """How many trials they gave."""
+    miss_probability: float
+    """How likely a single changed ask, any of all, is not among those that were replayed."""
+
+
 class ProofFacts(Shape):
     """What a replay proved."""
 
@@ -37,5 +50,7 @@ class ProofFacts(Shape):
     """How many have no ask in the record: added by hand, or by another program."""
     salvaged: int
     """How many were asked knowing rows that are lost: the study was salvaged."""
+    sample: SampleFacts | None
+    """What was left out of a sample; null where all asks were replayed."""
     mismatch: MismatchFacts | None
     """The first trial that does not follow; null where all do."""
