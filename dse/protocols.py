@@ -218,6 +218,8 @@ class Storage(Protocol):
         - A finished trial never changes: the first outcome is taken, a later one passed over.
         - ``trials`` gives them by number, as they were written; ``finished_order`` as they ended.
         - A trial that is held by a driver that is neither lost nor gone is nobody else's to claim.
+        - Where a call may succeed later it raises StorageUnavailableError, whether or not it took
+          effect; where only somebody's help would heal it, StorageRefusedError. Drivers call again.
     """
 
     def create(self, study: str, spec: Mapping[str, Any], history: History = NEW) -> None:
