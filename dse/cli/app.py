@@ -44,6 +44,7 @@ from dse.cli.interrupts import (
     leave,
 )
 from dse.cli.options import say
+from dse.credentials import mask
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2
@@ -189,10 +190,11 @@ def main() -> None:
         os.environ.setdefault(variable, "1")
     try:
         with handled_by(leave):
-            sys.argv[1:] = [_text(word) for word in sys.argv[1:]]
+            words = [_text(word) for word in sys.argv[1:]]
             if completing.VARIABLE in os.environ:
                 completing.complete(app)
-            app()
+            sys.argv[1:] = map(mask, words)  # workers get a copy of them
+            app(words)
     except Exception as error:  # noqa: BLE001 - what it does not know it raises again
         sys.exit(_status(error))
 

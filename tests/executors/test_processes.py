@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dse.core.trial import Outcome, State
@@ -163,6 +164,22 @@ def test_a_worker_uses_as_many_threads_as_the_user_says(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert outcome(start(), task(0, "environment", "OMP_NUM_THREADS")).metrics["value"] == 3
+
+
+def test_a_worker_gets_neither_the_storage_nor_the_token(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("DSE_STORAGE", "DSE_TOKEN", "MINE")
+    for name in names:
+        monkeypatch.setenv(name, "7")
+    executor = start()
+    values = [
+        outcome(executor, task(number, "environment", name)).metrics["value"]
+        for number, name in enumerate(names)
+    ]
+    assert np.isnan(values[:2]).all()
+    assert values[2] == 7
+    assert all(os.environ[name] == "7" for name in names)
 
 
 def test_a_worker_leaves_ctrl_c_to_the_driver(start: Start) -> None:

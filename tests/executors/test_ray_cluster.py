@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dse.core.trial import Outcome, State
@@ -102,6 +103,22 @@ def test_a_worker_has_a_thread_for_each_of_its_cpus(
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     executor = start(Needy(Needs(cpu=2)), workers=1)
     assert outcome(executor, task(0, "environment", "OMP_NUM_THREADS")).metrics["value"] == 2
+
+
+def test_a_worker_gets_neither_the_storage_nor_the_token_of_its_node(
+    start: Start, add: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("DSE_STORAGE", "DSE_TOKEN", "MINE")
+    for name in names:
+        monkeypatch.setenv(name, "7")
+    add(resources={"board": 1})  # a node that was started with them
+    executor = start(Needy(Needs(custom={"board": 1})), workers=1)
+    values = [
+        outcome(executor, task(number, "environment", name)).metrics["value"]
+        for number, name in enumerate(names)
+    ]
+    assert np.isnan(values[:2]).all()
+    assert values[2] == 7
 
 
 def test_without_a_number_there_are_as_many_workers_as_there_is_room(start: Start) -> None:

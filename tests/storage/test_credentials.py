@@ -131,6 +131,19 @@ def test_a_hint_names_a_storage_in_words_that_a_shell_can_run(monkeypatch):
         assert storage_words(url) == '--storage "$DSE_STORAGE"'
 
 
+def test_words_of_the_command_are_not_left_where_workers_get_them(monkeypatch, tmp_path, capsys):
+    from dse.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    away = f"postgresql://me:{SECRET}@127.0.0.1:1/db?connect_timeout=2"
+    monkeypatch.setattr(sys, "argv", ["dse", "status", "--storage", away])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "127.0.0.1" in capsys.readouterr().err
+    assert sys.argv == ["dse", "status", "--storage", away.replace(SECRET, "***")]
+
+
 def test_children_get_neither_storage_nor_token(monkeypatch):
     monkeypatch.setenv("DSE_STORAGE", FORMS[0].format(SECRET))
     monkeypatch.setenv("DSE_TOKEN", SECRET)
