@@ -225,6 +225,19 @@ def test_a_page_of_zeros_costs_what_was_on_it(folder: Path) -> None:
         assert list(storage.trials("other")) == other
 
 
+def test_a_file_that_was_cut_short_is_salvaged_from_a_copy_as_long_again(folder: Path) -> None:
+    file = folder / "dse.db"
+    content = file.read_bytes()
+    kept = content[:-4096]
+    file.write_bytes(kept)
+    with pytest.raises(StorageError, match="malformed"):
+        dse("studies", "export", "bad", "--salvage", "-o", "sound.jsonl")
+    file.write_bytes(kept.ljust(len(content), b"\0"))
+    told = dse("studies", "export", "bad", "--salvage", "-o", "sound.jsonl")
+    assert 0 < told["trials"] < 41
+    dse("studies", "import", "sound.jsonl", "--storage", "sqlite:///new.db")
+
+
 @pytest.mark.parametrize(
     ("rows", "text"),
     [([], ""), ([4], "4"), ([4, 7, 8, 9], "4, 7-9"), ([3, 1, 2, 9], "1-3, 9")],
