@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from threading import Lock, Thread, get_ident
 from threading import enumerate as enumerate_threads
 from typing import Any
 from weakref import WeakSet
 
 from dse import study as engine
-from dse.api.desk import Desk, Left
+from dse.api.desk import Desk, Left, Part
 from dse.api.telling import Said, whole
+from dse.bound import Bound
+from dse.core.design import key_of
 from dse.core.trial import Outcome, State, Trial
 from dse.drivers.bounds import Bounds
 from dse.errors import SpecError, StudyError, nearest
@@ -39,7 +42,7 @@ class Asking:
         check_trusted(study.storage, study.name)
         self.reason = ""
         self._study = study
-        self._desk = Desk(self._answer)
+        self._desk = Desk(self._answer, self._parts)
         self._asked_at: dict[int, float] = {}
         self._asked_by: dict[int, int] = {}
         self._stored: dict[int, Trial] = {}
@@ -142,8 +145,10 @@ class Asking:
         if self.ended or self._study.name != asked._study.name:
             return []
         others = {thread.ident for thread in enumerate_threads()} - {get_ident()}
-        tasks = self._desk.tasks.copy()
-        held = sorted(n for n in tasks if self._asked_by.get(n, -1) not in others)
+        tasks, waiting = self._desk.tasks.copy(), self._desk.waiting.copy()
+        held = sorted(
+            n for n in tasks if n not in waiting and self._asked_by.get(n, -1) not in others
+        )
         if asked is self or not held:
             return held
         trials = asked._study.trials  # of the same name, perhaps in another storage
@@ -164,7 +169,9 @@ class Asking:
                 hint=f"waiting to be told: {open_}",
             )
         spent_s = time.perf_counter() - self._asked_at.get(number, time.perf_counter())
-        self._desk.bring({number: self._outcome(task, said, spent_s)})
+        outcome = self._outcome(task, said, spent_s)
+        self._desk.bring({number: outcome})
+        self._desk.release(partial(self._inform, task, outcome))
         with self._desk.changed:
             while number not in self._stored and self._thread.is_alive():
                 self._desk.changed.wait(_LOOK_S)
@@ -231,21 +238,49 @@ class Asking:
 
     def _answer(self, task: Task) -> Outcome | None:
         """Return the outcome of a task whose told metrics other trials have told already."""
-        known = all(
-            bound.provides.keys() <= task.given.keys()
-            for bound in self._study.plan.pipeline.bound
-            if getattr(bound.evaluator, "missing", "")
-        )
+        known = all(bound.provides.keys() <= task.given.keys() for bound in self._told_by_hand)
         if not known:
             return None
         (outcome,) = self._study.plan.pipeline([task])
         return outcome
 
+    @property
+    def _told_by_hand(self) -> list[Bound]:
+        """The evaluators whose metrics the caller tells."""
+        bounds = self._study.plan.pipeline.bound
+        return [bound for bound in bounds if getattr(bound.evaluator, "missing", "")]
+
+    def _parts(self, task: Task) -> frozenset[Part]:
+        """Return which evaluators' metrics are to be told of a task, and what those read."""
+        return frozenset(
+            (bound.label, self._read_by(bound, task))
+            for bound in self._told_by_hand
+            if not bound.provides.keys() <= task.given.keys()
+        )
+
+    def _read_by(self, bound: Bound, task: Task) -> str:
+        reads = frozenset[str]().union(*map(self._study.problem.reads, bound.provides))
+        return key_of({name: value for name, value in task.design.items() if name in reads})
+
+    def _inform(self, told: Task, outcome: Outcome, other: Task) -> Task:
+        """Return the other task with what was told of one, as far as both read the same."""
+        if outcome.state is not State.DONE:
+            return other
+        shared = [
+            name
+            for bound in self._told_by_hand
+            if self._read_by(bound, told) == self._read_by(bound, other)
+            for name in bound.provides
+        ]
+        given = {name: outcome.metrics[name] for name in shared if name in outcome.metrics}
+        spread = {name: outcome.spread[name] for name in shared if name in outcome.spread}
+        return replace(other, given={**given, **other.given}, spread={**spread, **other.spread})
+
     def _check_told(self, given: Mapping[str, Any]) -> None:
         """Nothing, if all that no evaluator can say here is told."""
-        for bound in self._study.plan.pipeline.bound:
+        for bound in self._told_by_hand:
             lacking = bound.provides.keys() - given.keys()
-            if getattr(bound.evaluator, "missing", "") and lacking:
+            if lacking:
                 raise SpecError(
                     f"{min(lacking)!r} is not told",
                     hint="tell all of " + ", ".join(sorted(bound.provides)),

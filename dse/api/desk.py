@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import Condition
+from threading import Condition, Lock
 
 from dse.core.trial import Outcome
 from dse.protocols import Task
+
+Part = tuple[str, str]
+"""An evaluator whose metrics the caller reports, and the values that it reads."""
+
+MOST_WAITING = 64
+"""After so many designs that share what is reported of others no more are asked for one."""
 
 
 class Left(Exception):  # noqa: N818 - it is no mistake: who asked has gone
@@ -22,13 +28,22 @@ class Desk:
 
     barrier = False
 
-    def __init__(self, answer: Callable[[Task], Outcome | None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Task], Outcome | None] = lambda _: None,
+        parts: Callable[[Task], frozenset[Part]] = lambda _: frozenset(),
+    ) -> None:
         """Make an empty desk.
 
         Args:
             answer: gives the outcome of a task of which nothing is left to be reported.
+            parts: gives what is left to be reported of a task. One that shares a part with a task
+                that is on the desk already waits until that one is reported.
         """
         self._answer = answer
+        self._parts = parts
+        self.waiting: dict[int, Task] = {}
+        self._releasing = Lock()
         self.changed = Condition()
         self.ended = ""
         self.capacity = 0
@@ -42,15 +57,45 @@ class Desk:
     def submit(self, task: Task) -> None:
         outcome = self._answer(task)
         with self.changed:
-            self.tasks[task.number] = task
-            if outcome is None:
-                self._fresh.append(task)
-                self._want(max(0, self._wanted - 1))
-            else:
-                self._outcomes[task.number] = outcome
-                self._want(self._wanted)
             self._exhausted = False
+            self._lay(task, outcome)
             self.changed.notify_all()
+
+    def _lay(self, task: Task, outcome: Outcome | None) -> None:
+        """Put a task where it belongs: with its outcome, among those that wait, or to be taken."""
+        wanted, is_shared = self._wanted, bool(self._parts(task) & self._under_way())
+        self.tasks[task.number] = task
+        if outcome is not None:
+            self._outcomes[task.number] = outcome
+        elif is_shared:
+            self.waiting[task.number] = task
+            # Who asks for several gets fewer; for who has none yet another one is looked for.
+            self._exhausted = len(self.waiting) % MOST_WAITING == 0
+            wanted = 0 if self._exhausted else wanted - 1 if self._fresh else wanted
+        else:
+            self._fresh.append(task)
+            wanted -= 1
+        self._want(max(0, wanted))
+
+    def _under_way(self) -> frozenset[Part]:
+        """What others report, or have been given to report."""
+        apart = self.waiting.keys() | self._outcomes.keys()
+        open_ = (self._parts(task) for number, task in self.tasks.items() if number not in apart)
+        return frozenset[Part]().union(*open_)
+
+    def release(self, inform: Callable[[Task], Task]) -> None:
+        """Look again at the tasks that wait, each with what ``inform`` adds to it."""
+        with self._releasing:
+            for number, task in sorted(self.waiting.items()):
+                told = inform(task)
+                outcome = self._answer(told)
+                with self.changed:
+                    del self.waiting[number], self.tasks[number]
+                    wanted, exhausted = self._wanted, self._exhausted
+                    self._lay(told, outcome)
+                    self._want(wanted)
+                    self._exhausted = exhausted and not self._fresh
+                    self.changed.notify_all()
 
     def report_exhaustion(self) -> None:
         """Note that the loop cannot ask more until an outcome comes, from here or elsewhere."""
@@ -105,7 +150,7 @@ class Desk:
     def take(self, count: int) -> list[Task]:
         """Take so many new tasks, or what there is if the loop is exhausted; else none."""
         with self.changed:
-            if len(self._fresh) < count and not self.exhausted:
+            if self._wanted and not self.exhausted:
                 return []
             taken, self._fresh = self._fresh[:count], self._fresh[count:]
             return taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dse import Metric, Study, evaluator
-from dse.errors import SpecError, SpecErrors
+from dse.errors import SpecError, SpecErrors, StudyError
 from dse.verify import Replay
 
 SPACE = {"bits": [2, 4, 8], "rows": [8, 16, 32], "cols": [8, 16]}
@@ -89,3 +89,49 @@ def test_metrics_that_read_otherwise_are_shared_on_their_own():
 def test_what_cannot_be_read_is_refused(told, words):
     with pytest.raises((SpecError, SpecErrors), match=words):
         study_of(told)
+
+
+@pytest.mark.parametrize("optimizer", ["sobol", "random"])
+def test_no_two_designs_at_once_share_what_is_told(optimizer):
+    study = study_of({ACCURACY: ["bits"]}, optimizer=optimizer)
+    measured = []
+    while trials := study.ask(6):
+        at_once = [trial.design["bits"] for trial in trials]
+        assert len(set(at_once)) == len(at_once)
+        measured += at_once
+        for trial in trials:
+            study.tell(trial, {"accuracy": 1 - 1 / trial.design["bits"]})
+    assert sorted(measured) == [2, 4, 8]
+    assert len(study.trials) == 18
+    assert sum(trial.measured for trial in study.trials) == 3
+    assert all(t.metrics["told.accuracy"] == 1 - 1 / t.design["bits"] for t in study.trials)
+    assert Replay(study.engine).proof().mismatch is None
+
+
+def test_a_design_that_waits_for_another_is_given_where_that_one_fails():
+    study = study_of({ACCURACY: ["bits"]}, optimizer="sobol")
+    first = study.ask(18)
+    assert len(first) == 3
+    told = {trial.design["bits"]: trial for trial in first}
+    study.tell(told[2], failed="the machine broke")
+    study.tell(told[4], {"accuracy": 0.75})
+    study.tell(told[8], {"accuracy": 0.875})
+    (again,) = study.ask(18)
+    assert again.design["bits"] == 2
+    assert again.number != told[2].number
+    study.tell(again, {"accuracy": 0.5})
+    assert study.ask(18) == []
+    states = [trial.state.value for trial in study.trials]
+    assert (states.count("done"), states.count("failed")) == (17, 1)
+
+
+def test_who_asks_before_telling_is_given_other_designs_or_told_what_to_report():
+    study = study_of({ACCURACY: ["bits"]}, optimizer="sobol")
+    asked = [study.ask()[0] for _ in range(3)]
+    assert sorted(trial.design["bits"] for trial in asked) == [2, 4, 8]
+    with pytest.raises(StudyError, match=f"trials {asked[0].number}, {asked[1].number}"):
+        study.ask()
+    for trial in asked:
+        study.tell(trial, {"accuracy": 1 - 1 / trial.design["bits"]})
+    assert study.ask() == []
+    assert sum(trial.measured for trial in study.trials) == 3
