@@ -11,6 +11,7 @@ import pytest
 from dse.protocols import Storage
 from dse.registry import names
 from dse.testing.durability_contract import DurabilityContract
+from dse.testing.outage_contract import OutageContract
 from dse.testing.queueing_contract import QueueingContract
 from dse.testing.servers import POSTGRES, needs_postgres, new_schema
 from dse.testing.sharing_contract import SharingContract
@@ -59,6 +60,15 @@ class TestEveryStorageIsShared(SharingContract):
 
 @pytest.mark.parametrize("url", kinds(sorted(URLS)), indirect=True)
 class TestEveryStorageQueues(QueueingContract):
+    @pytest.fixture
+    def storage(self, url: str) -> Iterator[Storage]:
+        storage = opened(url)
+        yield storage
+        storage.close()
+
+
+@pytest.mark.parametrize("url", kinds(sorted(URLS)), indirect=True)
+class TestEveryStorageIsAskedAgain(OutageContract):
     @pytest.fixture
     def storage(self, url: str) -> Iterator[Storage]:
         storage = opened(url)

@@ -1,0 +1,126 @@
+"""The laws of a storage whose answers may be lost, as tests; used like ``storage_contract``.
+
+A driver makes a call again whose answer did not arrive. Whether it took effect it learns from what
+the storage says of the study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from dse.core.trial import Ask, Driver, Report
+from dse.drivers import outage
+from dse.drivers.retrying import RetryingStorage, retry_calls
+from dse.protocols import Queueing, Storage
+from dse.testing.faulty_storage import FaultyStorage, Mishap
+from dse.testing.sharing_contract import CHOICE, LOST
+from dse.testing.storage_contract import CRASHED, DESIGNS, DONE, STUDY
+
+_REPORT = Report(number=0, step=1, metrics={"q.accuracy": 0.5})
+
+
+def _take(storage: RetryingStorage, own: int) -> object:
+    if not isinstance(storage, Queueing):
+        return None
+    taken = storage.take(STUDY, own, 1)
+    return [list(taken.trials), taken.inherited]
+
+
+_CALLS: dict[str, Callable[[RetryingStorage, int], object]] = {
+    "add": lambda storage, own: storage.add(
+        STUDY, DESIGNS[2:], Ask(told=0, after=2, worker=own, events=(CHOICE,))
+    ),
+    "claim": lambda storage, own: storage.claim(STUDY, [1, 0], own),
+    "begin": lambda storage, _: storage.begin(STUDY, {0: 1.0}),
+    "finish": lambda storage, own: storage.finish(STUDY, {1: DONE, 0: CRASHED}, [CHOICE], own),
+    "retry": lambda storage, _: storage.retry(STUDY, {0: LOST}),
+    "record": lambda storage, _: storage.record(STUDY, [CHOICE, replace(CHOICE, told=4)]),
+    "report": lambda storage, _: storage.report(STUDY, [_REPORT]),
+    "report again": lambda storage, _: _report_twice(storage),
+    "leave": lambda storage, own: storage.leave(STUDY, own),
+    "take": _take,
+    "delete": lambda storage, _: storage.delete(STUDY),
+    "create": lambda storage, _: storage.create("another", {"seed": 8}),
+}
+
+
+MISHAPS = [mishap for mishap in get_args(Mishap) if mishap != "hangs"]
+
+
+class OutageContract:
+    """What :class:`~dse.protocols.Storage` promises to drivers whose calls are made again."""
+
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        """A storage without any study."""
+        raise NotImplementedError("the contract needs the fixture 'storage'")
+
+    @pytest.fixture(autouse=True)
+    def short_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Calls are made again at once."""
+        monkeypatch.setattr(outage, "_FIRST_PAUSE_S", 0.001)
+
+    @pytest.mark.parametrize("mishap", MISHAPS)
+    @pytest.mark.parametrize("name", sorted(_CALLS))
+    def test_a_call_that_is_made_again_takes_effect_once(
+        self, storage: Storage, name: str, mishap: Mishap
+    ) -> None:
+        found = []
+        for place in (None, "now"):
+            faulty = FaultyStorage(storage=storage)
+            driver = retry_calls(faulty)  # type: ignore[arg-type]
+            driver.create(STUDY, {"seed": 7})
+            own = driver.enter(STUDY, Driver(host="here", pid=7))
+            driver.add(STUDY, DESIGNS[:2], Ask(after=0))
+            if name == "retry":
+                driver.claim(STUDY, [0], own)
+            if place:
+                first = len(faulty.calls) + (name == "report")  # it counts the reports before
+                faulty.mishaps = {first: mishap}
+            said = _CALLS[name](driver, own)
+            found.append((said, _read(storage)))
+            for study in storage.studies():
+                storage.delete(study)
+        assert found[0] == found[1]
+
+    @pytest.mark.parametrize("mishap", MISHAPS)
+    def test_a_driver_that_enters_again_has_entered_once(
+        self, storage: Storage, mishap: Mishap
+    ) -> None:
+        storage.create(STUDY, {"seed": 7})
+        own = [_enter(storage, {}), _enter(storage, {0: mishap}), _enter(storage, {})]
+        assert own == [0, 1, 2]
+        assert len(storage.drivers(STUDY)) == len(own)
+
+
+def _enter(storage: Storage, mishaps: dict[int, Mishap]) -> int:
+    faulty = FaultyStorage(storage=storage, mishaps=mishaps)
+    driver = retry_calls(faulty)  # type: ignore[arg-type]
+    return driver.enter(STUDY, Driver(host="here", pid=7))
+
+
+def _read(storage: Storage) -> dict[str, Any]:
+    """All that a storage says of its studies, but for the marks of drivers."""
+    return {
+        study: (
+            list(storage.trials(study)),
+            [trial.begun_at for trial in storage.trials(study)],
+            storage.finished_order(study),
+            storage.asks(study),
+            storage.events(study),
+            storage.attempts(study),
+            storage.reports(study),
+            [replace(driver, provenance={}) for driver in storage.drivers(study)],
+        )
+        for study in storage.studies()
+    }
+
+
+def _report_twice(storage: RetryingStorage) -> None:
+    """Report the same again, which is another report."""
+    storage.report(STUDY, [_REPORT])
+    storage.report(STUDY, [_REPORT])
