@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 from typer.testing import CliRunner
 
+from dse.checkup.finding import Verdict
+from dse.checkup.storages import storage_findings
 from dse.cli.app import app
 from dse.core.metric import Fault
 from dse.core.trial import Driver, Outcome, Report, State
@@ -20,6 +23,7 @@ from dse.interchange.salvage import ranges, ranges_text
 from dse.schema.budgets import Budget
 from dse.storage.sql import SqlStorage
 from dse.study import Study
+from dse.testing.servers import needs_postgres, new_schema
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, mode: {choice: [slow, fast]}}}"
 
@@ -245,3 +249,32 @@ def test_a_file_that_was_cut_short_is_salvaged_from_a_copy_as_long_again(folder:
 def test_numbers_are_told_in_runs(rows: list[int], text: str) -> None:
     assert ranges_text(rows) == text
     assert sum(last - first + 1 for first, last in ranges(rows)) == len(rows)
+
+
+@needs_postgres
+@pytest.mark.parametrize(
+    ("statement", "left", "told"),
+    [
+        ("UPDATE dse_trials SET told = 9 WHERE number = 3", 40, "trials 3: not as written"),
+        ("DELETE FROM dse_trials WHERE number > 30", 31, "trials 31-40: missing"),
+        ("DELETE FROM dse_asks WHERE seq = 0", 41, "asks 0: missing"),
+        ("ALTER TABLE dse_reports DROP COLUMN step", 41, "reports 0: missing"),
+        ("UPDATE dse_studies SET counted = 3", 41, "its counts of rows are damaged"),
+    ],
+)
+def test_damage_in_postgresql_is_salvaged_and_named(
+    folder: Path, statement: str, left: int, told: str
+) -> None:
+    dse("studies", "export", "bad", "-o", "whole.jsonl")
+    with new_schema() as url:
+        dse("studies", "import", "whole.jsonl", "--storage", url)
+        server = create_engine(url)
+        with server.begin() as connection:
+            connection.exec_driver_sql(statement)
+        server.dispose()
+        words = ("--salvage", "-o", "sound.jsonl", "--storage", url)
+        assert dse("studies", "export", "bad", *words)["trials"] == left
+        found = [one.told for one in storage_findings(url) if one.verdict is Verdict.BROKEN]
+        assert any(told in one for one in found)
+        rows = dse("studies", "list", "--storage", url)
+        assert told in rows[0]["problem"]
