@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator
 
 from dse.checkup.finding import Finding, Verdict
-from dse.credentials import mask_url
+from dse.credentials import storage_words
 from dse.errors import DseError
 from dse.interchange.salvage import DamageNotes, damage_text
 from dse.protocols import Storage, SupportsReading
@@ -30,7 +30,7 @@ def damage_findings(storage: Storage, url: str, on_progress: Progress) -> Iterat
     if not isinstance(storage, SupportsReading):
         return
     broken = 0
-    for found in _findings(storage, mask_url(url), on_progress):
+    for found in _findings(storage, url, on_progress):
         broken += found.verdict is Verdict.BROKEN
         yield found
     if not broken:
@@ -61,14 +61,15 @@ def _findings(storage: SupportsReading, url: str, on_progress: Progress) -> Iter
 
 
 def _study_findings(study: str, notes: DamageNotes, url: str) -> Iterator[Finding]:
-    export = ["dse", "studies", "export", study, "--salvage", "-o", "FILE.jsonl", "--storage", url]
+    words = ["dse", "studies", "export", study, "--salvage", "-o", "FILE.jsonl"]
+    export = f"{shlex.join(words)} {storage_words(url)}"
     for damage in notes.damages:
         told = f"study {study!r}: {damage_text(damage)}"
         yield Finding(
             part="check sums",
             verdict=Verdict.BROKEN,
             told=told,
-            mend=f"take a copy from before, or keep what is sound: {shlex.join(export)}",
+            mend=f"take a copy from before, or keep what is sound: {export}",
             study=study,
         )
 
