@@ -16,7 +16,7 @@ import pytest
 
 from dse.core.design import Design
 from dse.core.metric import Fault
-from dse.core.trial import History, Outcome, State, Trial
+from dse.core.trial import Damage, History, Outcome, State, Trial
 from dse.errors import StorageError
 from dse.storage.pages import PAGE
 from dse.storage.sql import SqlStorage
@@ -134,6 +134,15 @@ def test_one_that_is_missing_is_told(copy: Path) -> None:
 def test_what_a_page_holds_is_read_although_its_rows_are_damaged(copy: Path) -> None:
     with closing(changed(copy, "UPDATE dse_trials SET told = 0 WHERE number = 17001")) as storage:
         assert storage.trials("large") == TRIALS
+
+
+@pytest.mark.slow
+def test_what_a_page_holds_is_salvaged_although_its_rows_are_lost(copy: Path) -> None:
+    lost = "DELETE FROM dse_trials WHERE number BETWEEN 17001 AND 17010"
+    damages = list[Damage]()
+    with closing(changed(copy, lost)) as storage, storage.reader("large", damages.append) as read:
+        assert sum(len(page) for page in read.trials()) == MANY
+    assert damages == []
 
 
 @pytest.mark.slow
