@@ -23,8 +23,9 @@ from dse.core.expression import (
     Truth,
 )
 from dse.core.parameter import Parameter, Real, describe
+from dse.core.solving.compiling import compiled
 from dse.core.solving.estimate import Estimate
-from dse.core.solving.legal import Legal, compiled
+from dse.core.solving.legal import Legal
 from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError, nearest
 

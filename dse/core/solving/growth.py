@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dse.core.batch import Column
 from dse.core.expression import Compare, Expression, Name, Node
 from dse.core.parameter import Finite
-from dse.core.solving.intervals import Interval, Intervals, span
+from dse.core.solving.intervals import Interval, Intervals, interval_of, span, whole_bounds
 from dse.core.solving.known import Known, coded, computed, distinct, keys, taken
 from dse.core.solving.residual import cares, folded, names_of, normal, whole_bound
 from dse.core.solving.walks import TableWalk, Walk, walk_of
@@ -115,7 +115,7 @@ class _Growth:
         self.most_edges = most_edges
         self.most_tried = math.inf
         self.known: dict[str, Known] = {}
-        self.bounds: dict[str, float] = _bounds(parameters)
+        self.bounds: dict[str, float] = whole_bounds(parameters)
         self.parts: dict[Node, Name] = {}
         domains = {p.name: p.values for p in parameters if p.name not in conditions}
         self.rules = [
@@ -210,7 +210,7 @@ class _Growth:
             if parameter.name not in rule.names:
                 continue
             columns = self._columns(rule.names, parameter, source, code)
-            intervals = Intervals(partial(_interval_of, columns, self.spans), self.domains)
+            intervals = Intervals(partial(interval_of, columns, self.spans), self.domains)
             fate = intervals.fate(rule.node, len(source))
             if fate is not None and fate.broken.any():
                 source, code = source[~fate.broken], code[~fate.broken]
@@ -333,7 +333,7 @@ class _Growth:
 
     def _interval(self, name: str) -> Interval | None:
         known = self.known.get(name)
-        return _interval_of({} if known is None else {name: known.column()}, self.spans, name)
+        return interval_of({} if known is None else {name: known.column()}, self.spans, name)
 
     def _part(self, node: Node) -> Node:
         """The name of a known part's value, which is computed when it is first met."""
@@ -385,19 +385,6 @@ class _Growth:
         return {name: mask for name, mask in found.items() if name in names and not mask.all()}
 
 
-def _interval_of(
-    columns: Mapping[str, Column], spans: Mapping[str, Interval | None], name: str
-) -> Interval | None:
-    """The values of a name that is set, else the span of its domain; ``None`` for no number."""
-    column = columns.get(name)
-    if column is None:
-        return spans.get(name)
-    if column.values.dtype.kind not in "biuf" or column.absent is not None:
-        return None
-    values = column.values.astype(np.float64)
-    return values, values
-
-
 def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
     """Every value for the active states and none (-1) for the others, in the states' order."""
     counts = np.where(active, size, 1)
@@ -406,12 +393,3 @@ def _product(states: Ints, active: Mask, size: int) -> tuple[Ints, Codes]:
     code = np.arange(len(source)) - first
     code[np.repeat(~active, counts)] = -1
     return source, code.astype(np.int32)
-
-
-def _bounds(parameters: Sequence[Finite]) -> dict[str, float]:
-    bounds: dict[str, float] = {}
-    for parameter in parameters:
-        whole = [abs(value) for value in parameter.values if isinstance(value, int)]
-        if len(whole) == len(parameter.values):
-            bounds[parameter.name] = float(max(whole))
-    return bounds

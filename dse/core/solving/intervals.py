@@ -9,7 +9,9 @@ from functools import reduce
 
 import numpy as np
 
+from dse.core.batch import Column
 from dse.core.expression import Binary, Call, Compare, Lookup, Name, Node, Number, Unary
+from dse.core.parameter import Finite
 from dse.core.values import Floats, Mask, Value
 
 Interval = tuple[Floats | float, Floats | float]
@@ -169,3 +171,26 @@ def _surely_less(one: Interval, other: Interval) -> Mask:
     """Where the whole of one lies below the whole of the other, by more than rounding."""
     high, low = one[1], other[0]
     return np.atleast_1d(high + _MARGIN * (np.abs(high) + np.abs(low) + 1e-300) < low)
+
+
+def interval_of(
+    columns: Mapping[str, Column], spans: Mapping[str, Interval | None], name: str
+) -> Interval | None:
+    """The values of a name that is set, else the span of its domain; ``None`` for no number."""
+    column = columns.get(name)
+    if column is None:
+        return spans.get(name)
+    if column.values.dtype.kind not in "biuf" or column.absent is not None:
+        return None
+    values = column.values.astype(np.float64)
+    return values, values
+
+
+def whole_bounds(parameters: Sequence[Finite]) -> dict[str, float]:
+    """Return the largest size of the values of each parameter that has whole numbers alone."""
+    bounds: dict[str, float] = {}
+    for parameter in parameters:
+        whole = [abs(value) for value in parameter.values if isinstance(value, int)]
+        if len(whole) == len(parameter.values):
+            bounds[parameter.name] = float(max(whole))
+    return bounds
