@@ -72,7 +72,7 @@ class OutageContract:
         found = []
         for place in (None, "now"):
             faulty = FaultyStorage(storage=storage)
-            driver = retry_calls(faulty)  # type: ignore[arg-type]
+            driver = retry_calls(faulty)
             driver.create(STUDY, {"seed": 7})
             own = driver.enter(STUDY, Driver(host="here", pid=7))
             driver.add(STUDY, DESIGNS[:2], Ask(after=0))
@@ -99,7 +99,7 @@ class OutageContract:
 
 def _enter(storage: Storage, mishaps: dict[int, Mishap]) -> int:
     faulty = FaultyStorage(storage=storage, mishaps=mishaps)
-    driver = retry_calls(faulty)  # type: ignore[arg-type]
+    driver = retry_calls(faulty)
     return driver.enter(STUDY, Driver(host="here", pid=7))
 
 

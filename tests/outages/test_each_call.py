@@ -130,7 +130,8 @@ def check_three(plan: Plan, storage: Storage, mishaps: Mapping[int, Mishap]) -> 
     for one in others:
         one.join()
     record = record_of(storage)
-    assert Replay(study).proof().whole
+    proof = Replay(study).proof()
+    assert proof.whole, (proof, record)
     assert sorted(record["order"]) == list(range(ASKED["budget"]["trials"]))
     tried = Counter(one.number for one in record["attempts"])
     assert all(trial.attempts == tried[trial.number] for trial in record["trials"])
