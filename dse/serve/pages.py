@@ -110,8 +110,15 @@ def bar(row: models.StudyRow) -> str:
     """How much of its budget a study has used."""
     if row.of is None:
         return ""
-    words, value = f"{row.done} of {row.of} {row.counted}", min(row.done, row.of)
+    words, value = f"{row.done}{limit_words(row)} {row.counted}", min(row.done, row.of)
     return f'<progress max="{row.of}" value="{value}" aria-label="{words}"></progress>'
+
+
+def limit_words(row: models.StudyRow) -> str:
+    """Return the budget, to be written after what is used; a run may have had a larger one."""
+    if row.of is None:
+        return ""
+    return f" of {row.of}" if row.done <= row.of else f" (its budget: {row.of})"
 
 
 def _study_line(row: models.StudyRow) -> str:
@@ -119,7 +126,7 @@ def _study_line(row: models.StudyRow) -> str:
     volume = "-" if row.hypervolume is None else f"{about}{row.hypervolume:.5g}"
     quiet = "none seen" if row.quiet_s is None else f"{seconds_text(round(row.quiet_s))} ago"
     name, told = escape(row.name), escape(row.problem or row.question)
-    limit = "" if row.of is None else f" of {row.of}"
+    limit = limit_words(row)
     numbers = (
         (str(row.front), row.front),
         (volume, row.hypervolume),

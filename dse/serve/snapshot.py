@@ -74,6 +74,14 @@ class Snapshot:
         return Proof.of_study(self.study.problem, self.finished, self.events)
 
     @cached_property
+    def exhausted(self) -> bool:
+        """True if every legal design has been asked: a budget that is left buys nothing."""
+        count = self.study.problem.space.count()
+        if count is None or len(self.trials) < count:
+            return False
+        return len({trial.design for trial in self.trials}) >= count
+
+    @cached_property
     def room(self) -> Room:
         """What the study's own budget leaves."""
         bounds, over = self.study.bounds(), self.trials.over

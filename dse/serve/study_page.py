@@ -12,7 +12,7 @@ from dse.report.page_table import front_rows
 from dse.report.words import number_text, seconds_text, shortened, volume_text
 from dse.serve import models
 from dse.serve.frame import framed, study_url
-from dse.serve.pages import bar, search, table
+from dse.serve.pages import bar, limit_words, search, table
 from dse.serve.snapshot import MOST_PAIRS, Snapshot
 from dse.trust import is_trusted_record
 
@@ -153,7 +153,7 @@ def _progress(told: models.StudyState) -> str:
     drivers = ", ".join(_driver(one) for one in told.drivers)
     by = f"Run by {drivers}." if drivers else ""
     used = told.of is not None and told.done >= told.of  # which the bar says already
-    words = "" if told.of is None else f"{bar(told)} {told.done} of {told.of} {told.counted}"
+    words = "" if told.of is None else f"{bar(told)} {told.done}{limit_words(told)} {told.counted}"
     return (
         f'<p class="progress"><span class="state {told.state}" id="state">{told.state}</span>'
         f" {words} <small>{escape('' if used else told.reason)} {escape(by)}</small></p>"

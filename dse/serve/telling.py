@@ -154,7 +154,7 @@ def _condition(snapshot: Snapshot, runners: Runners) -> models.Condition:
         return "stopping" if runner.stopping else "running"
     if snapshot.there:
         return "running"
-    complete = snapshot.proof.searched or snapshot.room.count <= 0
+    complete = snapshot.proof.searched or snapshot.room.count <= 0 or snapshot.exhausted
     return "complete" if complete and snapshot.trials.over.all() else "paused"
 
 

@@ -59,6 +59,47 @@ def test_a_design_by_hand_is_run_by_whoever_goes_on_and_the_rest_is_proved(
     assert (proof.mismatch, proof.trials, proof.unknown) == (None, 29, 1)
 
 
+GREY = """
+study: grey
+space: small.yaml
+evaluators:
+  board: {use: command, run: [echo, '{"loss": 2}'], metrics: {loss: ''}, reads: [a]}
+  chip: {use: expression, metrics: {time: {formula: 1000 / (a * b)}}}
+objectives: [{minimize: board.loss}, {minimize: chip.time}]
+optimizer: grey-box
+executor: serial
+budget: {measurements: 40}
+"""
+
+
+def test_a_study_that_asked_every_design_is_complete_though_its_budget_is_not_used(
+    local, tmp_path
+) -> None:
+    space = "{space: small, parameters: {a: {integer: [1, 3]}, b: {integer: [1, 2]}}}"
+    (tmp_path / "small.yaml").write_text(space)
+    (tmp_path / "grey.yaml").write_text(GREY)
+    storage = MemoryStorage()
+    study = Study.open(tmp_path / "grey.yaml", storage=storage)
+    study.run(budget=Budget(measurements=1))
+    with looked_at(storage, local, "grey") as (told, _):
+        before = told()["state"]
+    study.run()
+    with looked_at(storage, local, "grey") as (told, _):
+        after = told()
+    assert before == "paused"
+    assert (after["state"], after["trials"], after["of"]) == ("complete", 6, 40)
+
+
+def test_a_study_that_was_given_a_larger_budget_is_not_said_to_be_beyond_it(folder, local) -> None:
+    storage = MemoryStorage()
+    Study.open(folder / "toy.yaml", storage=storage).run(budget=Budget(trials=62))
+    with looked_at(storage, local, "toy") as (told, client):
+        state, pages = told(), [client.get(path).text for path in ("/", "/studies/toy")]
+    assert (state["done"], state["of"], state["state"]) == (62, 60, "complete")
+    assert ["62 of 60" in page for page in pages] == [False, False]
+    assert ["62 (its budget: 60)" in page for page in pages] == [True, True]
+
+
 def test_a_driver_of_elsewhere_is_seen_and_cannot_be_paused_here(folder, local, writer) -> None:
     storage = MemoryStorage()
     Study.open(folder / "toy.yaml", storage=storage)

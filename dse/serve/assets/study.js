@@ -92,7 +92,8 @@ async function renew() {
 
 function told(now) {
   state = now;
-  const of = now.of === null ? "" : ` ${now.done} of ${now.of}`;
+  const beyond = now.of !== null && now.done > now.of; // a run was given a larger budget
+  const of = now.of === null ? "" : ` ${now.done}${beyond ? "" : ` of ${now.of}`}`;
   document.title = `${now.state}${of} · ${study} · dse`;
   document.querySelector("#state").textContent = now.state;
   document.querySelector("#state").className = `state ${now.state}`;
