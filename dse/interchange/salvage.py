@@ -176,8 +176,9 @@ def open_salvage(
     notes = DamageNotes()
     with storage.reader(study, notes.take) as reader:
         numbers, places = _sound_trials(reader)
-        sound = set(numbers.tolist())
         counted = Counter(one.number for one in reader.others("attempts"))
+        tried = np.fromiter(counted, dtype=np.int64, count=len(counted))
+        sound = tried[np.isin(tried, numbers)].tolist()
         intact = _count_intact(reader, numbers, places)
         for part in ("reports", "drivers", "events"):
             for _ in reader.others(part):
@@ -192,7 +193,7 @@ def open_salvage(
             damages=notes.damages,
             numbers=numbers,
             places=places,
-            attempts={number: counted[number] for number in counted if number in sound},
+            attempts={number: counted[number] for number in sound},
             intact=intact,
         )
         yield replace(found, spec=_marked(found)) if found.damages else found
