@@ -7,9 +7,9 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from dse.report.html import report_html
+from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -36,7 +36,7 @@ def browser(page: Path, chromium):
     driver.first_drawn = len(drawn(driver))
     for event in ("beforeprint", "afterprint"):
         driver.execute_script(f"window.dispatchEvent(new Event('{event}'))")
-    WebDriverWait(driver, 300).until(lambda d: len(drawn(d)) == FIGURES)
+    soon(driver, lambda d: len(drawn(d)) == FIGURES)
     return driver
 
 
@@ -110,12 +110,12 @@ def dragged_over_all(driver, key: str) -> None:
         .release()
         .perform()
     )
-    WebDriverWait(driver, 300).until(lambda d: d.find_element(By.ID, "picked").is_displayed())
+    soon(driver, lambda d: d.find_element(By.ID, "picked").is_displayed())
 
 
 def let_go(driver) -> None:
     driver.find_element(By.CSS_SELECTOR, "#picked button").click()
-    WebDriverWait(driver, 300).until(lambda d: not d.find_element(By.ID, "picked").is_displayed())
+    soon(driver, lambda d: not d.find_element(By.ID, "picked").is_displayed())
 
 
 @pytest.mark.parametrize("key", ["pair-0-1", "parallel"])
@@ -129,7 +129,7 @@ def test_a_design_picked_in_the_table_stands_alone_in_every_figure(browser, made
     row = browser.find_element(By.CSS_SELECTOR, "#front tbody tr")
     number = int(row.find_element(By.TAG_NAME, "td").get_attribute("data-value"))
     row.find_element(By.CSS_SELECTOR, "td:last-child").click()
-    WebDriverWait(browser, 300).until(lambda d: d.find_element(By.ID, "picked").is_displayed())
+    soon(browser, lambda d: d.find_element(By.ID, "picked").is_displayed())
     strong = browser.execute_script(
         "return [...document.querySelector('[data-figure=parallel].js-plotly-plot').data]"
         ".filter((line) => line.opacity > 0.5).map((line) => line.customdata[0])"
@@ -181,7 +181,7 @@ def test_the_table_can_be_walked_and_picked_from_by_keys(browser) -> None:
     second = int(rows[1].find_element(By.TAG_NAME, "td").get_attribute("data-value"))
     assert picked_numbers(browser) == {second}
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
-    WebDriverWait(browser, 300).until(lambda d: not d.find_element(By.ID, "picked").is_displayed())
+    soon(browser, lambda d: not d.find_element(By.ID, "picked").is_displayed())
 
 
 def test_the_pointer_is_told_of_the_design_below_it(browser, made_up) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
 from dse.analysis.importance import importances
 from dse.analysis.runner_up import duels
@@ -20,6 +19,7 @@ from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
 from dse.report.html import Beside, report_html
+from tests.browsing import soon
 
 LONG = "a_long_name_of_sixty_letters_" + "x" * 31
 HUGE_NAME = "n" * 10_000
@@ -177,9 +177,7 @@ def test_a_strange_study_is_drawn_without_a_complaint(name: str, chromium, tmp_p
         chromium.execute_script(f"window.dispatchEvent(new Event('{event}'))")
     figures = len(chromium.find_elements(By.CSS_SELECTOR, "script[data-figure]"))
     drawn = ".js-plotly-plot .main-svg:first-child"
-    WebDriverWait(chromium, 300).until(
-        lambda d: len(d.find_elements(By.CSS_SELECTOR, drawn)) == figures
-    )
+    soon(chromium, lambda d: len(d.find_elements(By.CSS_SELECTOR, drawn)) == figures)
     width = chromium.execute_script("return document.documentElement.scrollWidth")
     chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     severe = [one for one in chromium.get_log("browser") if one["level"] == "SEVERE"]

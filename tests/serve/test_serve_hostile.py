@@ -5,7 +5,9 @@ from urllib.parse import quote
 import httpx2 as httpx
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
+
+from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -30,10 +32,6 @@ def watched(chromium):
 def browser(watched):
     watched.get_log("browser")
     return watched
-
-
-def soon(driver, wanted, seconds: float = 300.0):
-    return WebDriverWait(driver, seconds, poll_frequency=0.1).until(wanted)
 
 
 def harm(driver) -> tuple[object, list, list]:

@@ -3,16 +3,13 @@
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
 from dse.core.trial import State
 from dse.study import Study, opened_storage
+from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-
-def soon(driver, wanted, seconds: float = 300.0):
-    return WebDriverWait(driver, seconds, poll_frequency=0.1).until(wanted)
 
 
 def told(driver, css: str) -> str:

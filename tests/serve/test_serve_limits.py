@@ -8,13 +8,13 @@ from contextlib import ExitStack
 
 import httpx2 as httpx
 import pytest
-from selenium.webdriver.support.ui import WebDriverWait
 
 from dse.schema.budgets import Budget
 from dse.serve import patience
 from dse.serve.limits import CONNECTIONS, STREAMS, Places, client_of, connections_allowed
 from dse.storage.memory import MemoryStorage
 from dse.study import Study
+from tests.browsing import soon
 
 TOY = "/api/studies/toy"
 FLOOD, READERS = 600, 500
@@ -165,10 +165,9 @@ def test_a_page_without_a_stream_polls_and_shows_the_study_grow(
     monkeypatch.setattr("dse.serve.stream.POLL_MS", 100)
     with server_at(study.storage, local) as address:
         browser.get(f"{address}/studies/toy")
-        wait = WebDriverWait(browser, 300, poll_frequency=0.1)
-        wait.until(lambda d: "paused 10 of 60" in d.title)
+        soon(browser, lambda d: "paused 10 of 60" in d.title)
         study.run(budget=Budget(trials=20))
-        wait.until(lambda d: "paused 20 of 60" in d.title)
+        soon(browser, lambda d: "paused 20 of 60" in d.title)
         banner = browser.execute_script("return document.querySelector('#banner').textContent")
         browser.get("about:blank")
     assert banner == ""

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 from sqlalchemy import create_engine, text
 
 from dse.errors import StorageError
@@ -18,6 +17,7 @@ from dse.schema.budgets import Budget
 from dse.serve.looks import Look
 from dse.serve.watching import Watch
 from dse.study import Study, opened_storage
+from tests.browsing import soon
 
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
 
@@ -117,10 +117,6 @@ def test_why_a_value_cannot_be_read_is_told_to_all_until_it_can() -> None:
         with pytest.raises(StorageError, match="away"):
             look.at(broken)
     assert look.at(lambda _: "back") == "back"
-
-
-def soon(driver, wanted, seconds: float = 300.0):
-    return WebDriverWait(driver, seconds, poll_frequency=0.1).until(wanted)
 
 
 def banner(driver) -> str:

@@ -4,11 +4,11 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from dse.core.trial import Outcome, Report, State
 from dse.schema.budgets import Budget
 from dse.study import Study
+from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -35,10 +35,6 @@ def study(folder, storage, request):
 @pytest.fixture
 def url(address, study) -> str:
     return f"{address}/studies/{study.name}"
-
-
-def soon(driver, wanted, seconds: float = 300.0):
-    return WebDriverWait(driver, seconds, poll_frequency=0.05).until(wanted)
 
 
 def shown(driver) -> int:
