@@ -53,7 +53,8 @@ def interruptible(*more: signal.Signals) -> Iterator[None]:
     """Let Ctrl-C, and the signals ``more``, raise ``KeyboardInterrupt`` out of the block.
 
     An exception that comes out of an import is not always the one that went in: C extensions put
-    an ``ImportError`` in its place. After an interrupt each is taken for it.
+    an ``ImportError`` in its place. After an interrupt each is taken for it, but for the exit of a
+    command that has dealt with the interrupt itself.
     """
     heard: list[int] = []
 
@@ -67,7 +68,9 @@ def interruptible(*more: signal.Signals) -> Iterator[None]:
                 handlers.enter_context(handled_by(interrupt, number))
             yield
     except Exception as error:
-        if heard:
+        from typer import Exit
+
+        if heard and not isinstance(error, Exit):
             raise KeyboardInterrupt from error
         raise
 
