@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from dse.core.trial import Outcome
 from dse.early import Watcher, unheard
 from dse.errors import PluginError
@@ -41,17 +43,21 @@ class Serial:
         self._tasks.clear()
 
     def _run(self) -> dict[int, Outcome]:
-        if hasattr(self._work, "on_report"):
-            self._work.on_report = self.on_report
+        work = self._own_work()
         try:
-            return self._outcomes()
-        finally:
-            if hasattr(self._work, "on_report"):
-                self._work.on_report = unheard
-
-    def _outcomes(self) -> dict[int, Outcome]:
-        try:
-            outcomes = self._work(self._tasks)
+            outcomes = work(self._tasks)
             return {t.number: o for t, o in zip(self._tasks, outcomes, strict=True)}
         except Exception:  # noqa: BLE001 - one by one it shows whose fault it was
-            return {task.number: alone(self._work, task) for task in self._tasks}
+            return {task.number: alone(work, task) for task in self._tasks}
+
+    def _own_work(self) -> Work:
+        """Return the work, such that its reports come to this executor.
+
+        Drivers in threads of one process share the work. Where they shared its listener too, a
+        trial's reports would go to whichever driver began one last, or be lost.
+        """
+        if not hasattr(self._work, "on_report"):
+            return self._work
+        work = copy(self._work)
+        work.on_report = self.on_report
+        return work
