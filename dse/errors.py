@@ -12,6 +12,9 @@ from dse.visible import visible
 _PARTS = 8
 """So many parts that were not checked are named in a message."""
 
+_LONGEST_MESSAGE = 8_000
+"""Letters of a message: a value that it shows may be a list of a million numbers."""
+
 
 class DseError(Exception):
     """A mistake that the reader of the message can mend; passwords of URLs are hidden in it.
@@ -23,9 +26,9 @@ class DseError(Exception):
     def __init__(
         self, problem: str, *, where: str = "", hint: str = "", part: Sequence[str | int] = ()
     ) -> None:
-        self.problem = mask(problem)
+        self.problem = _shorten(mask(problem))
         self.where = mask(where)
-        self.hint = mask(hint)
+        self.hint = _shorten(mask(hint))
         super().__init__(self.problem)
         self.part = tuple(part)
 
@@ -46,6 +49,12 @@ class DseError(Exception):
         return _rebuilt, (type(self), self.problem, self.where, self.hint, self.part)
 
 
+def _shorten(text: str) -> str:
+    """Return the text, or the start and the end of a long one."""
+    half = _LONGEST_MESSAGE // 2
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
+
+
 class SpecError(DseError):
     """A space or study file says something that cannot be."""
 
@@ -61,7 +70,9 @@ class SpecErrors(DseError):  # noqa: N818 - it is several errors
         self.errors = tuple(errors)
         self.unchecked = tuple(unchecked)
         last = [unchecked_words(unchecked, len(errors))] if unchecked else []
-        super().__init__("\n".join([*map(str, errors), *last]))
+        text = "\n".join([*map(str, errors), *last])
+        super().__init__(text)
+        self.problem = text  # of errors that are short, each
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return SpecErrors, (self.errors, self.unchecked)
