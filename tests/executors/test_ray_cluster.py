@@ -44,6 +44,12 @@ def start() -> Iterator[Start]:
 @pytest.fixture
 def add(ray_nodes: Any) -> Iterator[Callable[..., Any]]:
     """Adds a node for the length of a test."""
+    from ray import nodes
+
+    def alive() -> int:
+        return sum(node["Alive"] for node in nodes())
+
+    before = alive()
     with ExitStack() as stack:
 
         def added(**offers: Any) -> Any:
@@ -52,6 +58,7 @@ def add(ray_nodes: Any) -> Iterator[Callable[..., Any]]:
             return node
 
         yield added
+    until(lambda: alive() == before)  # a dead node's room counts until Ray knows of it
 
 
 def kill(cluster: Any, node: Any) -> None:
