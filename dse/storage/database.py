@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from dse.credentials import HIDDEN, mask_url, take_password
-from dse.errors import StorageError, StorageRefusedError
+from dse.errors import StorageError, StorageRefusedError, StorageUnavailableError
 from dse.storage.address import FORMS, check_address
 from dse.storage.codec import salvage_command
 from dse.storage.migrations import LATEST, migrate, version
@@ -21,6 +23,7 @@ from dse.storage.outages import classify
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one to be done."""
+_BUSY_PAUSE_S = 0.005
 
 _LOCK = 0x6473_6521
 """The key of PostgreSQL's advisory lock of the whole database: ``dse!``."""
@@ -216,8 +219,28 @@ def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connectio
         https://www.sqlite.org/pragma.html#pragma_synchronous, FULL in WAL mode;
         https://www.sqlite.org/security.html, the two of untrusted files.
     """
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
     for pragma in _PRAGMAS:
+        while not _set_pragma(connection, pragma, last=time.monotonic() > deadline):
+            time.sleep(_BUSY_PAUSE_S)
+
+
+def _set_pragma(connection: Any, pragma: str, *, last: bool) -> bool:
+    """Return whether a pragma was set; a database that is locked raises in the last try alone.
+
+    Of two processes that turn a new file to WAL together, one fails at once: SQLite's own timeout
+    does not hold there.
+
+    Source:
+        https://www.sqlite.org/c3ref/busy_handler.html, on deadlocks.
+    """
+    try:
         connection.execute(f"PRAGMA {pragma}").close()
+    except sqlite3.OperationalError as error:
+        if last or classify(error) is not StorageUnavailableError:
+            raise
+        return False
+    return True
 
 
 def _begin_sqlite(connection: Connection) -> None:

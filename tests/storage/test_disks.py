@@ -9,9 +9,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -144,6 +146,18 @@ def test_a_file_that_another_program_keeps_is_told_after_a_while(
         assert "another program" in caught.value.hint
         assert len(impatient.trials("edge")) == len(DESIGNS)
     assert len(storage.trials("edge")) == len(DESIGNS)
+
+
+def test_many_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    together = Barrier(4, timeout=60)  # the others end too where one fails
+
+    def open_each(_: int) -> None:
+        for number in range(60):
+            together.wait()
+            SqlStorage(f"sqlite:///{tmp_path}/{number}.db").close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(open_each, range(4))) == [None] * 4
 
 
 def test_a_clock_that_steps_back_changes_nothing(
