@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -112,14 +113,21 @@ def as_told(trial: Trial) -> Trial:
 
 
 def runs(reports: Sequence[Report]) -> list[int]:
-    """How often the trial of each report had been begun anew: its steps then start again."""
+    """Return which run of its trial each report is of, numbered in the order of their beginning.
+
+    A run is one driver's, of one attempt; where its steps start again, another one has begun. Two
+    runs of a trial may report by turns, where one driver was taken for lost.
+    """
     found: list[int] = []
-    last: dict[int, tuple[int, Report | None]] = {}
+    begun = Counter[int]()
+    last: dict[tuple[int, int, int | None], tuple[int, int]] = {}
     for one in reports:
-        run, before = last.get(one.number, (0, None))
-        if before is not None and (one.attempt != before.attempt or one.step <= before.step):
-            run += 1
-        last[one.number] = run, one
+        key = one.number, one.attempt, one.worker
+        run, step = last.get(key, (-1, one.step))
+        if one.step <= step:
+            run = begun[one.number]
+            begun[one.number] += 1
+        last[key] = run, one.step
         found.append(run)
     return found
 
@@ -127,10 +135,12 @@ def runs(reports: Sequence[Report]) -> list[int]:
 def _reached(reports: Sequence[Report], rung: int) -> dict[int, Report]:
     """The first report at the rung of each trial's last run, in the order of arrival."""
     found: dict[int, tuple[int, Report]] = {}
+    newest: dict[int, int] = {}
     for run, one in zip(runs(reports), reports, strict=True):
-        if one.number in found and found[one.number][0] < run:
-            del found[one.number]
-        if one.step >= rung:
+        if run > newest.get(one.number, -1):
+            newest[one.number] = run
+            found.pop(one.number, None)
+        if one.step >= rung and run == newest[one.number]:
             found.setdefault(one.number, (run, one))
     return {number: one for number, (_, one) in found.items()}
 

@@ -23,6 +23,8 @@ class Watch:
     ledger: Ledger
     problem: Problem
     rule: Rule | None
+    worker: int | None = None
+    """The driver's number in the study."""
     _heard: list[Report] = field(default_factory=list, init=False)
     """All reports of the study, as far as they were needed."""
 
@@ -42,7 +44,9 @@ class Watch:
         attempt = self.ledger.trials[number].attempts
         if number in self.ledger.open:
             attempt = self.ledger.open[number].attempts
-        report = Report(number=number, attempt=attempt, step=step, metrics=metrics)
+        report = Report(
+            number=number, attempt=attempt, step=step, metrics=metrics, worker=self.worker
+        )
         storage.report(study, [report])
         if self.rule is None:
             return False
@@ -74,30 +78,51 @@ def contradiction(
 
     With successive halving each report decides: whoever was stopped had to be, and whoever went on
     had to. What is certain is decided from the finished trials that the event says were known.
-    Where a trial was tried more than once, one of its runs has to bear its end out: of a driver
-    that was taken for lost, the outcome may come first all the same.
+    A trial's end is judged by the last run of the driver whose outcome was stored. Records of older
+    versions do not name it: there one of the runs has to bear the end out.
     """
     designs = [trial.design for trial in trials]
     if isinstance(rule, Certain):
         return _uncertain(rule, problem, trials, reports, finished, events)
-    of_run = runs(reports)
-    of_report = [(one.number, run) for one, run in zip(reports, of_run, strict=True)]
+    of_report = [(one.number, run) for one, run in zip(reports, runs(reports), strict=True)]
     last = {one: place for place, one in enumerate(of_report)}
+    judged = _judged_runs(trials, reports, last)
     due: dict[tuple[int, int], int] = {}
-    for place in _decisive(rule, trials, reports, of_run):
+    for place in _decisive(rule, trials, reports, of_report, judged):
         if decide(rule, problem, designs, reports[: place + 1]):
             due.setdefault(of_report[place], place)
-    told: dict[int, list[int]] = defaultdict(list)
-    for number, run in last:
-        told[number].append(run)
     for trial in trials:
-        number = trial.number
-        ends = [(due.get((number, run)), last[number, run]) for run in told[number]]
+        ends = [
+            (due.get((trial.number, run)), last[trial.number, run]) for run in judged[trial.number]
+        ]
         found = [_refute(trial, *one) for one in ends] or [_refute(trial, None, None)]
-        judged = found if trial.attempts else found[-1:]
-        if all(judged):
-            return number, judged[-1]
+        if all(found):
+            return trial.number, found[-1]
     return None
+
+
+def _judged_runs(
+    trials: Sequence[Trial], reports: Sequence[Report], last: Mapping[tuple[int, int], int]
+) -> dict[int, list[int]]:
+    """Return, by trial number, the runs of which one has to bear out the trial's end.
+
+    Args:
+        trials: all trials.
+        reports: all reports, in the order of the record.
+        last: the place of the last report of each run of each trial, runs in their order.
+    """
+    of_trial: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
+    for (number, run), place in last.items():
+        of_trial[number].append((run, reports[place].worker))
+    found = {}
+    for trial in trials:
+        of_all = [run for run, _ in of_trial[trial.number]]
+        drivers = {driver for _, driver in of_trial[trial.number]}
+        if trial.worker is not None and None not in drivers:
+            of_all = [run for run, driver in of_trial[trial.number] if driver == trial.worker]
+        one = not trial.attempts or None not in drivers  # a driver that left gave nothing up
+        found[trial.number] = of_all[-1:] if one else of_all
+    return found
 
 
 def _refute(trial: Trial, due: int | None, last: int | None) -> str:
@@ -119,19 +144,18 @@ def _refute(trial: Trial, due: int | None, last: int | None) -> str:
 
 
 def _decisive(
-    rule: Halving, trials: Sequence[Trial], reports: Sequence[Report], of_run: Sequence[int]
+    rule: Halving,
+    trials: Sequence[Trial],
+    reports: Sequence[Report],
+    of_report: Sequence[tuple[int, int]],
+    judged: Mapping[int, Sequence[int]],
 ) -> Iterator[int]:
-    """The places of the reports with which a run of a finished trial came to a rung.
-
-    Of a trial that was tried once, it is its last run: a driver that left gave nothing up.
-    """
-    last_run = {report.number: run for report, run in zip(reports, of_run, strict=True)}
-    told: dict[int, list[Report]] = defaultdict(list)
-    for place, (report, run) in enumerate(zip(reports, of_run, strict=True)):
-        told[report.number].append(report)
-        trial = trials[report.number]
-        judged = trial.state.finished and (trial.attempts or run == last_run[report.number])
-        if judged and rungs(rule, told[report.number]):
+    """Yield the places of the reports with which a judged run of a trial came to a rung."""
+    before: dict[int, list[Report]] = defaultdict(list)
+    for place, (number, run) in enumerate(of_report):
+        before[number].append(reports[place])
+        counts = trials[number].state.finished and run in judged[number]
+        if counts and rungs(rule, before[number]):
             yield place
 
 

@@ -175,8 +175,12 @@ class Run:
         else:
             runner = self.outside
         if hasattr(runner, "on_report"):
-            watch = Watch(ledger=self._ledger, problem=self.plan.problem, rule=self.plan.early)
-            runner.on_report = watch
+            runner.on_report = Watch(
+                ledger=self._ledger,
+                problem=self.plan.problem,
+                rule=self.plan.early,
+                worker=self._lease.id,
+            )
         readings = Readings(self.plan.pipeline)
         for reading in self.inherited.readings:
             readings.learn(reading.trial())

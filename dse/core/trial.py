@@ -279,12 +279,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an evaluator told of a trial before it was done."""
+    """An intermediate result of a trial; ``worker`` is the driver that runs it, as in ``Trial``."""
 
     number: int
     attempt: int = 0
     step: int
     metrics: Mapping[str, float]
+    worker: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,9 +67,9 @@ class RetryingStorage:
         self._driver: int | None = None
         self._unstored: dict[int, Outcome] = {}
         self._has_spooled = False
-        self._reports: Counter[tuple[int, int]] = Counter()
+        self._reports: Counter[tuple[int, int, int | None]] = Counter()
         self._known_reports = 0
-        self._expected: dict[tuple[int, int], int] = {}
+        self._expected: dict[tuple[int, int, int | None], int] = {}
 
     def set_aside(self, outcomes: Mapping[int, Outcome]) -> None:
         """Take outcomes that are about to be stored: while the storage is away they are on disk."""
@@ -207,7 +207,7 @@ class RetryingStorage:
         """Keep reports of one trial; no other driver reports of the same run of it."""
         if not reports:
             return
-        of = reports[0].number, reports[0].attempt
+        of = reports[0].number, reports[0].attempt, reports[0].worker
         if of not in self._expected:
             self._expected[of] = self._retrier.read(lambda: self._count_reports(study, of))
         self._expected[of] += len(reports)
@@ -277,10 +277,10 @@ class RetryingStorage:
         recorded = self._storage.events(study) if events else []
         return [event for event in events if event not in recorded]
 
-    def _count_reports(self, study: str, of: tuple[int, int]) -> int:
+    def _count_reports(self, study: str, of: tuple[int, int, int | None]) -> int:
         """Return how many reports there are of one run of a trial."""
         new = self._storage.reports(study, self._known_reports)
-        self._reports.update((report.number, report.attempt) for report in new)
+        self._reports.update((one.number, one.attempt, one.worker) for one in new)
         self._known_reports += len(new)
         return self._reports[of]
 

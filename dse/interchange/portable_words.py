@@ -19,9 +19,9 @@ _LARGEST = 1 << 63
 
 def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
     """The noun in words that JSON has, field by field."""
-    shape = SHAPES[type(noun)]
+    shape, late = SHAPES[type(noun)], LATE.get(type(noun), frozenset())
     fields = {name: _told(getattr(noun, name), reader) for name, reader in shape.items()}
-    return {name: one for name, one in fields.items() if name not in LATE or one is not None}
+    return {name: one for name, one in fields.items() if name not in late or one is not None}
 
 
 def noun_of(kind: type[Noun], told: Any) -> Noun:  # whatever a stranger's file holds
@@ -33,7 +33,7 @@ def noun_of(kind: type[Noun], told: Any) -> Noun:  # whatever a stranger's file 
     shape, what = SHAPES[kind], kind.__name__.lower()
     if not isinstance(told, dict):
         raise StorageError(f"this is no {what}")
-    told = {**dict.fromkeys(shape.keys() & LATE), **told}
+    told = {**dict.fromkeys(LATE.get(kind, ())), **told}
     odd = sorted(shape.keys() ^ told.keys())
     if odd:
         says = "has no" if odd[0] in shape else "cannot have a"
@@ -115,7 +115,11 @@ def _maybe(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 _TIMES = {name: _maybe(number) for name in ("asked_at", "begun_at", "finished_at")}
 
-LATE = frozenset(_TIMES)
+LATE: Mapping[type, frozenset[str]] = {
+    Trial: frozenset(_TIMES),
+    Attempt: frozenset({"begun_at", "finished_at"}),
+    Report: frozenset({"worker"}),
+}
 """Fields that files of older versions lack; where they hold nothing, they are left out."""
 
 SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
@@ -151,7 +155,13 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "begun_at": _maybe(number),
         "finished_at": _maybe(number),
     },
-    Report: {"number": _count, "attempt": _count, "step": _whole, "metrics": _numbers},
+    Report: {
+        "number": _count,
+        "attempt": _count,
+        "step": _whole,
+        "metrics": _numbers,
+        "worker": _maybe(_count),
+    },
     Driver: {
         "id": _count,
         "host": _word,

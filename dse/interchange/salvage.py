@@ -122,7 +122,9 @@ class Salvage:
         for one in self.reader.others("reports"):
             if self._is_sound(one.number):
                 attempt = min(one.attempt, self.attempts.get(one.number, 0))
-                yield replace(one, number=self._number(one.number), attempt=attempt)
+                worker = one.worker if self._is_driver(one.worker) else None
+                number = self._number(one.number)
+                yield replace(one, number=number, attempt=attempt, worker=worker)
 
     def _events(self) -> Iterator[Event]:
         for one in without_trust(self.reader.others("events")):

@@ -220,6 +220,7 @@ class ReportRow(_Told):
     attempt: int
     step: int
     metrics: dict[str, float | None]
+    worker: int | None
 
 
 class TrialTold(_Told):

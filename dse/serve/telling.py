@@ -184,4 +184,4 @@ def _attempt(one: Attempt) -> models.AttemptRow:
 
 def _report(one: Report) -> models.ReportRow:
     metrics = {name: finite(value) for name, value in one.metrics.items()}
-    return models.ReportRow(attempt=one.attempt, step=one.step, metrics=metrics)
+    return models.ReportRow(attempt=one.attempt, step=one.step, metrics=metrics, worker=one.worker)

@@ -145,6 +145,7 @@ REPORTS = Entries(
     table=reports,
     columns=("number", "attempt", "step", "metrics"),
     ways={"metrics": (numbers_text, read)},
+    late=("worker",),
 )
 DRIVERS = Entries(
     name="drivers",

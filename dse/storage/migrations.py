@@ -166,6 +166,7 @@ STEPS: tuple[tuple[Deed, ...], ...] = (
         "ALTER TABLE dse_attempts ADD COLUMN begun_at DOUBLE PRECISION",
         "ALTER TABLE dse_attempts ADD COLUMN finished_at DOUBLE PRECISION",
     ),
+    ("ALTER TABLE dse_reports ADD COLUMN worker BIGINT",),
 )
 """Step n leads from version n to n + 1. A step that was released is never changed."""
 

@@ -101,6 +101,7 @@ reports = _rows(
     Column("attempt", BigInteger, nullable=False),
     Column("step", BigInteger, nullable=False),
     Column("metrics", Text, nullable=False),
+    Column("worker", BigInteger),
 )
 
 pages = _rows("dse_pages", Column("content", LargeBinary, nullable=False))

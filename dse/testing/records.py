@@ -43,7 +43,13 @@ def records(draw: Any, most: int = 8) -> Record:
         for number in range(ask.first, ask.first + ask.count)
     ]
     numbers = st.integers(0, count - 1) if count else st.nothing()
-    report = st.builds(Report, number=numbers, step=st.integers(-5, 99), metrics=_METRICS)
+    report = st.builds(
+        Report,
+        number=numbers,
+        step=st.integers(-5, 99),
+        metrics=_METRICS,
+        worker=_workers(len(drivers)),
+    )
     ended = [trial.number for trial in trials if trial.state.finished]
     return Record(
         study=draw(_NAMES),
