@@ -1,0 +1,24 @@
+"""What users hold changes only where it was meant to: see ``surface.py``."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.compatibility.surface import surface
+
+KEPT = json.loads(Path(__file__).with_name("surface.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def now() -> dict:
+    return surface()
+
+
+@pytest.mark.parametrize("part", KEPT)
+def test_what_users_hold_is_what_it_was(now, part):
+    assert now[part] == KEPT[part]
+
+
+def test_nothing_else_is_held(now):
+    assert now.keys() == KEPT.keys()
