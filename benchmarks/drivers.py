@@ -27,10 +27,10 @@ from dse.core.trial import Outcome
 from dse.errors import Overtaken
 from dse.executors.serial import Serial
 from dse.protocols import Storage
-from dse.storage.sql import SqlStorage
-from dse.study import Study
+from dse.storage.sql.storage import SqlStorage
+from dse.study.replay import Replay
+from dse.study.study import Study
 from dse.testing.simulated_drivers import Fleet, simulate
-from dse.verify import Replay
 
 SPACE = """
 space: many

@@ -20,10 +20,10 @@ import numpy as np
 
 from dse.analysis.effects import Effects, estimate_effects
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Real
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import State, Trial

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """\
 space: evolution

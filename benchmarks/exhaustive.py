@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from dse.optimizers.decompose import Decomposed, decomposed
-from dse.optimizers.exact import ExactFront, exact_front
-from dse.schema.plan import Plan, plan_of
+from dse.optimizers.exact.exact_front import ExactFront, exact_front
+from dse.schema.study.plan import Plan, plan_of
 
 STUDY = Path(__file__).parent / "wide_systolic_exact.yaml"
 

@@ -26,14 +26,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dse.choice import optimizer_for
 from dse.core.design import Design
 from dse.core.pareto import hypervolume
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Floats
+from dse.optimizers.auto import optimizer_for
 from dse.protocols import Task
 from dse.registry import make
-from dse.schema.plan import Plan, plan_of
+from dse.schema.study.plan import Plan, plan_of
 from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.weight_cache import folder
 

@@ -25,7 +25,7 @@ from scipy.stats import spearmanr  # noqa: E402
 
 from dse.core.batch import Batch  # noqa: E402
 from dse.core.values import Floats, Value  # noqa: E402
-from dse.optimizers.calibration import calibrated, held_out  # noqa: E402
+from dse.optimizers.bayesian.fidelity_calibration import calibrated, held_out  # noqa: E402
 from dse.protocols import Evaluator  # noqa: E402
 from dse_evaluators.accelerators.devices.gpu import Gpu  # noqa: E402
 from dse_evaluators.accelerators.systolic.systolic import Systolic  # noqa: E402

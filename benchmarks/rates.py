@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 
 STUDIES = Path(__file__).parents[1] / "studies"
 USUAL = ("llm_training", "carbon_aware", "codesign_accelerator")

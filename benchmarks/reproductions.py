@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict, cast
 
-from dse.api.reproducing import reproduce
-from dse.records.claims import Judged
-from dse.report.claims import count_kinds, summary_line
-from dse.report.shapes.judgement import CountsAs
+from dse.api.reproduce import reproduce
+from dse.report.schemas.reproduction import CountsAs
+from dse.report.text.claims import count_kinds, summary_line
+from dse.services.studies.claims import Judged
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies" / "reproductions"

@@ -24,8 +24,8 @@ import numpy as np
 
 from dse.core.batch import Batch
 from dse.core.values import Value
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 from dse_evaluators.clusters.training.training import Training
 
 ROOT = Path(__file__).parents[1]

@@ -21,20 +21,20 @@ _WHERE = {
     "Trial": "dse.core.trial",
     "check": "dse.api.program",
     "compare": "dse.api.comparison",
-    "current_trial": "dse.checkpoints",
+    "current_trial": "dse.evaluation.checkpoints",
     "doctor": "dse.api.program",
     "evaluator": "dse.api.evaluators",
     "import_study": "dse.api.storages",
-    "init": "dse.beginning.writing",
+    "init": "dse.services.init.write",
     "live_view": "dse.api.live_view",
     "merge": "dse.api.storages",
     "plugin": "dse.api.program",
     "plugins": "dse.api.program",
-    "reproduce": "dse.api.reproducing",
+    "reproduce": "dse.api.reproduce",
     "studies": "dse.api.storages",
-    "sweep": "dse.api.sweeping",
+    "sweep": "dse.api.sweep",
 }
-_MODULES = ("report", "supplies")
+_MODULES = {"report": "dse.report", "supplies": "dse.services.resources"}
 """``dse.report`` is a package that can be called."""
 
 __all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604 - they are texts
@@ -43,7 +43,7 @@ __all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604 - they are texts
 def __getattr__(name: str) -> object:
     """A public name, imported when it is first used."""
     if name in _MODULES:
-        return import_module(f"dse.{name}")
+        return import_module(_MODULES[name])
     if name not in _WHERE:
         raise AttributeError(f"module 'dse' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

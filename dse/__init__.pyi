@@ -1,6 +1,5 @@
 """What ``dse`` offers; :mod:`dse` says where it is."""
 
-from dse import supplies as supplies
 from dse.api.comparison import Comparison as Comparison
 from dse.api.comparison import compare as compare
 from dse.api.evaluators import evaluator as evaluator
@@ -10,20 +9,21 @@ from dse.api.program import check as check
 from dse.api.program import doctor as doctor
 from dse.api.program import plugin as plugin
 from dse.api.program import plugins as plugins
-from dse.api.reproducing import reproduce as reproduce
+from dse.api.reproduce import reproduce as reproduce
 from dse.api.space import Space as Space
 from dse.api.storages import import_study as import_study
 from dse.api.storages import merge as merge
 from dse.api.storages import studies as studies
 from dse.api.study import Study as Study
-from dse.api.sweeping import sweep as sweep
-from dse.beginning.writing import init as init
-from dse.checkpoints import current_trial as current_trial
+from dse.api.sweep import sweep as sweep
 from dse.core.design import Design as Design
 from dse.core.metric import Metric as Metric
 from dse.core.trial import Trial as Trial
-from dse.early import report as report
 from dse.errors import DseError as DseError
 from dse.errors import InfeasibleError as InfeasibleError
+from dse.evaluation.checkpoints import current_trial as current_trial
+from dse.evaluation.reporting import report as report
+from dse.services import resources as supplies  # noqa: F401 - public
+from dse.services.init.write import init as init
 
 __version__: str

@@ -14,7 +14,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, leave)
     sys.unraisablehook = hear_again
     from dse.cli.app import main as command  # it takes a third of a second
-    from dse.pipes import outlive_readers
+    from dse.system.broken_pipes import outlive_readers
 
     outlive_readers()
     command()

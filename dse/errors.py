@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-from dse.credentials import mask
-from dse.visible import visible
+from dse.system.credentials import mask
+from dse.system.terminal_text import visible
 
 _PARTS = 8
 """So many parts that were not checked are named in a message."""

@@ -47,9 +47,9 @@ class Evaluator(Protocol):
     ``missing`` that is not empty cannot be run here, and says why: its studies can be read. One
     with an attribute ``reads_by_metric`` says of each metric what that one reads; a reading that
     has no value in a row is absent there, and it says itself which metrics have none in turn.
-    One that measures may ask :func:`dse.checkpoints.current_trial`, ``dse.current_trial()`` to
-    users, for which trial and attempt it runs, and for a folder in which it finds again what it
-    left there when it was killed; who does not ask notices nothing.
+    One that measures may ask :func:`dse.evaluation.checkpoints.current_trial`,
+    ``dse.current_trial()`` to users, for which trial and attempt it runs, and for a folder in which
+    it finds again what it left there when it was killed; who does not ask notices nothing.
 
     A modelled one with a true attribute ``pure`` may be called by commands that only look, such as
     ``dse check`` and ``dse report``, on a study of unknown origin. Without it only what runs a

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from dse.executors.ray_joined import STORE_BYTES, Joined, imported
+from dse.executors.ray.session import STORE_BYTES, Joined, imported
 
 EXAMPLES = 30
 """Of each law, unless its test says otherwise: hundreds of laws share the minutes of `make test`."""

@@ -9,8 +9,8 @@ from rich.console import Console
 from dse import InfeasibleError, Study, evaluator
 from dse.core.trial import State
 from dse.errors import StudyError
-from dse.records.standing import ended_json, status_json
-from dse.report.table import front_table
+from dse.report.text.tables import front_table
+from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
 from tests import brute_force as brute
 

@@ -6,11 +6,11 @@ import signal
 from pathlib import Path
 
 from dse.core.trial import Driver, State
-from dse.drivers.liveness import here, started
 from dse.optimizers.random_search import RandomSearch
-from dse.storage.sql import SqlStorage
-from dse.study import Study
-from dse.verify import Replay
+from dse.storage.sql.storage import SqlStorage
+from dse.study.liveness import here, started
+from dse.study.replay import Replay
+from dse.study.study import Study
 
 SPACE = """
 space: s
@@ -41,9 +41,9 @@ class DeadlySearch(RandomSearch):
 
 
 def drive_to_death(url: str) -> None:
-    import dse.running
+    import dse.study.run
 
-    dse.running.suggesting = lambda plan, _: DeadlySearch(plan.problem)
+    dse.study.run.suggesting = lambda plan, _: DeadlySearch(plan.problem)
     Study.load("s", SqlStorage(url)).run()
 
 

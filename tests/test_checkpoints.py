@@ -8,13 +8,13 @@ import pytest
 
 from dse import Metric, evaluator
 from dse import Study as PythonStudy
-from dse.checkpoints import current_trial, folder_of
 from dse.core.batch import Batch
 from dse.core.trial import State
 from dse.errors import StorageError
-from dse.records.standing import status_json
+from dse.evaluation.checkpoints import current_trial, folder_of
+from dse.services.studies.status import status_json
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 from dse_evaluators.generic.command import Command
 
 SPACE = "space: s\nparameters: {rows: {ordinal: [1, 2, 3, 4]}}\n"

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dse.choice import optimizer_for
 from dse.core.metric import Metrics
 from dse.core.parameter import Real
 from dse.core.problem import Problem
 from dse.core.space import Space
+from dse.optimizers.auto import optimizer_for
 from dse.testing.known import problem_of
 from dse.testing.problems import tiny_codesign, zdt1
 

@@ -10,7 +10,7 @@ import pytest
 
 from dse.core.pareto import nondominated
 from dse.core.trial import Trial
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 
 FOLDER = Path(__file__).parent.parent / "benchmarks/optimizers"
 NAMES = ("edge-digits", "edge-per-layer", "vector-search")

@@ -12,9 +12,9 @@ from dse import InfeasibleError, Study, evaluator
 from dse.cli.app import app
 from dse.core.proof import Coverage, Proof
 from dse.core.trial import Event
-from dse.records.standing import ended_json, status_json
-from dse.report.failures import failures
-from dse.report.table import front_table
+from dse.report.html.failures import failures
+from dse.report.text.tables import front_table
+from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
 
 SPACE = {"n": [0, 1, 2, 3], "m": [0, 1, 2, 3]}

@@ -11,9 +11,9 @@ import pytest
 
 from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Outcome, State
-from dse.drivers.lease import Lease
-from dse.drivers.liveness import gone, here, started
 from dse.storage.memory import MemoryStorage
+from dse.study.lease import Lease
+from dse.study.liveness import gone, here, started
 
 DESIGN = Design({"x": 1})
 

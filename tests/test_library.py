@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dse.report.space_words import estimate_text
-from dse.schema.files import Files
-from dse.schema.plan import plan_of
-from dse.schema.space import space_of
+from dse.report.text.space_words import estimate_text
+from dse.schema.space.space import space_of
+from dse.schema.study.plan import plan_of
+from dse.schema.yaml.files import Files
 
 ROOT = Path(__file__).parent.parent
 SPACES = sorted((ROOT / "spaces").rglob("*.yaml"))

@@ -5,7 +5,7 @@ import pytest
 from dse import Metric, Study, evaluator
 from dse.core.batch import Column
 from dse.core.trial import State
-from dse.schema.claims import accepting
+from dse.schema.study.claims import accepting
 from dse.storage.memory import MemoryStorage
 
 DESIGNS = {"a": [0.1, 0.2], "b": [0.2, 0.4]}

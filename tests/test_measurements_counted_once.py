@@ -4,9 +4,9 @@ import pytest
 
 from dse import Study, evaluator
 from dse.analysis.runs import Run
-from dse.api.html.study import Progress
-from dse.records.pages import report_text
-from dse.records.standing import ended_json, status_json
+from dse.api.notebook.study import Progress
+from dse.services.studies.report import report_text
+from dse.services.studies.status import ended_json, status_json
 from dse.storage.memory import MemoryStorage
 
 

@@ -11,10 +11,10 @@ from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import Space
 from dse.core.trial import State
 from dse.errors import StudyError
-from dse.migration import migrated
-from dse.schema.budgets import Budget
+from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.migrate import migrated
+from dse.study.study import Study
 
 STUDY = """
 study: carry

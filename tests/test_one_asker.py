@@ -5,9 +5,9 @@ import random
 import pytest
 
 from dse.core.trial import Queue
-from dse.drivers.ledger import Ledger, moments
-from dse.drivers.lookahead import FIRST, Lookahead
 from dse.optimizers.random_search import RandomSearch
+from dse.study.history import Ledger, moments
+from dse.study.lookahead import FIRST, Lookahead
 from dse.testing.simulated_drivers import STUDY, Account, Fleet, simulate
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dse.core.design import Design
-from dse.core.expression import Expression, Listed, Name
+from dse.core.expressions.expression import Expression, Listed, Name
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Ordinal
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dse.bound import Bound
 from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import InfeasibleError
-from dse.pipeline import Pipeline, Readings
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.pipeline import Pipeline, Readings
 from dse.protocols import Task
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metric, Metrics
-from dse.pipeline import Pipeline
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.pipeline import Pipeline
 
 
 class Square:

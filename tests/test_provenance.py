@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.drivers.provenance import git_state, provenance
+from dse.evaluation.provenance import git_state, provenance
 
 
 def git(folder: Path, *words: str) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dse.core.trial import Driver
-from dse.drivers.liveness import here
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.liveness import here
+from dse.study.study import Study
 
 RECORDS = json.loads(Path(__file__).with_name("golden").joinpath("serial_records.json").read_text())
 """Written by the program of commit 93e7602, which had one ask after the other and no queue."""

@@ -13,18 +13,18 @@ from dse.core.batch import Column
 from dse.core.design import Design
 from dse.core.pareto import hypervolume
 from dse.core.trial import Asked, State, Trial
-from dse.drivers.bounds import Bounds
-from dse.drivers.lease import Lease
-from dse.drivers.ledger import Ledger, moments
+from dse.evaluation.pipeline import Readings
 from dse.executors.processes import Processes
 from dse.executors.serial import Serial
-from dse.loop import Loop
 from dse.optimizers.random_search import RandomSearch
-from dse.pipeline import Readings
-from dse.schema.budgets import Budget
-from dse.schema.plan import plan_of
+from dse.schema.study.budget import Budget
+from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.budget import Bounds
+from dse.study.history import Ledger, moments
+from dse.study.lease import Lease
+from dse.study.loop import Loop
+from dse.study.study import Study
 
 SPACE = """
 space: s

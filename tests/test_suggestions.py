@@ -9,14 +9,14 @@ import pytest
 
 from dse import Metric, Space, Study, evaluator
 from dse.core.design import Design
-from dse.drivers.bounds import Bounds
-from dse.drivers.lease import Lease
-from dse.drivers.ledger import Ledger
-from dse.drivers.suggestions import check_suggestions
 from dse.errors import PluginError
+from dse.evaluation.pipeline import Readings
 from dse.executors.serial import Serial
-from dse.loop import Loop
-from dse.pipeline import Readings
+from dse.study.budget import Bounds
+from dse.study.history import Ledger
+from dse.study.lease import Lease
+from dse.study.loop import Loop
+from dse.study.suggestions import check_suggestions
 
 SPACE = Space(
     {

@@ -10,20 +10,20 @@ import pytest
 
 from dse.core.metric import Fault
 from dse.core.trial import Ask, Driver, Outcome, State
-from dse.drivers.bounds import Bounds
-from dse.drivers.clock import Clock
-from dse.drivers.lease import Lease
-from dse.drivers.ledger import Ledger
 from dse.errors import SpecErrors
+from dse.evaluation.pipeline import Readings
 from dse.executors.serial import Serial
-from dse.loop import Loop
-from dse.optimizers.nothing import Nothing
 from dse.optimizers.random_search import RandomSearch
-from dse.pipeline import Readings
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
-from dse.verify import Replay
+from dse.study.budget import Bounds
+from dse.study.clock import Clock
+from dse.study.history import Ledger
+from dse.study.lease import Lease
+from dse.study.loop import Loop
+from dse.study.no_optimizer import Nothing
+from dse.study.replay import Replay
+from dse.study.study import Study
 
 SPACE = """
 space: s

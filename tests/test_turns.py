@@ -14,12 +14,12 @@ import pytest
 
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
+from dse.evaluation.machine_lock import turn
 from dse.executors.processes import Processes
-from dse.executors.ray_cluster import RayCluster
+from dse.executors.ray.cluster import RayCluster
 from dse.protocols import Executor, Task
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 from dse.testing.executor_contract import collected
-from dse.turns import turn
 
 SPACE = "space: toy\nparameters:\n  x: {ordinal: [0, 1, 2, 3, 4, 5, 6, 7]}\n"
 STUDY = """

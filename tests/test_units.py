@@ -2,10 +2,10 @@
 
 import pytest
 
-from dse import units
-from dse.core.parser import parse
-from dse.dimensions import unit_of
+from dse.core.expressions.parser import parse
 from dse.errors import SpecError
+from dse.units import units
+from dse.units.dimensions import unit_of
 
 
 @pytest.mark.parametrize(

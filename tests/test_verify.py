@@ -15,11 +15,11 @@ from dse.cli.app import app
 from dse.core.design import Design
 from dse.core.trial import Ask, Outcome, State
 from dse.errors import StorageError, StudyError
-from dse.migration import migrated
-from dse.schema.budgets import Budget
+from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study import Study, opened_storage
-from dse.verify import Proof, Replay
+from dse.study.migrate import migrated
+from dse.study.replay import Proof, Replay
+from dse.study.study import Study, opened_storage
 from dse_evaluators.generic.expression import Formulas
 
 SPACE = """

@@ -8,9 +8,9 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import StudyError
-from dse.schema.budgets import Budget
+from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: s

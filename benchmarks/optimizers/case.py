@@ -9,7 +9,7 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Outcome, State, Trial
 from dse.core.values import Value
-from dse.optimizers.sequence import EvenSequence
+from dse.optimizers.support.even_sequence import EvenSequence
 
 FIRST = 8
 """So many first designs are the same for every optimizer that can be handed some."""

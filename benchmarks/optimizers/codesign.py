@@ -23,7 +23,7 @@ from dse.core.design import Design, nested
 from dse.core.pareto import hypervolume
 from dse.core.trial import Outcome, State, Trial
 from dse.protocols import Task
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 
 STUDIES = Path(__file__).parent / "codesign"
 PROGRAMS = {

@@ -15,7 +15,7 @@ from codesign_parts import Parts
 
 from dse.core.design import Design
 from dse.protocols import Task
-from dse.schema.plan import Plan
+from dse.schema.study.plan import Plan
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "dse-engine-bench"
 Reading = dict[str, float]

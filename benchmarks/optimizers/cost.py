@@ -27,10 +27,10 @@ from case import Case, done
 from playing import Clock
 
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, Trial

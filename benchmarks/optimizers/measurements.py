@@ -24,9 +24,9 @@ from case import Case
 from dse.core.pareto import hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Trial
-from dse.optimizers.completion import completed_front
-from dse.optimizers.roles import Roles
-from dse.optimizers.staircases import Staircases
+from dse.optimizers.bayesian.conditional_fronts import Staircases
+from dse.optimizers.bayesian.front_completion import completed_front
+from dse.optimizers.bayesian.measured_split import Roles
 
 OURS = "dse-grey-box"
 LEVELS = (0.95, 0.98)

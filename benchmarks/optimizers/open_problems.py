@@ -11,11 +11,11 @@ from typing import Any
 from case import Case, done
 
 from dse.core.design import Design
-from dse.core.expression import Expression, Listed, Logic, Member, Name, Number, Text
+from dse.core.expressions.expression import Expression, Listed, Logic, Member, Name, Number, Text
+from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial

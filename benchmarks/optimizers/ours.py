@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from case import Case
 from playing import Clock, Step
 
-from dse.choice import optimizer_for
+from dse.optimizers.auto import optimizer_for
 from dse.registry import make
 
 MEASUREMENTS = 200

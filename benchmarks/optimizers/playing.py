@@ -12,7 +12,7 @@ from case import Case
 from dse.core.design import Design
 from dse.core.trial import Trial
 from dse.core.values import Value
-from dse.optimizers.ax_space import granted, wish_of
+from dse.optimizers.adapters.ax_space import granted, wish_of
 
 
 class Step(NamedTuple):

@@ -12,11 +12,11 @@ from case import Case, done
 from long_run import best_hypervolume
 
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Parameter, Real
 from dse.core.pareto import hypervolume
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, Trial

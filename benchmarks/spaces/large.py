@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 
 DRAWN = 10_000
 FOLDER = Path(__file__).parents[2] / "spaces/compression"

@@ -12,8 +12,8 @@ from tool import Tool
 
 from dse.core.batch import Batch
 from dse.core.space import Space
-from dse.schema.files import Files
-from dse.schema.space import space_from
+from dse.schema.space.space import space_from
+from dse.schema.yaml.files import Files
 
 SPACES = Path(__file__).resolve().parents[2] / "spaces"
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dse.cli.published import PUBLISHED, example, schema
+from dse.cli.json_schemas import PUBLISHED, example, schema
 from plain_text import cell, prose
 
 Schema = Mapping[str, Any]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dse.analysis.alike import Unlike, check_alike
-from dse.analysis.claims import Claim, claims
-from dse.analysis.groups import Group
+from dse.analysis.comparability import Unlike, check_alike
+from dse.analysis.conclusions import Claim, claims
 from dse.analysis.quartiles import quartiles
+from dse.analysis.references import INDICATORS, Indicator, Yardstick
+from dse.analysis.run_groups import Group
 from dse.analysis.runs import Course, Currency, Run, currencies
-from dse.analysis.yardstick import INDICATORS, Indicator, Yardstick
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.core.values import Floats

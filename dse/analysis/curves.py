@@ -9,8 +9,8 @@ import numpy as np
 
 from dse.analysis.comparison import Comparison
 from dse.analysis.quartiles import quartiles
+from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Course, Currency
-from dse.analysis.yardstick import INDICATORS, Indicator
 from dse.core.values import Floats
 
 GRID_STEPS = 50

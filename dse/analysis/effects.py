@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dse.analysis.levels import Factor, factors_of
+from dse.analysis.factor_levels import Factor, factors_of
 from dse.analysis.sums_of_squares import CountedFit, Explained
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial

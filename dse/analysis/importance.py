@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dse.analysis.drawn import Drawn, drawn
+from dse.analysis.labelled_designs import Drawn, drawn
 from dse.core.parameter import Choice
 from dse.core.problem import Problem
 from dse.core.trial import Trial

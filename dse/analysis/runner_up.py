@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from dse.analysis.pace import quick
+from dse.analysis.model_speed import quick
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.metric import Metric

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import isclose
 
-from dse.analysis.claims import Claim
 from dse.analysis.comparison import Comparison
+from dse.analysis.conclusions import Claim
 from dse.analysis.significance import LEVEL
-from dse.core.evaluation import AGREEMENT
+from dse.core.expressions.operators import AGREEMENT
 
 
 def shortfalls(comparison: Comparison, share: float) -> list[str]:

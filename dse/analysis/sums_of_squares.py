@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import block_diag
 
-from dse.analysis.levels import Factor
+from dse.analysis.factor_levels import Factor
 from dse.core.values import Floats, Ints
 
 _LEAST = 1e-9

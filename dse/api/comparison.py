@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from dse.api.study import Study
 from dse.errors import SpecError
-from dse.visible import visible
+from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
     from dse.analysis import comparison as analysis
-    from dse.analysis.alike import Unlike
-    from dse.analysis.claims import Claim
+    from dse.analysis.comparability import Unlike
     from dse.analysis.comparison import GroupResult
-    from dse.analysis.groups import Group
+    from dse.analysis.conclusions import Claim
+    from dse.analysis.references import Indicator
+    from dse.analysis.run_groups import Group
     from dse.analysis.runs import Currency, Run
-    from dse.analysis.yardstick import Indicator
     from dse.protocols import Storage
-    from dse.report.shapes.comparison import ComparisonFacts
+    from dse.report.schemas.comparison import ComparisonFacts
 
 Compared = Study | str | Mapping[str, Study | Sequence[Study]]
 """A study; a word as ``dse compare`` takes it; or groups of studies by name."""
@@ -37,7 +37,7 @@ class Comparison:
     @property
     def facts(self) -> ComparisonFacts:
         """What ``dse compare --format json`` prints: curves, medians, tests."""
-        from dse.report.comparison_export import comparison_json
+        from dse.report.json.comparison import comparison_json
 
         return comparison_json(self.found)
 
@@ -71,16 +71,16 @@ class Comparison:
             StudyError: the file has another ending.
             StorageError: it cannot be written.
         """
-        from dse.report.comparison_file import comparison_text
-        from dse.report.whole_file import write_whole
+        from dse.report.html.comparison_file import comparison_text
+        from dse.report.json.atomic_file import write_whole
 
         path = Path(file)
         write_whole(path, comparison_text(self.found, path))
         return path
 
     def _repr_html_(self) -> str:
-        from dse.api.html.comparison import comparison_html
-        from dse.api.html.parts import or_message
+        from dse.api.notebook.comparison import comparison_html
+        from dse.api.notebook.parts import or_message
 
         return or_message("Comparison", lambda: comparison_html(self.found))
 
@@ -123,9 +123,9 @@ def compare(
         SpecError: one of them is no study.
     """
     from dse.analysis import comparison as analysis
-    from dse.analysis.yardstick import INDICATORS
-    from dse.api.wording import in_python
-    from dse.records.gathered import check_distinct
+    from dse.analysis.references import INDICATORS
+    from dse.api.error_text import in_python
+    from dse.services.studies.selection import check_distinct
 
     asked = analysis.Asked(
         over=over,
@@ -141,8 +141,8 @@ def compare(
 
 
 def _groups(one: Compared, storage: str | Storage | None) -> list[Group]:
-    from dse.analysis.groups import Group
-    from dse.records.gathered import gathered
+    from dse.analysis.run_groups import Group
+    from dse.services.studies.selection import gathered
 
     if isinstance(one, str):
         return gathered([one], storage)

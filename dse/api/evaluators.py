@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from dse.api.fingerprint import fingerprint
 from dse.core.metric import Kind, Metric
 from dse.errors import DseError, PluginError
-from dse.visible import visible
+from dse.system.terminal_text import visible
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,8 +76,8 @@ class FunctionEvaluator(Generic[P, R]):
         }
 
     def _repr_html_(self) -> str:
-        from dse.api.html.evaluator import evaluator_html
-        from dse.api.html.parts import or_message
+        from dse.api.notebook.evaluator import evaluator_html
+        from dse.api.notebook.parts import or_message
 
         return or_message(
             f"Evaluator {self.name}",

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dse.api.plain import is_plain
+from dse.api.plain_values import is_plain
 
 Function = Callable[..., Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from dse import study as engine
 from dse.api.evaluators import FunctionEvaluator
 from dse.core.trial import State, Trial
 from dse.errors import SpecError, StudyError, nearest
+from dse.study import study as engine
 
 OnError = Literal["raise", "keep"]
 """What becomes of an exception while no trial has come out: it is raised, or only kept."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from dse.core.trial import Trial
-from dse.visible import visible
+from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
     from dse.core.pareto import ParetoSet
     from dse.core.problem import Problem
     from dse.core.proof import Proof
-    from dse.study import Study
+    from dse.study.study import Study
 
 
 def front_of(study: Study) -> Front:
@@ -92,7 +92,7 @@ class Front(Sequence[Trial]):
         Raises:
             PluginError: pandas is not installed.
         """
-        from dse.interchange.frames import to_pandas
+        from dse.interop.data_frames import to_pandas
 
         return to_pandas(self)
 
@@ -102,7 +102,7 @@ class Front(Sequence[Trial]):
         Raises:
             PluginError: polars is not installed.
         """
-        from dse.interchange.frames import to_polars
+        from dse.interop.data_frames import to_polars
 
         return to_polars(self)
 
@@ -122,8 +122,8 @@ class Front(Sequence[Trial]):
         return iter(self.trials)
 
     def _repr_html_(self) -> str:
-        from dse.api.html.front import front_html
-        from dse.api.html.parts import or_message
+        from dse.api.notebook.front import front_html
+        from dse.api.notebook.parts import or_message
 
         return or_message(
             f"Front of {self.name}",
@@ -131,7 +131,7 @@ class Front(Sequence[Trial]):
         )
 
     def __repr__(self) -> str:
-        from dse.report.space_words import counted
+        from dse.report.text.space_words import counted
         from dse.report.words import volume_text
 
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)

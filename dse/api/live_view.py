@@ -44,9 +44,9 @@ def live_view(
         PluginError: the live view is not installed, or the token could be guessed.
     """
     try:
-        from dse.serve.gate import Gate  # they need an extra
+        from dse.serve.access import Gate  # they need an extra
         from dse.serve.server import server
-        from dse.study import DEFAULT_STORAGE
+        from dse.study.study import DEFAULT_STORAGE
     except ImportError as error:
         problem = f"the live view needs {error.name}"
         raise PluginError(problem, hint="pip install 'dse-engine[serve]'") from error

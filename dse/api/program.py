@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dse.checkup.finding import Finding
-    from dse.report.shapes.judgement import JudgedFile
-    from dse.report.shapes.plugins import PluginFacts, PluginRow
+    from dse.report.schemas.plugins import PluginFacts, PluginRow
+    from dse.report.schemas.reproduction import JudgedFile
+    from dse.services.doctor.finding import Finding
 
 
 def check(file: str | Path) -> JudgedFile:
@@ -25,7 +25,7 @@ def check(file: str | Path) -> JudgedFile:
     Returns:
         Whether it is ``ok``, what it describes, and its ``errors``, each with place and mend.
     """
-    from dse.checkup.files import judged_file
+    from dse.services.doctor.check_files import judged_file
 
     return judged_file(str(file))
 
@@ -39,7 +39,7 @@ def doctor(storage: str | None = None) -> list[Finding]:
     Args:
         storage: the URL of the storage that is meant; ``sqlite:///dse.db`` without.
     """
-    from dse.checkup.findings import findings
+    from dse.services.doctor.doctor import findings
 
     return findings(storage)
 
@@ -50,7 +50,7 @@ def plugins() -> list[PluginRow]:
     Example:
         ``[row["name"] for row in plugins() if row["kind"] == "optimizers"]``
     """
-    from dse.report.plugins import plugin_rows
+    from dse.report.json.plugins import plugin_rows
 
     return plugin_rows()
 
@@ -67,6 +67,6 @@ def plugin(name: str) -> list[PluginFacts]:
     Raises:
         PluginError: there is none, or importing it failed.
     """
-    from dse.report.plugins import plugin_facts
+    from dse.report.json.plugins import plugin_facts
 
     return plugin_facts(name)

@@ -10,14 +10,14 @@ from threading import Event, Thread
 from typing import Any, Protocol
 
 from dse.api.first_failure import FirstFailure, OnError
-from dse.api.html.live import running_html
-from dse.api.notebook import Cell, in_notebook
+from dse.api.notebook.live import running_html
+from dse.api.notebook.progress import Cell, in_notebook
 from dse.core.trial import Trial
-from dse.live.panel import StudyPanel
-from dse.live.screen import screen_for
-from dse.schema.budgets import Budget
-from dse.schema.stated import Stops, stated_budget, stated_executor
-from dse.study import Study
+from dse.schema.study.budget import Budget
+from dse.schema.study.overrides import Stops, stated_budget, stated_executor
+from dse.services.progress.panel import StudyPanel
+from dse.services.progress.screen import screen_for
+from dse.study.study import Study
 
 LEAST_S = 0.25
 """A cell is drawn anew at most four times a second, ..."""

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dse import study as engine
 from dse.core.trial import Event
 from dse.core.values import Value
 from dse.errors import DseError
-from dse.migration import migrated
-from dse.records.answers import answer_json
-from dse.records.claims import Judged, judged_claims
-from dse.records.copies import exported, exported_to_optuna
-from dse.records.standing import status_json
-from dse.records.trusting import trust_study
-from dse.report.shapes.front import Front
-from dse.report.shapes.portability import Exported
-from dse.report.shapes.study import CarriedOver, Status, Trusted
-from dse.report.space_words import counted
-from dse.schema.designs import plain_values
-from dse.schema.files import resolved
-from dse.schema.plan import plan_of
-from dse.verify import Proof, Replay
-from dse.visible import visible
+from dse.report.schemas.front import Front
+from dse.report.schemas.study import CarriedOver, Status, Trusted
+from dse.report.schemas.transfer import Exported
+from dse.report.text.space_words import counted
+from dse.schema.study.designs import plain_values
+from dse.schema.study.plan import plan_of
+from dse.schema.yaml.files import resolved
+from dse.services.studies.answer import answer_json
+from dse.services.studies.claims import Judged, judged_claims
+from dse.services.studies.status import status_json
+from dse.services.studies.transfer import exported, exported_to_optuna
+from dse.services.studies.trust import trust_study
+from dse.study import study as engine
+from dse.study.migrate import migrated
+from dse.study.replay import Proof, Replay
+from dse.system.terminal_text import visible
 
 
 class StudyRecord:

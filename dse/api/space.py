@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dse.errors import DseError, SpecError
-from dse.visible import visible
+from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
     from dse.core import space as core
     from dse.core.batch import Batch
     from dse.core.design import Design
-    from dse.core.solving.estimate import Estimate
+    from dse.core.legal_set.size_estimate import Estimate
     from dse.core.values import Value
-    from dse.report.shapes.space import Described, Differing, Translated
-    from dse.spaces.draws import Method
-    from dse.spaces.exchange import Origin, Target
-    from dse.spaces.verdict import Verdict
+    from dse.report.schemas.space import Described, Differing, Translated
+    from dse.services.space.convert import Origin, Target
+    from dse.services.space.sample import Method
+    from dse.services.space.why import Verdict
 
 UNNAMED = "space"
 """What a space is called that was given no name."""
@@ -35,7 +35,7 @@ class Space:
     say what another tool told that a space file has no words for.
 
     Args:
-        parameters: each by name, as :func:`dse.api.shorthand.domain` reads it:
+        parameters: each by name, as :func:`dse.api.short_forms.domain` reads it:
             ``{"tile": [16, 32, 64], "stages": (1, 6), "format": ["int8", "int4"]}``.
         constraints: rules between them: ``"tile * stages <= 256"``.
         name: what it is called.
@@ -53,8 +53,8 @@ class Space:
         name: str = UNNAMED,
         **more: Any,
     ) -> None:
-        from dse.api.shorthand import domain
-        from dse.schema.plain import source_of
+        from dse.api.short_forms import domain
+        from dse.schema.yaml.python_source import source_of
 
         given: Any = parameters
         if not isinstance(given, Mapping):
@@ -79,8 +79,8 @@ class Space:
             SpecError: the file is a study.
             SpecErrors: with every mistake in it, each with its line.
         """
-        from dse.schema.files import Files, resolved
-        from dse.schema.space import space_document
+        from dse.schema.space.space import space_document
+        from dse.schema.yaml.files import Files, resolved
 
         path = resolved(str(file), Path.cwd() / "space.yaml")
         space = cls.__new__(cls)
@@ -99,8 +99,8 @@ class Space:
         Raises:
             SpecError: the text is none of that tool's, or says something that cannot be.
         """
-        from dse.schema.files import Files, resolved
-        from dse.spaces.exchange import taken
+        from dse.schema.yaml.files import Files, resolved
+        from dse.services.space.convert import taken
 
         path = resolved(str(file), Path.cwd() / "space.json")
         found = taken(Files().text(path), str(file), origin)
@@ -110,7 +110,7 @@ class Space:
     def _solved(
         cls, solved: core.Space, name: str, description: str = "", notes: Sequence[str] = ()
     ) -> Space:
-        from dse.schema.spaces.written import mapping_of
+        from dse.schema.space.export.write import mapping_of
 
         space = cls.__new__(cls)
         space._keep(mapping_of(solved, name, description), notes=notes)  # noqa: SLF001 - one of ours
@@ -126,8 +126,8 @@ class Space:
     @cached_property
     def told(self) -> core.Space:
         """The engine's space, which may have no legal design: :meth:`why` says why."""
-        from dse.schema.files import Files
-        from dse.schema.space import space_from, space_of
+        from dse.schema.space.space import space_from, space_of
+        from dse.schema.yaml.files import Files
 
         if self.file is not None:
             return space_of(self.file, Files(), may_be_empty=True)
@@ -136,8 +136,8 @@ class Space:
     @cached_property
     def solved(self) -> core.Space:
         """The engine's space: parameters as domains, rules as expressions."""
-        from dse.schema.source import shown
-        from dse.schema.spaces.satisfiable import check_satisfiable
+        from dse.schema.space.rules.satisfiable import check_satisfiable
+        from dse.schema.yaml.source import shown
 
         where = "the space" if self.file is None else f"{shown(self.file)}:1"
         check_satisfiable(self.told, where)
@@ -181,12 +181,12 @@ class Space:
         Raises:
             DesignError: with the first rule that it breaks.
         """
-        from dse.schema.designs import design_of
+        from dse.schema.study.designs import design_of
 
         return design_of(design, self.solved)
 
     def __contains__(self, design: object) -> bool:
-        from dse.schema.designs import design_of
+        from dse.schema.study.designs import design_of
 
         if not isinstance(design, Mapping):
             return False
@@ -213,8 +213,8 @@ class Space:
             DesignError: none was found, or there are too many parameters for the method.
             SpecError: the count is no whole number above zero.
         """
-        from dse.api.telling import whole
-        from dse.spaces.draws import draw, too_few
+        from dse.api.tell import whole
+        from dse.services.space.sample import draw, too_few
 
         if whole(count) is None or count < 1:
             hint = "a whole number of them: sample(8)"
@@ -254,8 +254,8 @@ class Space:
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
-        from dse.core.insight.explain import narrowed
-        from dse.core.insight.why import check_values
+        from dse.core.inspection.explain import narrowed
+        from dse.core.inspection.rule_check import check_values
 
         given = self._values({**(values or {}), **more})
         check_values(self.told, given)
@@ -278,7 +278,7 @@ class Space:
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
-        from dse.spaces.verdict import Verdict
+        from dse.services.space.why import Verdict
 
         return Verdict.of(self.told, self._values({**(values or {}), **more}), "set")
 
@@ -287,7 +287,7 @@ class Space:
 
         What cannot be counted is estimated from 10,000 draws, and says so.
         """
-        from dse.spaces.description import space_json
+        from dse.services.space.describe import space_json
 
         file = "" if self.file is None else str(self.file)
         return space_json(self.solved, file, name=self.name, description=self.description)
@@ -306,8 +306,8 @@ class Space:
             SpecError: the other tool cannot say a rule, and it is not to be dropped.
             StorageError: the file cannot be written.
         """
-        from dse.report.whole_file import write_whole
-        from dse.spaces.exchange import translated
+        from dse.report.json.atomic_file import write_whole
+        from dse.services.space.convert import translated
 
         told = {"name": self.name, "description": self.description}
         found = translated(self.solved, target, drop_rules=drop_rules, **told)
@@ -318,26 +318,26 @@ class Space:
 
     def difference(self, other: Space) -> Differing:
         """What leads from this space to another: parameters, domains, conditions and rules."""
-        from dse.spaces.exchange import differing
+        from dse.services.space.convert import differing
 
         return differing(self.told, other.told)
 
     def _values(self, values: Values) -> dict[str, Value]:
-        from dse.schema.designs import plain_values
+        from dse.schema.study.designs import plain_values
 
         return plain_values(values, self.told)
 
     def to_yaml(self) -> str:
         """The text of a space file that says the same."""
-        from dse.schema.spaces.yaml_text import yaml_text
+        from dse.schema.yaml.writer import yaml_text
 
         if self.file is not None:
             return self.file.read_text(encoding="utf-8")
         return yaml_text(self.document)
 
     def _repr_html_(self) -> str:
-        from dse.api.html.parts import or_message
-        from dse.api.html.space import space_html
+        from dse.api.notebook.parts import or_message
+        from dse.api.notebook.space import space_html
 
         return or_message(self.name, lambda: space_html(self.name, self.solved))
 
@@ -349,7 +349,7 @@ class Space:
 
     @property
     def _words(self) -> str:
-        from dse.report.space_words import big
+        from dse.report.text.space_words import big
 
         names = self.parameters
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")

@@ -10,8 +10,8 @@ from dse.errors import StudyError
 
 if TYPE_CHECKING:
     from dse.protocols import Storage
-    from dse.report.shapes.portability import Imported, Joined
-    from dse.report.shapes.study import StudyRow
+    from dse.report.schemas.study import StudyRow
+    from dse.report.schemas.transfer import Imported, Joined
 
 
 def studies(storage: str | Storage | None = None) -> list[StudyRow]:
@@ -26,7 +26,7 @@ def studies(storage: str | Storage | None = None) -> list[StudyRow]:
     Raises:
         StorageError: it cannot be opened.
     """
-    from dse.records.catalogue import study_rows
+    from dse.services.studies.catalogue import study_rows
 
     return study_rows(storage)
 
@@ -63,8 +63,8 @@ def import_study(
         StorageError: the source is damaged or cannot be read.
         StudyError: there is a study of that name, or no trial can be taken.
     """
-    from dse.records.copies import Elsewhere, begun_with, restored
-    from dse.schema.files import resolved
+    from dse.schema.yaml.files import resolved
+    from dse.services.studies.transfer import Elsewhere, begun_with, restored
 
     if study is None:
         place = Path(folder)
@@ -91,8 +91,8 @@ def merge(*studies: Study | str, name: str, storage: str | Storage | None = None
     Raises:
         StudyError: they differ, or there is a study of that name.
     """
-    from dse import study as engine
-    from dse.records.copies import joined
+    from dse.services.studies.transfer import joined
+    from dse.study import study as engine
 
     if not studies:
         raise StudyError("there is no study to merge", hint="name at least one")

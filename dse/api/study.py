@@ -9,25 +9,25 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from dse.errors import DseError, StudyError
-from dse.visible import visible
+from dse.system.terminal_text import visible
 
 if TYPE_CHECKING:
-    from dse import study as engine
     from dse.analysis.effects import Effects
-    from dse.api.asking import Asking
+    from dse.api.ask_tell import Asking
     from dse.api.first_failure import OnError
     from dse.api.front import Front
-    from dse.api.opening import Planned
-    from dse.api.question import Asked, Evaluators, ToldMetrics
+    from dse.api.open import Planned
     from dse.api.record import StudyRecord
     from dse.api.space import Space
-    from dse.api.telling import Reason, Told
+    from dse.api.study_document import Asked, Evaluators, ToldMetrics
+    from dse.api.tell import Reason, Told
     from dse.core.problem import Problem
     from dse.core.trial import Trial
     from dse.core.trials import Trials
     from dse.core.values import Value
     from dse.protocols import Storage
-    from dse.schema.stated import Stops
+    from dse.schema.study.overrides import Stops
+    from dse.study import study as engine
 
 
 class Study:
@@ -71,7 +71,7 @@ class Study:
         storage: str | Storage | None = None,
         **asked: Unpack[Asked],
     ) -> None:
-        from dse.api.opening import begin_study
+        from dse.api.open import begin_study
 
         self._keep(*begin_study(name, space, evaluators, told, asked, storage))
 
@@ -106,7 +106,7 @@ class Study:
             SpecErrors: with every mistake in the file, each with its line.
             StudyError: a study of this name exists and asks something else.
         """
-        from dse.api.opening import open_study
+        from dse.api.open import open_study
 
         return cls._of(*open_study(file, name, storage, seed))
 
@@ -127,7 +127,7 @@ class Study:
         Raises:
             StudyError: there is none, or a function is another than it was.
         """
-        from dse.api.opening import load_study
+        from dse.api.open import load_study
 
         return cls._of(load_study(name, storage, evaluators))
 
@@ -231,7 +231,7 @@ class Study:
                 named; or the study is not what it was begun with.
             SpecError: ``count`` is no whole number from 1 on.
         """
-        from dse.api.asking import Asking
+        from dse.api.ask_tell import Asking
 
         with self._begin:
             asking = self._asking
@@ -272,7 +272,7 @@ class Study:
             StudyError: the trial is not one that was asked here and not told yet.
             SpecError: there is no such metric, its value is no number, or not one thing is told.
         """
-        from dse.api.telling import Said, number_of
+        from dse.api.tell import Said, number_of
 
         said, asking = Said.of(metrics, failed, infeasible), self._asking
         if asking is None:
@@ -301,8 +301,8 @@ class Study:
             DesignError: one is not legal.
             StudyError: an evaluator cannot be run here, or is another than it was.
         """
-        from dse.records.evaluating import evaluated
-        from dse.schema.designs import design_of
+        from dse.schema.study.designs import design_of
+        from dse.services.studies.evaluate import evaluated
 
         return evaluated(self.engine, [design_of(one, self.problem.space) for one in designs])
 
@@ -319,8 +319,8 @@ class Study:
             DesignError: the design is not legal.
             StudyError: a trial has it already, or the study is not what it was begun with.
         """
-        from dse.records.adding import added
-        from dse.schema.designs import design_of
+        from dse.schema.study.designs import design_of
+        from dse.services.studies.add_design import added
 
         return added(self.engine, design_of(design, self.problem.space), self.trials)
 
@@ -336,7 +336,7 @@ class Study:
         Raises:
             StudyError: there is no such metric, or fewer than two trials have it.
         """
-        from dse.records.answers import study_effects
+        from dse.services.studies.answer import study_effects
 
         return study_effects(self.engine, metrics)
 
@@ -346,8 +346,8 @@ class Study:
         Raises:
             StorageError: the file cannot be written.
         """
-        from dse.records.pages import report_text
-        from dse.report.whole_file import write_whole
+        from dse.report.json.atomic_file import write_whole
+        from dse.services.studies.report import report_text
 
         write_whole(Path(file), report_text(self.engine))
         return Path(file)
@@ -365,7 +365,7 @@ class Study:
         Raises:
             PluginError: pandas is not installed.
         """
-        from dse.interchange.frames import to_pandas
+        from dse.interop.data_frames import to_pandas
 
         return to_pandas(self)
 
@@ -375,18 +375,18 @@ class Study:
         Raises:
             PluginError: polars is not installed.
         """
-        from dse.interchange.frames import to_polars
+        from dse.interop.data_frames import to_polars
 
         return to_polars(self)
 
     def _repr_html_(self) -> str:
-        from dse.api.html.parts import or_message
-        from dse.api.html.study import study_html
+        from dse.api.notebook.parts import or_message
+        from dse.api.notebook.study import study_html
 
         return or_message(self.name, lambda: study_html(self.engine))
 
     def __repr__(self) -> str:
-        from dse.report.space_words import counted
+        from dse.report.text.space_words import counted
 
         try:
             trials = counted(len(self.trials), "trial")

@@ -12,30 +12,23 @@ import typer
 from typer.core import TyperGroup
 
 from dse.cli import (
-    assets,
     check,
     compare,
-    completing,
     doctor,
     effects,
-    environments,
     evaluate,
-    exchange,
     init,
-    inspect_study,
-    manage,
     plugins,
-    portability,
     report,
     run,
     serve,
-    space,
-    space_describe,
-    space_designs,
-    space_why,
     sweep,
     verify,
 )
+from dse.cli import completion as completing
+from dse.cli import results as inspect_study
+from dse.cli import studies as manage
+from dse.cli import transfer as portability
 from dse.cli.interrupts import (
     INTERRUPTED,
     STATUS,
@@ -44,7 +37,13 @@ from dse.cli.interrupts import (
     leave,
 )
 from dse.cli.options import say
-from dse.credentials import mask
+from dse.cli.resources import assets, environments
+from dse.cli.space import convert as exchange
+from dse.cli.space import count as space
+from dse.cli.space import describe as space_describe
+from dse.cli.space import designs as space_designs
+from dse.cli.space import why as space_why
+from dse.system.credentials import mask
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 USER_ERROR = 2

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from dse.cli import completing
+from dse.cli import completion as completing
 from dse.cli.options import Told, ToldOption, say, show, show_json, study_path
-from dse.report.shapes.judgement import JudgedFile
+from dse.report.schemas.reproduction import JudgedFile
 
 ReproduceOption = Annotated[
     bool, typer.Option("--reproduce", help="Run the studies and judge the claims that they state.")
@@ -62,7 +62,7 @@ def check(
         raise typer.BadParameter("a plain check runs nothing: --assumptions goes with --reproduce")
     if storage is not None:
         raise typer.BadParameter("a plain check runs nothing: --storage goes with --reproduce")
-    from dse.checkup.files import judged_file
+    from dse.services.doctor.check_files import judged_file
 
     told = [judged_file(file) for file in files]
     if output is Told.JSON:

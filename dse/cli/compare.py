@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli import completing
+from dse.cli import completion as completing
 from dse.cli.options import StorageOption, Told, ToldOption, say, show_json
 
 FELL_SHORT = 1
@@ -99,7 +99,7 @@ def compare(
     """
     from dse.analysis.comparison import Asked
     from dse.analysis.comparison import compare as compared
-    from dse.records.gathered import gathered
+    from dse.services.studies.selection import gathered
 
     share = None if fail_if_worse is None else _share(fail_if_worse)
     asked = Asked(
@@ -129,10 +129,10 @@ def _check_several(groups: Sequence[Any]) -> None:
 
 def show(comparison: Any, output: Told, file: Path | None = None) -> None:
     """The comparison as a table, as JSON, or as a file of either or of HTML."""
-    from dse.report.comparison_export import comparison_json
-    from dse.report.comparison_file import comparison_text
-    from dse.report.comparison_table import comparison_table
-    from dse.report.whole_file import write_whole
+    from dse.report.html.comparison_file import comparison_text
+    from dse.report.json.atomic_file import write_whole
+    from dse.report.json.comparison import comparison_json
+    from dse.report.text.comparison_table import comparison_table
 
     if file is not None:
         write_whole(file, comparison_text(comparison, file))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import typer
 
-from dse.checkup.finding import Finding, Verdict
 from dse.cli.options import StorageOption, Told, ToldOption, show, show_json
-from dse.report.shapes.checkup import FindingFacts
+from dse.report.schemas.doctor import FindingFacts
+from dse.services.doctor.finding import Finding, Verdict
 
 UNSOUND = 1
 
@@ -21,8 +21,8 @@ def doctor(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) ->
 
     Example: dse doctor --storage postgresql+psycopg://me@host/dse
     """
-    from dse.checkup.findings import findings
-    from dse.cli.bar import progress_bar
+    from dse.cli.output.bar import progress_bar
+    from dse.services.doctor.doctor import findings
 
     with progress_bar("checking rows", quiet=output is Told.JSON) as on_progress:
         found = findings(storage, on_progress=on_progress)

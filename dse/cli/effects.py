@@ -14,7 +14,7 @@ from dse.cli.options import (
     StorageOption,
     format_of,
 )
-from dse.cli.results import write_result
+from dse.cli.output.formats import write_result
 
 
 def effects(
@@ -38,10 +38,10 @@ def effects(
 
     Example: dse effects quickstart --metric chip.energy
     """
-    from dse.cli.bar import progress_bar
-    from dse.records.answers import study_effects
+    from dse.cli.output.bar import progress_bar
     from dse.report import effects as report
-    from dse.study import Study
+    from dse.services.studies.answer import study_effects
+    from dse.study.study import Study
 
     study = Study.load(name, storage)
     output = format_of(output, file)

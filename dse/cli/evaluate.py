@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dse.cli.options import StudyFile, Told, ToldOption, show_json, study_path
-from dse.credentials import private_environment
+from dse.system.credentials import private_environment
 
 
 def evaluate(
@@ -26,13 +26,13 @@ def evaluate(
 
     Example: dse evaluate studies/quickstart.yaml --set chip.rows=16 --set chip.cols=16
     """
-    from dse.cli import evaluated
+    from dse.cli.output import evaluated
     from dse.cli.settings import settings
     from dse.protocols import Task
-    from dse.report.grid import print_lines
-    from dse.schema.designs import design_of
-    from dse.schema.plan import plan_of
-    from dse.schema.settled import with_modelled_baselines
+    from dse.report.text.terminal_table import print_lines
+    from dse.schema.study.designs import design_of
+    from dse.schema.study.measured_baselines import with_modelled_baselines
+    from dse.schema.study.plan import plan_of
 
     plan = with_modelled_baselines(plan_of(study_path(study)))
     space = plan.problem.space
@@ -55,9 +55,9 @@ def _drawn(space: Any, fixed: dict[str, Any], seed: int) -> Any:
     """
     import numpy as np
 
-    from dse.core.insight.explain import contradiction
+    from dse.core.inspection.explain import contradiction
     from dse.errors import DesignError
-    from dse.report.space_words import rule_text
+    from dse.report.text.space_words import rule_text
 
     try:
         return space.fixed(fixed).sample(1, np.random.default_rng(seed)).design(0)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from dse.cli.options import Told, ToldOption, say, show, show_json
-from dse.report.shapes.pages import BegunFolder
+from dse.report.schemas.pages import BegunFolder
 
 if TYPE_CHECKING:
-    from dse.beginning.answers import Axis, Wish
+    from dse.services.init.answers import Axis, Wish
 
 T = TypeVar("T", bound="Axis | Wish")
 
@@ -63,7 +63,7 @@ def init(
 
     Example: dse init kernels --parameter 'threads = 1..16' --metric 'minimize time ms' --yes
     """
-    from dse.beginning.answers import (
+    from dse.services.init.answers import (
         EXAMPLE_AXES,
         EXAMPLE_WISHES,
         METRIC_HINT,
@@ -73,7 +73,7 @@ def init(
         axis_of,
         wish_of,
     )
-    from dse.beginning.writing import check_free, usual_name, written
+    from dse.services.init.write import check_free, usual_name, written
 
     check_free(folder)
     axes = tuple(map(axis_of, parameter or ()))
@@ -117,8 +117,8 @@ def _measuring() -> Measured:
 
 def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
     """What is told line by line, until an empty one."""
-    from dse.beginning.answers import check_names
     from dse.errors import SpecError
+    from dse.services.init.answers import check_names
 
     say(f"One {what} a line, such as {hint}; an empty line ends, at once for an example")
     told: list[T] = []

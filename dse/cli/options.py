@@ -11,9 +11,9 @@ from typing import Annotated, TextIO, cast
 
 import typer
 
-from dse.cli import completing
-from dse.credentials import mask
-from dse.visible import visible
+from dse.cli import completion as completing
+from dse.system.credentials import mask
+from dse.system.terminal_text import visible
 
 
 class Told(StrEnum):
@@ -97,7 +97,7 @@ def format_of(output: Format, file: Path | None) -> Format:
 
 def study_path(text: str) -> Path:
     """The path that the user means; ``library:`` is the shipped library."""
-    from dse.schema.files import resolved
+    from dse.schema.yaml.files import resolved
 
     return resolved(text, Path.cwd() / "study.yaml")
 

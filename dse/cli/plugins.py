@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dse.cli import completing
+from dse.cli import completion as completing
 from dse.cli.options import Told, ToldOption, show_json
-from dse.report.grid import print_lines
-from dse.report.plugins import plugin_facts, plugin_rows
-from dse.report.shapes.plugins import PluginFacts
+from dse.report.json.plugins import plugin_facts, plugin_rows
+from dse.report.schemas.plugins import PluginFacts
+from dse.report.text.terminal_table import print_lines
 
 
 def list_plugins(*, output: ToldOption = Told.TABLE) -> None:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dse.cli import completing
+from dse.cli import completion as completing
 from dse.cli.options import StorageOption, Told, ToldOption, say, show_json
-from dse.report.shapes.pages import WrittenReport
+from dse.report.schemas.pages import WrittenReport
 
 
 def report(
@@ -39,7 +39,7 @@ def report(
 
     Example: dse report quickstart -o report.html
     """
-    from dse.report.whole_file import write_whole
+    from dse.report.json.atomic_file import write_whole
 
     several = len(names) > 1 or "*" in names[0]
     text = (
@@ -70,14 +70,14 @@ def _check_page(path: Path) -> None:
 
 def _comparison(names: list[str], storage: str | None, *, joint: bool) -> str:
     from dse.analysis.comparison import Asked, compare
-    from dse.records.gathered import gathered
-    from dse.report.comparison_page import comparison_html
+    from dse.report.html.comparison_page import comparison_html
+    from dse.services.studies.selection import gathered
 
     return comparison_html(compare(gathered(names, storage), Asked(joint_nadir=joint)))
 
 
 def _study(name: str, storage: str | None) -> str:
-    from dse.records.pages import report_text
-    from dse.study import Study
+    from dse.services.studies.report import report_text
+    from dse.study.study import Study
 
     return report_text(Study.load(name, storage))

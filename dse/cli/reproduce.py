@@ -9,11 +9,10 @@ import typer
 
 from dse.cli.interrupts import stoppable
 from dse.cli.options import Told, say, show, show_json
-from dse.cli.progress import Progressing
+from dse.cli.output.progress import Progressing
 from dse.errors import DseError
-from dse.records.assumptions import turn_assumptions
-from dse.records.claims import Judged, claiming, claims_json, judged_claims, unanswered
-from dse.report.claims import (
+from dse.report.schemas.reproduction import JudgedClaim, JudgedStudy
+from dse.report.text.claims import (
     FINDING,
     IDENTITY,
     count_claims,
@@ -23,8 +22,9 @@ from dse.report.claims import (
     turned_text,
     verdict_text,
 )
-from dse.report.shapes.judgement import JudgedClaim, JudgedStudy
-from dse.study import Study
+from dse.services.studies.assumptions import turn_assumptions
+from dse.services.studies.claims import Judged, claiming, claims_json, judged_claims, unanswered
+from dse.study.study import Study
 
 FELL_SHORT = 1
 INTERRUPTED = 3
@@ -119,7 +119,7 @@ def _print_table(title: str, claims: Sequence[JudgedClaim]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from dse.report.console import SafeConsole
+    from dse.report.text.console import SafeConsole
 
     if not claims:
         return

@@ -1,48 +1,175 @@
-"""A result in a machine's format, on the terminal or in a file."""
+"""``dse status``, ``dse front`` and ``dse trials``: what a study knows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain
+from typing import Annotated
 
-from dse.cli.options import Format, print_texts
+import typer
+
+from dse.cli import completion as completing
+from dse.cli.options import (
+    Format,
+    FormatOption,
+    NameArgument,
+    OutputOption,
+    StorageOption,
+    Told,
+    ToldOption,
+    format_of,
+    say,
+    show,
+    show_json,
+)
+from dse.cli.output.formats import write_result, write_texts
+from dse.report.schemas.study import Status
+from dse.system.credentials import mask_url
 
 
-def write_result(
-    output: Format, file: Path | None, told: Mapping[str, object], sheet: Callable[[], Any]
+def status(
+    name: Annotated[
+        str | None,
+        typer.Argument(autocompletion=completing.study_names, help="A study; without, all."),
+    ] = None,
+    *,
+    storage: StorageOption = None,
+    output: ToldOption = Told.TABLE,
 ) -> None:
-    """Print or write a result in a machine's format.
+    """How far a study is: trials by state, measurements, hypervolume, what happened.
 
-    Raises:
-        StudyError: Parquet is asked for on a terminal.
-        StorageError: the file cannot be written.
+    Without a name: all studies. One that cannot be read is an error after all others.
+
+    Example: dse status quickstart
     """
-    import json
+    from dse.errors import DseError, raise_all
+    from dse.report.text.terminal_table import print_lines
+    from dse.services.studies.status import all_states, status_json
+    from dse.study.study import DEFAULT_STORAGE, Study, opened_storage
 
-    from dse.errors import StudyError
-    from dse.report.sheet import csv_texts, parquet_bytes
-    from dse.report.whole_file import write_whole
-
-    if output is Format.JSON:
-        write_texts(output, file, [json.dumps(told, indent=2, allow_nan=False) + "\n"])
-    elif output is Format.CSV:
-        write_texts(output, file, csv_texts([sheet()]))
-    elif file is None:
-        raise StudyError("Parquet is no text for a terminal", hint="name a file: -o FILE")
+    opened = opened_storage(storage or DEFAULT_STORAGE)
+    if name is not None:
+        states, errors = [status_json(Study.load(name, opened))], list[DseError]()
     else:
-        write_whole(file, parquet_bytes(sheet()))
+        states, errors = all_states(opened)
+    if output is Told.JSON:
+        show_json(states[0] if name is not None else states)
+    else:
+        for one in states:
+            print_lines(_state_lines(one))
+        if not states and not errors:
+            kept = mask_url(storage or DEFAULT_STORAGE)
+            say(f"no studies in {kept}; begin one with: dse run STUDY.yaml")
+    raise_all(errors)
 
 
-def write_texts(output: Format, file: Path | None, texts: Iterable[str]) -> None:
-    """Print texts one after the other, or write them as one file.
+def front(
+    name: NameArgument,
+    *,
+    storage: StorageOption = None,
+    output: FormatOption = Format.TABLE,
+    file: OutputOption = None,
+) -> None:
+    """The designs that no other beats.
 
-    Raises:
-        StorageError: the file cannot be written.
+    Example: dse front quickstart --format json
     """
-    from dse.report.whole_file import write_whole
+    from dse.analysis.front_probability import membership
+    from dse.core.pareto import ParetoSet
+    from dse.report.html import fidelity, scenarios
+    from dse.report.json import columns as sheet
+    from dse.report.text import tables as table
+    from dse.report.text import uncertain_front as doubt
+    from dse.services.studies.answer import answer_json
+    from dse.study.study import Study
 
-    if file is None:
-        print_texts(output, texts)
-    else:
-        write_whole(file, texts)
+    study = Study.load(name, storage)
+    output = format_of(output, file)
+    finished = study.finished
+    front = ParetoSet.of(study.problem, finished)
+    if output is not Format.TABLE:
+        told = answer_json(study)
+        write_result(output, file, told, lambda: sheet.front_columns(front, finished))
+        return
+    contrast = study.contrast
+    chances = membership(study.problem, finished)
+    table.front_table(front, finished, proof=study.proof)
+    if contrast is not None:
+        scenarios.contrast_table(contrast)
+    show(doubt.doubt_words(chances), line_feed=bool(chances))
+    fidelity.rungs_table(fidelity.rungs(study.problem, finished))
+
+
+def trials(
+    name: NameArgument,
+    *,
+    storage: StorageOption = None,
+    output: FormatOption = Format.TABLE,
+    file: OutputOption = None,
+) -> None:
+    """All trials, with their state and the reason of each that failed.
+
+    Example: dse trials quickstart --format csv -o trials.csv
+    """
+    from dse.interop.archive.stream import open_trials
+    from dse.report.json import columns as sheet
+    from dse.report.json import front as export
+    from dse.report.text import tables as table
+    from dse.study.study import Study
+
+    study = Study.load(name, storage)
+    output = format_of(output, file)
+    if output is Format.TABLE:
+        table.trials_table(study.problem, study.trials)
+        return
+    if output is Format.PARQUET:
+        write_result(output, file, {}, lambda: sheet.trials_columns(study.problem, study.trials))
+        return
+    with open_trials(study.storage, study.name) as stream:
+        if output is Format.CSV:
+            texts = sheet.csv_texts(sheet.trials_sheets(study.problem, stream))
+        else:
+            told = export.trials_json_texts(study.name, study.problem, stream, indent=2)
+            texts = chain(told, ["\n"])
+        write_texts(output, file, texts)
+
+
+def _driver_lines(state: Status) -> Iterator[str]:
+    there = [one for one in state["drivers"] if not one["left"]]
+    if there:
+        words = ", ".join(f"process {one['pid']} of {one['host']}" for one in there)
+        yield f"  at work, as far as is known: {words}"
+    busy, rate = state["busy"], state["per_hour"]
+    if busy is not None and rate is not None:
+        shown = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+        yield f"  workers: {busy:.0%} busy, {shown} trials an hour"
+
+
+def _state_lines(state: Status) -> Iterator[str]:
+    import shlex
+
+    from dse.report.text.space_words import counted
+
+    name = shlex.quote(state["study"])
+    counts = ", ".join(f"{count} {kind}" for kind, count in state["trials"].items())
+    volume = state["hypervolume"]
+    about = "≈" if state["hypervolume_estimated"] else ""
+    shown = "-" if volume is None else f"{about}{volume:.6g}"
+    seconds = state["seconds"] or 0.0
+    yield f"{state['study']}: {state['question']}"
+    yield f"  trials: {counts or 'none'}; {state['measurements']} measured, {seconds:.1f} s"
+    kind = "exact front" if state["exact"] else "front"
+    over = state["exact_over"]
+    part = "" if state["exact"] or over is None else f", exact over the {over:,} that have values"
+    yield f"  {kind}: {counted(state['front'], 'design')}{part}, hypervolume {shown}"
+    if state["failure"]:
+        yield f"  failed: {state['failure']}"
+    yield from _driver_lines(state)
+    if not state["trusted"]:
+        yield f"  not trusted: it was imported, and can be run after: dse studies trust {name}"
+    for warning in state["warnings"]:
+        yield f"  warning: {warning}"
+    for kind, count in state["failures"].items():
+        yield f"  failures: {count} {kind}"
+    for event in state["events"]:
+        yield f"  {event['kind']}: {event['text']}"

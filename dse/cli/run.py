@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dse.cli import completing
+from dse.cli import completion as completing
 from dse.cli.interrupts import handled_by, leave, stoppable
 from dse.cli.options import (
     NameArgument,
@@ -20,7 +20,7 @@ from dse.cli.options import (
     say,
     study_path,
 )
-from dse.credentials import storage_words
+from dse.system.credentials import storage_words
 
 STORAGE_AWAY = 75
 """The exit status of a run whose storage stayed away: EX_TEMPFAIL of sysexits.h, try again."""
@@ -81,8 +81,8 @@ def run(
 
     Example: dse run studies/quickstart.yaml --measurements 40
     """
-    from dse.schema.stated import Stops, budget_of_words
-    from dse.study import Study
+    from dse.schema.study.overrides import Stops, budget_of_words
+    from dse.study.study import Study
 
     spent: Stops = {"time": time, "cost": cost, "gain": gain}
     spent |= {"measurements": measurements, "trials": trials}
@@ -116,9 +116,9 @@ def resume(
 
     Example: dse resume quickstart --measurements 80
     """
-    from dse.schema.stated import Stops, budget_of_words
-    from dse.study import Study
-    from dse.trust import trust as trust_study
+    from dse.schema.study.overrides import Stops, budget_of_words
+    from dse.storage.trust import trust as trust_study
+    from dse.study.study import Study
 
     spent: Stops = {"time": time, "cost": cost, "gain": gain}
     spent |= {"measurements": measurements, "trials": trials}
@@ -144,10 +144,10 @@ def _go(
     storage: str | None,
     output: Told,
 ) -> None:
-    from dse.cli.outcome import show_outcome
-    from dse.cli.progress import Progressing
+    from dse.cli.output.outcome import show_outcome
+    from dse.cli.output.progress import Progressing
     from dse.errors import OutageError
-    from dse.schema.stated import stated_executor
+    from dse.schema.study.overrides import stated_executor
 
     try:
         with stoppable(), Progressing(study, budget, quiet=quiet) as live:
@@ -178,7 +178,7 @@ def _wait(study: Any, stated: str | None) -> None:
         DseError: it is no time, at ``--storage-patience``.
     """
     from dse.errors import SpecError
-    from dse.schema.retries import patience_of
+    from dse.schema.study.retries import patience_of
 
     if stated is None:
         return

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dse.core.insight.explain import place_of
+from dse.core.inspection.explain import place_of
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError, nearest
-from dse.report.space_words import domain_text, entries, value_text
-from dse.schema.spaces.domains import amount, literal
+from dse.report.text.space_words import domain_text, entries, value_text
+from dse.schema.space.parameters.domains import amount, literal
 
 
 def settings(pairs: Sequence[str], space: Space) -> dict[str, Value]:

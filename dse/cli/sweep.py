@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dse.cli import completing
+from dse.cli import completion as completing
 from dse.cli.interrupts import stoppable
 from dse.cli.options import StorageOption, StudyFile, Told, ToldOption, say, study_path
 from dse.cli.run import (
@@ -57,10 +57,10 @@ def sweep(
     Example: dse sweep studies/quickstart.yaml --optimizer auto --optimizer nsga2 --seeds 10
     """
     from dse.cli.compare import show
-    from dse.cli.sweep_progress import Sweeping
-    from dse.records.sweeping import Sweep
-    from dse.schema.plan import plan_of
-    from dse.schema.stated import Stops
+    from dse.cli.output.sweep_progress import Sweeping
+    from dse.schema.study.overrides import Stops
+    from dse.schema.study.plan import plan_of
+    from dse.services.studies.sweep import Sweep
 
     told: Stops = {"time": time, "cost": cost, "measurements": measurements, "trials": trials}
     path = study_path(study)

@@ -29,10 +29,10 @@ def verify(
 
     Example: dse verify quickstart --sample 20
     """
-    from dse.cli import proved
-    from dse.cli.bar import replaying
-    from dse.study import Study
-    from dse.verify import Replay
+    from dse.cli.output import proof as proved
+    from dse.cli.output.bar import replaying
+    from dse.study.replay import Replay
+    from dse.study.study import Study
 
     study = Study.load(name, storage)
     with replaying(quiet=output is not Told.TABLE) as on_progress:

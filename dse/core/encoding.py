@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dse.core.batch import Batch, Column
+from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Choice, Finite, Parameter, Real
-from dse.core.solving.nearby import nearest
 from dse.core.space import Space
 from dse.core.values import Floats, Value
 

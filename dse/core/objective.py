@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.evaluation import agree
-from dse.core.expression import Binary, Expression
+from dse.core.expressions.expression import Binary, Expression
+from dse.core.expressions.operators import agree
 from dse.core.metric import Goal
 from dse.core.values import Floats
 

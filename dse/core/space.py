@@ -11,7 +11,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
-from dse.core.expression import (
+from dse.core.expressions.expression import (
     Absent,
     Compare,
     Expression,
@@ -22,10 +22,10 @@ from dse.core.expression import (
     Text,
     Truth,
 )
+from dse.core.legal_set.compile import compiled
+from dse.core.legal_set.legal_set import Legal
+from dse.core.legal_set.size_estimate import Estimate
 from dse.core.parameter import Parameter, Real, describe
-from dse.core.solving.compiling import compiled
-from dse.core.solving.estimate import Estimate
-from dse.core.solving.legal import Legal
 from dse.core.values import Floats, Ints, Mask, Value
 from dse.errors import DesignError, nearest
 

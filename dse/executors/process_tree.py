@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from dse.marks import end_marked, marks_of
+from dse.system.process_marks import end_marked, marks_of
 
 _LOOK_S = 0.02
 

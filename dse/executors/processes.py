@@ -9,9 +9,9 @@ from collections import deque
 from multiprocessing.connection import wait
 
 from dse.core.trial import Event, Outcome
-from dse.early import Watcher, unheard
 from dse.errors import PluginError
-from dse.executors.driven import Beginning, Driven, NotBegunError, unnoted
+from dse.evaluation.reporting import Watcher, unheard
+from dse.executors.worker_process import Beginning, Driven, NotBegunError, unnoted
 from dse.protocols import Task, Work
 
 _LOOK_S = 0.5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from copy import copy
 
 from dse.core.trial import Outcome
-from dse.early import Watcher, unheard
 from dse.errors import PluginError
+from dse.evaluation.reporting import Watcher, unheard
 from dse.executors.failures import alone
 from dse.protocols import Task, Work
 

@@ -7,10 +7,10 @@ from pymoo.util.nds.non_dominated_sorting import NonDominatedSorting
 
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
-from dse.optimizers.directions import many_population
-from dse.optimizers.evolution import Evolution
-from dse.optimizers.front_shape import Shape
-from dse.optimizers.ranked import Ranked
+from dse.optimizers.evolutionary.constrained_ranks import Ranked
+from dse.optimizers.evolutionary.evolution import Evolution
+from dse.optimizers.evolutionary.front_shape import Shape
+from dse.optimizers.evolutionary.reference_directions import many_population
 
 
 def age_moea2(

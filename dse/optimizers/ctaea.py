@@ -9,10 +9,14 @@ from pymoo.util.nds.non_dominated_sorting import NonDominatedSorting
 
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints, Mask
-from dse.optimizers.directions import directed_population, directions_of, scaled
-from dse.optimizers.evolution import Evolution, Pool
-from dse.optimizers.ranked import entrants
-from dse.optimizers.selection import filters_restored
+from dse.optimizers.evolutionary.constrained_ranks import entrants
+from dse.optimizers.evolutionary.constrained_survival import filters_restored
+from dse.optimizers.evolutionary.evolution import Evolution, Pool
+from dse.optimizers.evolutionary.reference_directions import (
+    directed_population,
+    directions_of,
+    scaled,
+)
 
 
 def ctaea(

@@ -10,11 +10,11 @@ from dse.core.problem import Problem
 from dse.core.proof import Coverage
 from dse.core.trial import Event, Trial
 from dse.errors import StudyError
-from dse.optimizers.combination import front_of
-from dse.optimizers.counting import covered
-from dse.optimizers.exact import exact_front, feasible_words
-from dse.optimizers.groups import cannot, groups_of
-from dse.optimizers.pieces import NothingPossibleError, pieces_of
+from dse.optimizers.exact.counting import covered
+from dse.optimizers.exact.exact_front import exact_front, feasible_words
+from dse.optimizers.exact.group_rows import NothingPossibleError, pieces_of
+from dse.optimizers.exact.joined_fronts import front_of
+from dse.optimizers.exact.separable_groups import cannot, groups_of
 
 __all__ = ["Decompose", "Decomposed", "cannot", "decomposed"]
 
@@ -94,7 +94,9 @@ class Decompose:
 
 
 def decomposed(problem: Problem) -> Decomposed:
-    """The exact front of a problem that :func:`~dse.optimizers.groups.cannot` has nothing against.
+    """The exact front of a problem that can be decomposed.
+
+    See :func:`~dse.optimizers.exact.separable_groups.cannot`.
 
     Raises:
         StudyError: too many combinations are left to compare, or nothing can exist.

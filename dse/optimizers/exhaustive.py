@@ -9,7 +9,7 @@ from dse.core.problem import Problem
 from dse.core.proof import Coverage
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError, StudyError
-from dse.optimizers.exact import Told, exact_front
+from dse.optimizers.exact.exact_front import Told, exact_front
 
 _AHEAD = 1_024
 

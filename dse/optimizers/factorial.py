@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from dse.core.design import Design
+from dse.core.expressions.printer import whole_text
 from dse.core.parameter import Choice, Ordinal, Parameter, Real
-from dse.core.printed import whole_text
 from dse.core.problem import Problem
 from dse.core.proof import Coverage
 from dse.core.space import Space
 from dse.core.trial import Event, Trial
 from dse.core.values import Value
 from dse.errors import StudyError
-from dse.optimizers.fraction import fraction
+from dse.optimizers.support.fractional_factorial import fraction
 
 LEVELS = 3
 """So many levels has a real parameter where the study does not say."""

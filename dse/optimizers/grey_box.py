@@ -13,16 +13,16 @@ from dse.core.pareto import hypervolume, nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
-from dse.optimizers.beliefs import Beliefs, beliefs
-from dse.optimizers.gains import expected_gains
-from dse.optimizers.magnitude import LARGE
-from dse.optimizers.parts import Parts
-from dse.optimizers.pool import drawn
-from dse.optimizers.roles import Roles
-from dse.optimizers.sequence import EvenSequence
-from dse.optimizers.staircases import Staircase, Staircases
-from dse.optimizers.teacher import Teacher
-from dse.optimizers.violations import known_admissible
+from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.bayesian.conditional_fronts import Staircase, Staircases
+from dse.optimizers.bayesian.expected_improvement import expected_gains
+from dse.optimizers.bayesian.measured_parts import Parts
+from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.model_fitting import Teacher
+from dse.optimizers.bayesian.posterior import Beliefs, beliefs
+from dse.optimizers.exact.magnitude import LARGE
+from dse.optimizers.support.constraints import known_admissible
+from dse.optimizers.support.even_sequence import EvenSequence
 
 _CLIMBS = (0.2, 0.06, 0.02, 0.006, 0.002)
 """Widths of the steps from the best candidates, in shares of a real parameter's range."""

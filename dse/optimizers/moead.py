@@ -9,9 +9,13 @@ from pymoo.decomposition.tchebicheff import Tchebicheff
 
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
-from dse.optimizers.directions import directed_population, directions_of, extent
-from dse.optimizers.evolution import Evolution, Pool
-from dse.optimizers.magnitude import shares
+from dse.optimizers.evolutionary.evolution import Evolution, Pool
+from dse.optimizers.evolutionary.reference_directions import (
+    directed_population,
+    directions_of,
+    extent,
+)
+from dse.optimizers.exact.magnitude import shares
 
 _LEAST_WEIGHT = 1e-6
 """Of a loss in a direction: with none at all, it could be as bad as it likes."""

@@ -9,8 +9,8 @@ from pymoo.util.randomized_argsort import randomized_argsort
 
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
-from dse.optimizers.evolution import Evolution, population
-from dse.optimizers.ranked import Ranked
+from dse.optimizers.evolutionary.constrained_ranks import Ranked
+from dse.optimizers.evolutionary.evolution import Evolution, population
 
 
 def nsga2(

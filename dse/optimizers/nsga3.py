@@ -7,10 +7,14 @@ from pymoo.algorithms.moo.nsga3 import ReferenceDirectionSurvival
 
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
-from dse.optimizers.directions import directed_population, directions_of, scaled
-from dse.optimizers.evolution import Evolution
-from dse.optimizers.ranked import Ranked
-from dse.optimizers.selection import selected
+from dse.optimizers.evolutionary.constrained_ranks import Ranked
+from dse.optimizers.evolutionary.constrained_survival import selected
+from dse.optimizers.evolutionary.evolution import Evolution
+from dse.optimizers.evolutionary.reference_directions import (
+    directed_population,
+    directions_of,
+    scaled,
+)
 
 
 def nsga3(

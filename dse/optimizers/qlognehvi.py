@@ -11,13 +11,13 @@ from dse.core.design import Design
 from dse.core.pareto import hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
-from dse.optimizers.pool import drawn
-from dse.optimizers.scope import seeded
-from dse.optimizers.search import Search
-from dse.optimizers.sequence import EvenSequence, first_designs
-from dse.optimizers.studied import studied
-from dse.optimizers.targets import MANY_OBJECTIVES, Lesson, lesson
-from dse.optimizers.violations import known_admissible
+from dse.optimizers.bayesian.acquisition_search import Search
+from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.bayesian.training_data import MANY_OBJECTIVES, Lesson, lesson
+from dse.optimizers.bayesian.training_sample import studied
+from dse.optimizers.support.constraints import known_admissible
+from dse.optimizers.support.even_sequence import EvenSequence, first_designs
+from dse.optimizers.support.seeded_scope import seeded
 
 
 class QLogNehvi:
@@ -70,7 +70,7 @@ class QLogNehvi:
     ) -> list[Design]:
         """The designs that the acquisition function values most, one after the other."""
         with seeded(int(rng.integers(2**31))):
-            from dse.optimizers.gaussian import NUMERICAL
+            from dse.optimizers.bayesian.botorch_models import NUMERICAL
 
             try:
                 learnt, surrogate = self._learnt()
@@ -96,7 +96,7 @@ class QLogNehvi:
 
     def _learnt(self) -> tuple[Lesson | None, Any]:  # the surrogate's type would import torch
         """Learnt once from what was told, whatever is pending."""
-        from dse.optimizers.gaussian import Surrogate
+        from dse.optimizers.bayesian.botorch_models import Surrogate
 
         told = len(self._told)
         if self._memory[0] != told:

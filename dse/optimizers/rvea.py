@@ -8,11 +8,15 @@ from pymoo.algorithms.moo.rvea import APDSurvival
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.errors import PluginError
-from dse.optimizers.directions import directed_population, directions_of, extent
-from dse.optimizers.evolution import Evolution
-from dse.optimizers.magnitude import shares
-from dse.optimizers.ranked import Ranked
-from dse.optimizers.selection import selected
+from dse.optimizers.evolutionary.constrained_ranks import Ranked
+from dse.optimizers.evolutionary.constrained_survival import selected
+from dse.optimizers.evolutionary.evolution import Evolution
+from dse.optimizers.evolutionary.reference_directions import (
+    directed_population,
+    directions_of,
+    extent,
+)
+from dse.optimizers.exact.magnitude import shares
 
 _RENEWALS = 10
 """How often the scale is renewed on the way: the paper's 0.1 of all generations."""

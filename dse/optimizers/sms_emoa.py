@@ -7,10 +7,10 @@ from pymoo.algorithms.moo.sms import LeastHypervolumeContributionSurvival
 
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
-from dse.optimizers.directions import scaled
-from dse.optimizers.evolution import Evolution, population
-from dse.optimizers.ranked import Ranked
-from dse.optimizers.selection import selected
+from dse.optimizers.evolutionary.constrained_ranks import Ranked
+from dse.optimizers.evolutionary.constrained_survival import selected
+from dse.optimizers.evolutionary.evolution import Evolution, population
+from dse.optimizers.evolutionary.reference_directions import scaled
 
 
 def sms_emoa(

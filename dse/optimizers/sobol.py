@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
-from dse.optimizers.fresh import fresh
-from dse.optimizers.sequence import EvenSequence
+from dse.optimizers.support.even_sequence import EvenSequence
+from dse.optimizers.support.unseen_designs import fresh
 
 
 class Sobol:

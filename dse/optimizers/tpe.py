@@ -10,10 +10,10 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError
-from dse.optimizers.ax_space import axes, granted
-from dse.optimizers.pool import drawn
-from dse.optimizers.sequence import EvenSequence, first_designs
-from dse.optimizers.violations import known_admissible, trial_violations
+from dse.optimizers.adapters.ax_space import axes, granted
+from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.support.constraints import known_admissible, trial_violations
+from dse.optimizers.support.even_sequence import EvenSequence, first_designs
 
 _CANDIDATES = 24
 """Optuna's own number."""
@@ -48,7 +48,7 @@ class Tpe:
         multivariate: bool | None = None,
     ) -> None:
         try:
-            from dse.optimizers.tpe_study import TpeStudy
+            from dse.optimizers.adapters.optuna_study import TpeStudy
         except ModuleNotFoundError as error:
             raise PluginError(
                 f"the optimizer 'tpe' needs {error.name}, which is not installed",

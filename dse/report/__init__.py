@@ -1,6 +1,7 @@
 """What people look at: tables, figures, HTML, exports.
 
-An evaluator calls it: ``dse.report(step, {"loss": 0.3})`` is :func:`dse.early.report`.
+An evaluator calls it: ``dse.report(step, {"loss": 0.3})`` is
+:func:`dse.evaluation.reporting.report`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from types import ModuleType
 
-from dse.early import report
+from dse.evaluation.reporting import report
 
 
 class _Report(ModuleType):

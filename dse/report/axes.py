@@ -12,7 +12,7 @@ from dse.core.parameter import Choice, Integer, Parameter, Real
 from dse.core.values import Floats, Value
 from dse.report.answer import Answer
 from dse.report.words import number_text, prefixed, shortened, value_text
-from dse.units import converted
+from dse.units.units import converted
 
 LOG_FROM = 50.0
 """Positive values whose largest is more than so many times the smallest go on a log axis."""

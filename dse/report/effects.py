@@ -11,9 +11,9 @@ from rich.markup import escape as plain
 from dse.analysis.effects import Effect, Effects, Level
 from dse.core.problem import Problem
 from dse.core.values import Value
-from dse.report.export import finite
-from dse.report.grid import Lane, print_lanes, results_console
-from dse.report.shapes.effects import EffectFacts, EffectsFacts
+from dse.report.json.front import finite
+from dse.report.schemas.effects import EffectFacts, EffectsFacts
+from dse.report.text.terminal_table import Lane, print_lanes, results_console
 from dse.report.words import joined, number_text, parameter_units, value_text
 
 SHOWN = 10

@@ -12,7 +12,7 @@ from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem
 from dse.core.values import Value
-from dse.units import converted, shown
+from dse.units.units import converted, shown
 
 _LEGIBLE = 1e-3, 1e6
 """Numbers between these are read without an exponent."""

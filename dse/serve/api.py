@@ -10,13 +10,15 @@ from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from dse.errors import DesignError, SpecError
-from dse.records import adding
 from dse.schema.models import Scalar
-from dse.serve import by_hand, models, telling
+from dse.serve import designs_by_hand as by_hand
+from dse.serve import models
+from dse.serve import serialize as telling
+from dse.serve.access import COOKIE
+from dse.serve.context import Here
 from dse.serve.figures import figures
-from dse.serve.gate import COOKIE
-from dse.serve.house import Here
 from dse.serve.limits import PLACE
+from dse.services.studies import add_design as adding
 
 Name = Annotated[str, Path(description="A study's name.", max_length=1_000)]
 Number = Annotated[int, Path(ge=0, le=2**53, description="A trial's number.")]

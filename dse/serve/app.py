@@ -9,11 +9,13 @@ from fastapi import FastAPI
 
 from dse import __version__
 from dse.protocols import Storage
-from dse.serve import api, assets_routes, downloads, views
-from dse.serve.door import Door
-from dse.serve.gate import Gate
-from dse.serve.house import House
-from dse.serve.refusals import add_refusals
+from dse.serve import api, downloads
+from dse.serve import static_files as assets_routes
+from dse.serve.access import Gate
+from dse.serve.context import House
+from dse.serve.errors import add_refusals
+from dse.serve.middleware import Door
+from dse.serve.pages import views
 
 
 def application(storage: str | Storage, gate: Gate) -> FastAPI:

@@ -15,10 +15,7 @@ from starlette.responses import Response
 
 from dse.core.trials import TrialStream
 from dse.errors import StudyError
-from dse.records.copies import exported
-from dse.records.machineless import names_of
-from dse.report.export import front_json, trials_json_texts
-from dse.report.sheet import (
+from dse.report.json.columns import (
     Sheet,
     csv_texts,
     front_columns,
@@ -26,14 +23,17 @@ from dse.report.sheet import (
     trials_columns,
     trials_sheets,
 )
-from dse.serve.frame import Page
-from dse.serve.house import Here
+from dse.report.json.front import front_json, trials_json_texts
+from dse.serve.context import Here
+from dse.serve.errors import UnknownError
 from dse.serve.made_reports import comparison_text, report_text
-from dse.serve.pages import compare_page
-from dse.serve.refusals import UnknownError
+from dse.serve.pages.frame import Page
+from dse.serve.pages.lists import compare_page
 from dse.serve.snapshot import Snapshot
 from dse.serve.spreadsheet import harmless
 from dse.serve.streamed import shown, streamed
+from dse.services.studies.anonymize import names_of
+from dse.services.studies.transfer import exported
 
 router = APIRouter(include_in_schema=False)
 

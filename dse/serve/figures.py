@@ -7,7 +7,7 @@ import json
 from dse.report.figures.style import Drawing
 from dse.serve import models
 from dse.serve.snapshot import Snapshot
-from dse.visible import visible, visible_json
+from dse.system.terminal_text import visible, visible_json
 
 
 def figures(snapshot: Snapshot) -> models.Figures:

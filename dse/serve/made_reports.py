@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dse.analysis.comparison import Asked, compare
-from dse.analysis.groups import alone, by_kind
+from dse.analysis.run_groups import alone, by_kind
 from dse.analysis.runs import Run
-from dse.records.pages import report_of
-from dse.report.comparison_page import comparison_html
+from dse.report.html.comparison_page import comparison_html
 from dse.serve.snapshot import Snapshot
+from dse.services.studies.report import report_of
 
 
 def report_text(snapshot: Snapshot) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from threading import Lock
 
 from dse.core.trial import Driver
-from dse.drivers.lease import LEASE_S
-from dse.drivers.liveness import gone
+from dse.study.lease import LEASE_S
+from dse.study.liveness import gone
 
 
 class Presence:

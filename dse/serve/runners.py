@@ -13,8 +13,8 @@ from pathlib import Path
 from threading import Lock
 
 from dse.core.trial import Driver
-from dse.drivers.liveness import here
 from dse.errors import StudyError
+from dse.study.liveness import here
 
 MOST = 8
 """How many studies are run at once at most."""

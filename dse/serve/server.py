@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 import uvicorn
 
 from dse.protocols import Storage
+from dse.serve.access import Gate
 from dse.serve.app import application
-from dse.serve.gate import Gate
-from dse.serve.house import House
-from dse.serve.patience import Impatient
+from dse.serve.context import House
+from dse.serve.idle_timeout import Impatient
 
 _HEAD_BYTES = 32 * 1024
 

@@ -12,16 +12,16 @@ from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.trial import Driver, Event
 from dse.core.trials import Trials
-from dse.drivers.bounds import Room
 from dse.protocols import Storage
-from dse.report.failures import Failure, failures
 from dse.report.figures.growth import growth_figures
+from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.style import Drawing
 from dse.report.figures.timeline import timeline_figure
-from dse.report.figures.trade_off import trade_off_figures
+from dse.report.html.failures import Failure, failures
+from dse.serve.errors import UnknownError
 from dse.serve.presence import Presence
-from dse.serve.refusals import UnknownError
-from dse.study import Study
+from dse.study.budget import Room
+from dse.study.study import Study
 
 MOST_PAIRS = 3
 """So many trade-offs are drawn; the report draws more."""

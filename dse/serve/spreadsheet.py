@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from dse.core.values import Value
-from dse.interchange.found import FORMULA_SIGNS
-from dse.report.sheet import Sheet
+from dse.interop.found_trials import FORMULA_SIGNS
+from dse.report.json.columns import Sheet
 
 _BEGINS = re.compile(rf'^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[ "]*[{FORMULA_SIGNS}])')
 """Where a cell may begin with what makes a formula of it.

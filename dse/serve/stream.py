@@ -8,11 +8,11 @@ import time
 from collections.abc import AsyncIterator
 
 from dse.errors import DseError
-from dse.serve.looks import Look
-from dse.serve.refusals import UnknownError
+from dse.serve.cached_value import Look
+from dse.serve.errors import UnknownError
 from dse.serve.runners import Runners
-from dse.serve.telling import state
-from dse.serve.watching import Watch
+from dse.serve.serialize import state
+from dse.serve.watch import Watch
 
 LOOK_S = 0.5
 """How often to look at the record."""

@@ -12,7 +12,7 @@ from importlib.resources import files
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from dse.serve.door import PIECE_BYTES
+from dse.serve.middleware import PIECE_BYTES
 
 
 def streamed(content: bytes | Iterable[str], media: str, headers: Mapping[str, str]) -> Response:
@@ -58,6 +58,6 @@ def _digests() -> Sequence[str]:
     """What the scripts of a report's page come to."""
     from plotly.offline import get_plotlyjs
 
-    own = files("dse.report").joinpath("page.js").read_text("utf-8")
+    own = files("dse.report.html").joinpath("page.js").read_text("utf-8")
     scripts = (get_plotlyjs(), f"\n{own}\n")
     return [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from dse.credentials import mask_url
 from dse.errors import StorageError, nearest
+from dse.system.credentials import mask_url
 
 FORMS = "sqlite:///relative.db, sqlite:////absolute.db, postgresql+psycopg://user@host/database"
 _SERVER = "postgresql+psycopg://user@host:5432/database"

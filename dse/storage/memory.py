@@ -27,8 +27,7 @@ from dse.core.trial import (
 from dse.core.trials import Trials
 from dse.errors import StorageError
 from dse.protocols import NEW, PLAIN
-from dse.storage.codec import in_order, read
-from dse.storage.laws import (
+from dse.storage.checks import (
     check_finite,
     check_history,
     check_known,
@@ -41,6 +40,7 @@ from dse.storage.laws import (
     no_driver,
     taken,
 )
+from dse.storage.sql.codec import in_order, read
 
 
 class MemoryStorage:

@@ -29,13 +29,13 @@ from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, FaultKind, Kind, Metrics
 from dse.protocols import COHERENT, EVERYTHING, Evaluator
 from dse.testing.traced import traced
-from dse.units import unit
+from dse.units.units import unit
 
 _HEAVY = frozenset({"ax", "botorch", "gpytorch", "pymoo", "ray", "sklearn", "sqlalchemy", "torch"})
 
 _MAKER = """
 import os, pickle, sys
-import numpy, dse.protocols, dse.units
+import numpy, dse.protocols, dse.units.units
 while True:
     try:
         path, made = pickle.load(sys.stdin.buffer)

@@ -9,10 +9,10 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Goal, Kind, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.pareto import hypervolume
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dse.core.expressions.parser import parse
 from dse.core.metric import Fault
-from dse.core.parser import parse
 from dse.core.problem import Problem
 from dse.core.trial import Event, Outcome, State, Trial
-from dse.optimizers.fresh import fresh
+from dse.optimizers.support.unseen_designs import fresh
 from dse.protocols import Optimizer
 from dse.testing.known import Known
 from dse.testing.problems import pocket_codesign

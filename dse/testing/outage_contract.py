@@ -13,9 +13,9 @@ from typing import Any, get_args
 import pytest
 
 from dse.core.trial import Ask, Driver, Report
-from dse.drivers import outage
-from dse.drivers.retrying import RetryingStorage, retry_calls
 from dse.protocols import Queueing, Storage
+from dse.storage import patience as outage
+from dse.storage.retrying import RetryingStorage, retry_calls
 from dse.testing.faulty_storage import FaultyStorage, Mishap
 from dse.testing.sharing_contract import CHOICE, LOST
 from dse.testing.storage_contract import CRASHED, DESIGNS, DONE, STUDY

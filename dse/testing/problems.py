@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.batch import Batch
+from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Kind, Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.testing.known import Known, enumerated, problem_of
 

@@ -1,8 +1,8 @@
 """Many drivers of one study in simulated time: the real loops, on a clock that jumps.
 
-Each driver is a thread with a :class:`~dse.loop.Loop` of its own. One of them runs at a time: whose
-turn is next by the simulated clock. What takes time on a real machine (an evaluation, an ask, a
-transaction) sleeps on that clock, so that hours of a thousand drivers pass in a minute.
+Each driver is a thread with a :class:`~dse.study.loop.Loop` of its own. One of them runs at a time:
+whose turn is next by the simulated clock. What takes time on a real machine (an evaluation, an ask,
+a transaction) sleeps on that clock, so that hours of a thousand drivers pass in a minute.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dse.core.parameter import Integer
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.trial import Driver, Outcome, State
-from dse.drivers.bounds import Bounds
-from dse.drivers.clock import Clock
-from dse.drivers.lease import Lease
-from dse.drivers.ledger import Ledger
-from dse.early import Watcher, unheard
-from dse.loop import Loop
+from dse.evaluation.pipeline import Pipeline, Readings
+from dse.evaluation.reporting import Watcher, unheard
 from dse.optimizers.random_search import RandomSearch
-from dse.pipeline import Pipeline, Readings
 from dse.protocols import Storage, Task
 from dse.storage.memory import MemoryStorage
+from dse.study.budget import Bounds
+from dse.study.clock import Clock
+from dse.study.history import Ledger
+from dse.study.lease import Lease
+from dse.study.loop import Loop
 
 STUDY = "simulated"
 

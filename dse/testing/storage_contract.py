@@ -37,7 +37,7 @@ from dse.core.trial import (
 )
 from dse.core.trials import Trials
 from dse.errors import StorageError, StudyError
-from dse.interchange.portable_stream import open_trials
+from dse.interop.archive.stream import open_trials
 from dse.protocols import Storage
 
 STUDY = "edge: größer & 'besser'"

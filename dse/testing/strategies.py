@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from dse.core.expression import Expression
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Finite, Integer, Ordinal
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.core.values import Floats
 

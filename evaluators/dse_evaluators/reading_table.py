@@ -12,7 +12,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.values import Floats, Value
 from dse.errors import EvaluationError, SpecError, nearest
-from dse.units import quantity
+from dse.units.units import quantity
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.readings import Check, check_readings, flag, number, word
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dse.analysis.groups import Group
+from dse.analysis.run_groups import Group
 from dse.analysis.runs import Run
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import State, Trial

@@ -8,10 +8,10 @@ import pytest
 
 from dse.analysis.comparison import Asked, compare
 from dse.analysis.curves import curves
-from dse.analysis.groups import Group, alone
+from dse.analysis.run_groups import Group, alone
+from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
 from dse.core.parameter import Integer
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.errors import StudyError
 

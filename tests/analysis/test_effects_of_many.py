@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from dse.analysis.effects import Effects, estimate_effects
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Ordinal
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import State, Trial

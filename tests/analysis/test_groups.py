@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dse.analysis.groups import alone, by_kind
+from dse.analysis.run_groups import alone, by_kind
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from dse.analysis.indicators import (
     r2,
 )
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import State, Trial

@@ -6,16 +6,16 @@ from statistics import NormalDist
 
 import pytest
 
-from dse.analysis.membership import in_doubt, membership
+from dse.analysis.front_probability import in_doubt, membership
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Integer
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import State, Trial
-from dse.report.doubt import doubt_words
+from dse.report.text.uncertain_front import doubt_words
 
 SPACE = Space(parameters=(Integer(name="x", low=0, high=9),))
 SOURCES = {

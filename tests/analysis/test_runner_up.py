@@ -6,7 +6,7 @@ import pytest
 
 from dse.analysis.runner_up import MOST_LISTED, duels, totals
 from dse.core.metric import Metric
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: chips

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dse.analysis.exchange import rates
 from dse.analysis.importance import importances
 from dse.analysis.limits import activities
-from dse.analysis.pace import quick
+from dse.analysis.model_speed import quick
+from dse.analysis.trade_rates import rates
 from dse.core.batch import Batch
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Ordinal, Real
 from dse.core.pareto import ParetoSet
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial

@@ -15,7 +15,7 @@ import pytest
 from dse import InfeasibleError, Metric, Study, evaluator
 from dse.core.trial import State
 from dse.errors import SpecError, StudyError
-from dse.verify import Replay
+from dse.study.replay import Replay
 
 SPACE = {"tile": [16, 32, 64, 128], "stages": (1, 6)}
 GOALS = [Metric("time", "us", goal="minimize"), Metric("memory", "KiB", goal="minimize")]

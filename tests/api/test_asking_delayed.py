@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from dse import Metric, Study
-from dse.api.asking import Asking
-from dse.api.desk import Desk
-from dse.drivers.holding import Holding
-from dse.drivers.ledger import Ledger
-from dse.loop import Loop
+from dse.api.ask_tell import Asking
+from dse.api.ask_tell_executor import Desk
+from dse.study.claimed_trials import Holding
+from dse.study.history import Ledger
+from dse.study.loop import Loop
 
 GOALS = [Metric("time", "us", goal="minimize"), Metric("memory", "KiB", goal="minimize")]
 DELAY_S = 0.01

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from dse import InfeasibleError, Metric, Space, Study, evaluator
-from dse.api.html.live import running_html
-from dse.api.html.parts import LONGEST
-from dse.api.html.points import plane, points_of
-from dse.api.html.scatter import scatter
-from dse.api.html.ticks import ticks
-from dse.api.html.trial import trial_html
-from dse.api.html.trials import MOST_COLUMNS, MOST_ROWS, trials_html
+from dse.api.notebook.live import running_html
+from dse.api.notebook.parts import LONGEST
+from dse.api.notebook.points import plane, points_of
+from dse.api.notebook.scatter import scatter
+from dse.api.notebook.ticks import ticks
+from dse.api.notebook.trial import trial_html
+from dse.api.notebook.trials import MOST_COLUMNS, MOST_ROWS, trials_html
 from dse.core.pareto import ParetoSet
 from dse.core.trial import State
 from dse.core.trials import Trials
-from dse.live.panel import StudyPanel
-from dse.schema.budgets import Budget
+from dse.schema.study.budget import Budget
+from dse.services.progress.panel import StudyPanel
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\"&"
 TIME = Metric("time", "us", goal="minimize")

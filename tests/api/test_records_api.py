@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dse
-from dse import Metric, Space, Study, evaluator, supplies
+from dse import Metric, Space, Study, evaluator
 from dse.errors import DesignError, PluginError, SpecError, SpecErrors, StudyError
+from dse.services import resources as supplies
 from dse.storage.memory import MemoryStorage
 
 SPACE = {"tile": [16, 32, 64, 128], "stages": (1, 6)}

@@ -10,7 +10,7 @@ import pytest
 
 import dse
 from dse import InfeasibleError, Metric, Space, Study, evaluator
-from dse.api.question import Asked
+from dse.api.study_document import Asked
 from dse.errors import PluginError, SpecError, SpecErrors, StudyError
 
 SPACE = {"tile": [16, 32, 64, 128], "stages": (1, 6)}

@@ -6,7 +6,7 @@ import pytest
 
 from dse import Metric, Study, evaluator
 from dse.errors import SpecError, SpecErrors, StudyError
-from dse.verify import Replay
+from dse.study.replay import Replay
 
 SPACE = {"bits": [2, 4, 8], "rows": [8, 16, 32], "cols": [8, 16]}
 ACCURACY = Metric("accuracy", goal="maximize")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.assets.asset import Asset
+from dse.resources.asset import Asset
 
 MakeWheel = Callable[[dict[str, bytes]], Asset]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dse.assets.building import build, demolish
-from dse.assets.environment import Environment
 from dse.errors import PluginError
+from dse.resources.build import build, demolish
+from dse.resources.environment import Environment
 
 FILES = {"tiny/__init__.py": b"words = 7\n"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dse.assets.asset import cache_folder
-from dse.optimizers.checkpoint import checkpoint_of
+from dse.optimizers.exact.checkpoint import checkpoint_of
+from dse.resources.asset import cache_folder
 from dse.testing.problems import tiny_codesign
 
 

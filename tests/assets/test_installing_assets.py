@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from dse.assets.asset import assets_folder
-from dse.assets.installing import install, remove, unpack
 from dse.errors import PluginError
+from dse.resources.asset import assets_folder
+from dse.resources.install import install, remove, unpack
 
 FILES = {"tiny/text.txt": b"seven words of text are enough here\n"}
 

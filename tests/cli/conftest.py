@@ -17,18 +17,18 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.cli.published import PUBLISHED, schema
+from dse.cli.json_schemas import PUBLISHED, schema
 from dse.errors import DseError
 from dse.registry import names
-from dse.study import Study
+from dse.study.study import Study
 
 ODD = """
 from pathlib import Path
 
 import numpy as np
 
-from dse.assets.asset import Asset
-from dse.assets.environment import Environment
+from dse.resources.asset import Asset
+from dse.resources.environment import Environment
 from dse.core.metric import Fault, Metric, Metrics
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 BRINGER = """
-from dse.assets.asset import Asset
+from dse.resources.asset import Asset
 
 OURS = {"tiny": Asset(
     name="tiny", package="tiny-data", version="1.0", wheel="tiny_data-1.0-py3-none-any.whl",

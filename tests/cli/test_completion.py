@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dse.cli.completing import rejoined
-from dse.study import Study
+from dse.cli.completion import rejoined
+from dse.study.study import Study
 
 DSE = Path(sys.executable).with_name("dse")
 NAMED = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}

@@ -14,7 +14,7 @@ import pytest
 
 BRINGER = """
 from pathlib import Path
-from dse.assets.environment import Environment
+from dse.resources.environment import Environment
 
 OURS = {"tiny": Environment(
     name="tiny", package="tiny-tool", version="1.0", requirements=Path(__file__).parent / "pins.txt",

@@ -15,13 +15,13 @@ import dse
 from dse.cli.app import app
 from dse.core.metric import Fault
 from dse.core.trial import Driver, Event, Outcome, Report, State
-from dse.live.panel import StudyPanel
-from dse.live.screen import Lines, Panelled
-from dse.report.console import SafeConsole
-from dse.schema.budgets import Budget
-from dse.storage.sql import SqlStorage
-from dse.study import Study
-from dse.visible import is_visible, visible, visible_html, visible_json
+from dse.report.text.console import SafeConsole
+from dse.schema.study.budget import Budget
+from dse.services.progress.panel import StudyPanel
+from dse.services.progress.screen import Lines, Panelled
+from dse.storage.sql.storage import SqlStorage
+from dse.study.study import Study
+from dse.system.terminal_text import is_visible, visible, visible_html, visible_json
 
 ATTACKS = {
     "clear and title": "\x1b[2J\x1b]0;gone\x07",
@@ -244,7 +244,7 @@ def test_a_running_study_shows_marks(folder):
 
 
 def test_a_shell_is_offered_no_such_name(folder, monkeypatch):
-    from dse.cli import completing
+    from dse.cli import completion as completing
 
     monkeypatch.chdir(folder)
     assert completing._matching(lambda: ["s", NAME], "") == ["s"]

@@ -18,9 +18,10 @@ import pytest
 import typer
 
 import dse
-from dse import Space, Study, supplies
+from dse import Space, Study
 from dse.cli.app import app
 from dse.report.effects import effects_json
+from dse.services import resources as supplies
 
 ROOT = Path(__file__).parents[2]
 IN_PYTHON = runpy.run_path(str(ROOT / "docs" / "generated" / "in_python.py"))["IN_PYTHON"]

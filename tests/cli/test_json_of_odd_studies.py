@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator, ValidationError
 from typer.testing import CliRunner
 
 from dse.cli.app import app, main
+from dse.cli.json_schemas import schema
 from dse.cli.options import show_json
-from dse.cli.published import schema
 from dse.core.trial import Ask
-from dse.study import Study, opened_storage
+from dse.study.study import Study, opened_storage
 
 URL = "sqlite:///dse.db"
 

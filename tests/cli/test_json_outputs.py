@@ -10,7 +10,7 @@ import typer
 from jsonschema import Draft202012Validator
 
 from dse.cli.app import app
-from dse.cli.published import PUBLISHED, example, schema
+from dse.cli.json_schemas import PUBLISHED, example, schema
 
 RUNS: dict[str, list[list[str]]] = {
     "init": [["init", "new", "--yes"], ["init", "new", "--yes", "--measured", "table"]],

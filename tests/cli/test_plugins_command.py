@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.errors import PluginError
-from dse.supplies.shelves import assets
+from dse.services.resources.catalogues import assets
 
 STUDIES = Path(__file__).parents[2] / "studies"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dse.api.reproducing import reproduce as reproduce_in_python
+from dse.api.reproduce import reproduce as reproduce_in_python
 from dse.cli.app import app
 from dse.errors import SpecErrors, StudyError
-from dse.records.pages import report_text
-from dse.schema.plan import plan_of
-from dse.study import Study
+from dse.schema.study.plan import plan_of
+from dse.services.studies.report import report_text
+from dse.study.study import Study
 
 SPACE = """
 space: s

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dse.checkup.storages import storage_findings
 from dse.cli.app import app
-from dse.cli.faults import gist, lines
+from dse.cli.output.errors import gist, lines
 from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State, Trial
-from dse.study import Study
+from dse.services.doctor.storages import storage_findings
+from dse.study.study import Study
 
 runner = CliRunner()
 

@@ -19,11 +19,11 @@ from pydantic import BaseModel
 
 import dse
 from dse.cli.app import app
-from dse.cli.published import PUBLISHED, schema
-from dse.interchange.portable_words import SHAPES
+from dse.cli.json_schemas import PUBLISHED, schema
+from dse.interop.archive.codec import SHAPES
 from dse.schema.models import StudySpec
-from dse.schema.spaces.space_models import SpaceSpec
-from dse.storage.tables import metadata
+from dse.schema.space.models import SpaceSpec
+from dse.storage.sql.tables import metadata
 
 GROUPS = ("evaluators", "optimizers", "executors", "storages", "assets", "environments")
 

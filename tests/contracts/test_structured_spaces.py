@@ -10,9 +10,9 @@ from dse import registry
 from dse.core.batch import Batch
 from dse.core.encoding import decoded, encoded
 from dse.core.metric import Metrics
-from dse.core.moves import crossed, mutated
 from dse.core.space import Space
-from dse.schema.space import space_from
+from dse.core.variation import crossed, mutated
+from dse.schema.space.space import space_from
 from dse.testing.known import Known, problem_of
 
 SLOW = {"ax", "qlognehvi"}

@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dse.core.expression import Binary, Call, Compare, Expression, Name, Number
+from dse.core.expressions.expression import Binary, Call, Compare, Expression, Name, Number
+from dse.core.expressions.parser import parse
+from dse.core.legal_set import blocks, solution
+from dse.core.legal_set import component as component_of
+from dse.core.legal_set import diagram_builder as growth
+from dse.core.legal_set.blocks import fold_rules
+from dse.core.legal_set.decision_diagram import Diagram
+from dse.core.legal_set.neighbours import near
+from dse.core.legal_set.relaxed_budget import Budget, linear_of
+from dse.core.legal_set.solution import solved
 from dse.core.parameter import Ordinal
-from dse.core.parser import parse
-from dse.core.solving import blocks, growth, solution
-from dse.core.solving import component as component_of
-from dse.core.solving.blocks import fold_rules
-from dse.core.solving.budget import Budget, linear_of
-from dse.core.solving.diagram import Diagram
-from dse.core.solving.nearby import near
-from dse.core.solving.solution import solved
 from dse.core.space import Space
 
 SEED = 7

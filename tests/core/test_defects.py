@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
 
 

@@ -11,19 +11,20 @@ from hypothesis import HealthCheck, assume, given, settings
 from scipy.stats import chisquare
 
 from dse.core.design import Design
-from dse.core.expression import Call, Compare, Expression, Listed, Name, Number
+from dse.core.expressions.expression import Call, Compare, Expression, Listed, Name, Number
+from dse.core.expressions.parser import parse
+from dse.core.legal_set import component as component_of
+from dse.core.legal_set import diagram_builder as growth
+from dse.core.legal_set import solution
+from dse.core.legal_set.decision_diagram import Diagram
+from dse.core.legal_set.diagram_builder import grown
+from dse.core.legal_set.intervals import Intervals
+from dse.core.legal_set.neighbours import near, nearest, steps
+from dse.core.legal_set.solution import solved
 from dse.core.parameter import Choice, Ordinal
-from dse.core.parser import parse
-from dse.core.solving import component as component_of
-from dse.core.solving import growth, solution
-from dse.core.solving.diagram import Diagram
-from dse.core.solving.growth import grown
-from dse.core.solving.intervals import Intervals
-from dse.core.solving.nearby import near, nearest, steps
-from dse.core.solving.solution import solved
 from dse.core.space import Space
 from dse.errors import SpecErrors
-from dse.schema.space import space_from
+from dse.schema.space.space import space_from
 from dse.testing.strategies import spaces
 
 SEED = 11

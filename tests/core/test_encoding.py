@@ -4,8 +4,8 @@ import numpy as np
 
 from dse.core.design import Design
 from dse.core.encoding import encoded
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
 
 SPACE = Space(

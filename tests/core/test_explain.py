@@ -8,14 +8,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch, Column
-from dse.core.expression import Expression
-from dse.core.insight.explain import Rule, contradiction, narrowed
-from dse.core.insight.portions import Portions
-from dse.core.insight.why import obstacle, sides, why
+from dse.core.compound_parameters import Permutation
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.parser import parse
+from dse.core.inspection.explain import Rule, contradiction, narrowed
+from dse.core.inspection.rule_check import obstacle, sides, why
+from dse.core.inspection.rule_effects import Portions
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
-from dse.core.structured import Permutation
 from dse.errors import DesignError
 from dse.testing.strategies import spaces
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.batch import Batch, Column
-from dse.core.expression import Number, is_truth
-from dse.core.lists import expanded
-from dse.core.parser import parse
-from dse.dimensions import unit_of
+from dse.core.expressions.expression import Number, is_truth
+from dse.core.expressions.list_rules import expanded
+from dse.core.expressions.parser import parse
 from dse.errors import SpecError
-from dse.units import factor
+from dse.units.dimensions import unit_of
+from dse.units.units import factor
 
 ROWS = Batch.of([{"a": 6, "b": 4.0, "c": "x"}, {"a": 7, "b": 0.0, "c": "y", "d": 2}])
 

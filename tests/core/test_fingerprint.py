@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dse.core.expression import Compare, Expression, Listed, Lookup, Name, Number
-from dse.core.insight.difference import difference
-from dse.core.insight.fingerprint import fingerprint, outline
+from dse.core.expressions.expression import Compare, Expression, Listed, Lookup, Name, Number
+from dse.core.expressions.parser import parse
+from dse.core.inspection.diff import difference
+from dse.core.inspection.fingerprint import fingerprint, outline
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 from dse.testing.strategies import spaces
 
 PLAN = Space(

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dse.core.moves import mutated
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal
-from dse.core.parser import parse
 from dse.core.space import Space
+from dse.core.variation import mutated
 
 DRAWS = 40_000
 

@@ -11,13 +11,15 @@ from typer.testing import CliRunner
 
 import dse
 from dse.cli.app import app
+from dse.core.expressions.parser import parse
+from dse.core.legal_set import component, solution
+from dse.core.legal_set import diagram_builder as growth
+from dse.core.legal_set import local_search as witness
+from dse.core.legal_set.permutations import Orders
 from dse.core.parameter import Choice, Integer
-from dse.core.parser import parse
-from dse.core.solving import component, growth, solution, witness
-from dse.core.solving.orders import Orders
 from dse.core.space import Space
 from dse.errors import DesignError, SpecError
-from dse.schema.space import space_from
+from dse.schema.space.space import space_from
 
 SEED = 3
 

@@ -7,12 +7,22 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.core.design import Design
-from dse.core.expression import Binary, Call, Compare, Expression, Listed, Lookup, Name, Number
+from dse.core.expressions.expression import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Listed,
+    Lookup,
+    Name,
+    Number,
+)
+from dse.core.expressions.parser import parse
+from dse.core.legal_set import component as component_of
+from dse.core.legal_set import diagram_builder as growth
+from dse.core.legal_set import solution
+from dse.core.legal_set.solution import solved
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
-from dse.core.solving import component as component_of
-from dse.core.solving import growth, solution
-from dse.core.solving.solution import solved
 from dse.core.space import Space
 from dse.errors import DesignError
 
@@ -141,7 +151,7 @@ def test_neighbours_that_need_many_changes_at_once_are_found_along_the_graph(mon
 
 
 def test_a_swap_is_a_neighbour_in_an_order_too_large_to_walk(monkeypatch):
-    monkeypatch.setattr("dse.core.solving.nearby.WALKED_EDGES", 10)
+    monkeypatch.setattr("dse.core.legal_set.neighbours.WALKED_EDGES", 10)
     names = tuple(Name(f"o{i}") for i in range(10))
     space = Space(
         parameters=tuple(Ordinal(name=f"o{i}", values=tuple(range(10))) for i in range(10)),

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
-from dse.core.expression import Absent, Index, Lookup, Name, Number, Text, Truth
-from dse.core.lists import MAX_PARTS, Listing, Table, expanded
-from dse.core.parser import parse
-from dse.dimensions import unit_of
+from dse.core.expressions.expression import Absent, Index, Lookup, Name, Number, Text, Truth
+from dse.core.expressions.list_rules import MAX_PARTS, Listing, Table, expanded
+from dse.core.expressions.parser import parse
 from dse.errors import SpecError
+from dse.units.dimensions import unit_of
 
 
 def listing(name, *keys, **more):

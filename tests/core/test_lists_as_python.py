@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.batch import Column
-from dse.core.expression import Name
-from dse.core.lists import Listing, Table, expanded
-from dse.core.parser import parse
+from dse.core.expressions.expression import Name
+from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.expressions.parser import parse
 
 ROW = st.lists(st.integers(-9, 9), min_size=4, max_size=4)
 

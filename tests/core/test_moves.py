@@ -5,12 +5,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dse.core.moves import crossed, mutated
+from dse.core.expressions.parser import parse
+from dse.core.legal_set.component import LISTED_ROWS
+from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Ordinal, Real
-from dse.core.parser import parse
-from dse.core.solving.component import LISTED_ROWS
-from dse.core.solving.nearby import nearest
 from dse.core.space import Space
+from dse.core.variation import crossed, mutated
 from dse.testing.problems import mixed_reals
 from dse.testing.strategies import spaces
 

@@ -11,8 +11,9 @@ import random
 import numpy as np
 import pytest
 
-from dse.core.solving import growth, solution
-from dse.schema.space import space_from
+from dse.core.legal_set import diagram_builder as growth
+from dse.core.legal_set import solution
+from dse.schema.space.space import space_from
 
 SEED = 20_261_123
 ABSENT = None

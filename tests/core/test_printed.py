@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse.core.expression import (
+from dse.core.expressions.expression import (
     Absent,
     Binary,
     Call,
@@ -21,8 +21,8 @@ from dse.core.expression import (
     Truth,
     Unary,
 )
-from dse.core.parser import parse
-from dse.core.printed import printed
+from dse.core.expressions.parser import parse
+from dse.core.expressions.printer import printed
 from dse.errors import SpecError
 
 NAMES = st.sampled_from(["tp", "chip.rows", "größe", "format"]).map(Name)

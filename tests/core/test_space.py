@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from scipy.stats import chisquare
 
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
+from dse.core.legal_set.solution import solved
 from dse.core.parameter import Choice, Ordinal, Real
-from dse.core.parser import parse
-from dse.core.solving.solution import solved
 from dse.core.space import Space
 from dse.errors import DesignError
 from dse.testing.strategies import spaces

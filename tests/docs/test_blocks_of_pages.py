@@ -18,10 +18,10 @@ from dse.cli.app import app
 from dse.core.batch import Batch
 from dse.errors import DseError
 from dse.registry import check_options, load
-from dse.schema.binding import evaluator_of
-from dse.schema.checked import model_of
 from dse.schema.models import StudySpec
-from dse.schema.source import Source, read
+from dse.schema.study.binding import evaluator_of
+from dse.schema.yaml.source import Source, read
+from dse.schema.yaml.validation import model_of
 
 ROOT = Path(__file__).parents[2]
 FOLLOWED = {"index.md", "language.md", "serve.md"}

@@ -12,10 +12,10 @@ import yaml
 from pydantic import BaseModel
 
 import dse
-from dse.cli.published import PUBLISHED, schema
+from dse.cli.json_schemas import PUBLISHED, schema
 from dse.registry import names
 from dse.schema.models import StudySpec
-from dse.schema.spaces.space_models import SpaceSpec
+from dse.schema.space.models import SpaceSpec
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))

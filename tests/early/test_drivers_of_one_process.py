@@ -6,12 +6,12 @@ import dse
 from dse import Metric, Study, evaluator
 from dse.core.design import Design
 from dse.core.trial import Driver, State
-from dse.drivers.ledger import Ledger
-from dse.early_watch import Watch
+from dse.evaluation.pipeline import Readings
 from dse.executors.serial import Serial
-from dse.pipeline import Readings
 from dse.storage.memory import MemoryStorage
-from dse.verify import Replay
+from dse.study.early_stop_watch import Watch
+from dse.study.history import Ledger
+from dse.study.replay import Replay
 
 HANGS_S = 60.0
 BETTER, WORSE = 1, 9

@@ -5,14 +5,14 @@ import time
 import pytest
 
 import dse
-from dse.bound import Bound
 from dse.core.design import Design
 from dse.core.trial import State
-from dse.early import Stopped, listening, report
 from dse.errors import EvaluationError
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.pipeline import Pipeline, Readings
+from dse.evaluation.reporting import Stopped, listening, report
 from dse.executors.processes import Processes
 from dse.executors.serial import Serial
-from dse.pipeline import Pipeline, Readings
 from dse.protocols import Task
 from dse.testing.training import train
 from dse_evaluators.generic.command import Command

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
 from dse.core.parameter import Integer
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.core.trial import Report, State, Trial
-from dse.early_rules import Certain, Halving, as_told, decide, ranked, runs
+from dse.evaluation.early_stopping import Certain, Halving, as_told, decide, ranked, runs
 from dse.testing.known import problem_of
 from dse.testing.strategies import losses
 

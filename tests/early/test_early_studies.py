@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from dse.core.trial import State
-from dse.early_watch import KIND, contradiction
 from dse.errors import SpecErrors
-from dse.interchange.portable_record import Record
-from dse.schema.budgets import Budget
-from dse.schema.plan import plan_of
+from dse.interop.archive.record import Record
+from dse.schema.study.budget import Budget
+from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
-from dse.verify import Replay
+from dse.study.early_stop_watch import KIND, contradiction
+from dse.study.replay import Replay
+from dse.study.study import Study
 
 SPACE = """
 space: rates

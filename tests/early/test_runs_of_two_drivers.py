@@ -7,11 +7,11 @@ import pytest
 from dse import Metric, Study, evaluator
 from dse.core.design import Design
 from dse.core.trial import Driver, Outcome, Report, State
-from dse.drivers.ledger import Ledger
-from dse.early_rules import runs
-from dse.early_watch import Watch
+from dse.evaluation.early_stopping import runs
 from dse.storage.memory import MemoryStorage
-from dse.verify import Replay
+from dse.study.early_stop_watch import Watch
+from dse.study.history import Ledger
+from dse.study.replay import Replay
 
 BETTER, WORSE = 0, 1
 GOOD, BAD = {"net.loss": 1.0}, {"net.loss": 9.0}

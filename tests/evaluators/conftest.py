@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dse.assets.asset import assets_folder
-from dse.assets.environment import environments_folder
+from dse.resources.asset import assets_folder
+from dse.resources.environment import environments_folder
 from dse_evaluators.outside.environments import ENVIRONMENTS
 from dse_evaluators.workloads.assets import asset_folder, installed
 

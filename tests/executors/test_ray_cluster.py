@@ -16,9 +16,9 @@ import pytest
 
 from dse.core.trial import Outcome, State
 from dse.errors import PluginError
-from dse.executors import ray_cluster
-from dse.executors.ray_cluster import RayCluster
-from dse.executors.ray_head import RayHead, check_reachable
+from dse.executors.ray import cluster as ray_cluster
+from dse.executors.ray.cluster import RayCluster
+from dse.executors.ray.head import RayHead, check_reachable
 from dse.protocols import Needs, Task, Work
 from dse.testing.executor_contract import LONG_S, collected
 from dse.testing.work import Loaded, Needy, Unloadable, perform, task

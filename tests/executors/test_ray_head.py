@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from dse.errors import PluginError
-from dse.executors import ray_head
-from dse.executors.ray_head import RayHead
+from dse.executors.ray import head as ray_head
+from dse.executors.ray.head import RayHead
 
 
 def listening(port: int = 0) -> socket.socket:

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from dse.bound import Bound
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
-from dse.executors.ray_cluster import RayCluster
-from dse.pipeline import Pipeline
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.pipeline import Pipeline
+from dse.executors.ray.cluster import RayCluster
 from dse.protocols import Task
 from dse.testing.executor_contract import collected
 from dse.testing.training import train

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dse.core.design import Design
-from dse.core.expression import Expression, Listed, Name
+from dse.core.expressions.expression import Expression, Listed, Name
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.errors import DesignError, SpecError
-from dse.interchange import configspace
+from dse.interop.configspace import configspace
 from dse.testing.strategies import spaces
 
 cs = pytest.importorskip("ConfigSpace")

@@ -6,11 +6,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dse.cli import exchange
-from dse.core.insight.fingerprint import fingerprint
+from dse.cli.space import convert as exchange
+from dse.core.inspection.fingerprint import fingerprint
 from dse.errors import DseError, SpecError, StorageError
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 
 SPACE = """
 space: toy

@@ -4,10 +4,10 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import StudyError
-from dse.foreign import begun
-from dse.interchange.found import Found, read_table
+from dse.interop.found_trials import Found, read_table
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.import_trials import begun
+from dse.study.study import Study
 
 TIMED = """
 study: timed

@@ -7,12 +7,12 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import PluginError
-from dse.foreign import begun
-from dse.interchange.found import of_frame
-from dse.interchange.frames import to_pandas, to_polars, units
-from dse.schema.budgets import Budget
+from dse.interop.data_frames import to_pandas, to_polars, units
+from dse.interop.found_trials import of_frame
+from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.import_trials import begun
+from dse.study.study import Study
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

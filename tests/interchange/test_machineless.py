@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from dse.cli.app import app
 from dse.core.metric import Fault
 from dse.core.trial import Driver, Event, Outcome, State
-from dse.interchange import portable
-from dse.interchange.portable_record import Record
-from dse.records.machineless import Names
-from dse.schema.budgets import Budget
-from dse.storage.sql import SqlStorage
-from dse.study import Study
+from dse.interop.archive import archive as portable
+from dse.interop.archive.record import Record
+from dse.schema.study.budget import Budget
+from dse.services.studies.anonymize import Names
+from dse.storage.sql.storage import SqlStorage
+from dse.study.study import Study
 
 HOST, USER = "wolf7.example", "annabella"
 STUDY = """

@@ -6,15 +6,15 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import StudyError
-from dse.interchange.merged import merged
-from dse.interchange.portable_record import Record, check_record
-from dse.interchange.portable_restore import restore
-from dse.schema.budgets import Budget
-from dse.schema.record import identity_of
+from dse.interop.archive.record import Record, check_record
+from dse.interop.archive.restore import restore
+from dse.interop.merge import merged
+from dse.schema.history.record import identity_of
+from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
-from dse.suggesting import CARRIED
-from dse.verify import Replay
+from dse.study.proposers import CARRIED
+from dse.study.replay import Replay
+from dse.study.study import Study
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.errors import SpecError
-from dse.interchange import optuna as exchange
+from dse.interop.optuna import distributions as exchange
 from dse.testing.strategies import spaces
 
 optuna = pytest.importorskip("optuna")

@@ -9,14 +9,14 @@ from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.core.trial import Ask, Driver, Event, Outcome, Report, State
 from dse.errors import StudyError
-from dse.interchange import portable
-from dse.interchange.portable_record import Record, about
-from dse.interchange.portable_restore import restore
-from dse.interchange.portable_stream import Stream, open_stream
-from dse.schema.budgets import Budget
+from dse.interop.archive import archive as portable
+from dse.interop.archive.record import Record, about
+from dse.interop.archive.restore import restore
+from dse.interop.archive.stream import Stream, open_stream
+from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.storage.sql import SqlStorage
-from dse.study import Study
+from dse.storage.sql.storage import SqlStorage
+from dse.study.study import Study
 
 FORMS = ("jsonl", "parquet")
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
@@ -100,7 +100,7 @@ def test_a_study_that_is_not_there_cannot_be_exported():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_study_that_is_read_in_pieces_is_written_as_its_record(tmp_path, form, monkeypatch):
-    monkeypatch.setattr("dse.storage.reader.PIECE", 7)
+    monkeypatch.setattr("dse.storage.sql.reader.PIECE", 7)
     with closing(SqlStorage(f"sqlite:///{tmp_path}/dse.db")) as storage:
         restore(large(), storage)
         whole = portable.write(Record.of(storage, "large"), tmp_path / f"whole.{form}")

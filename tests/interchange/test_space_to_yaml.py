@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dse.core.expression import (
+from dse.core.expressions.expression import (
     Call,
     Compare,
     Expression,
@@ -19,16 +19,16 @@ from dse.core.expression import (
     Number,
     Text,
 )
-from dse.core.insight.fingerprint import fingerprint, form
+from dse.core.expressions.parser import parse
+from dse.core.inspection.fingerprint import fingerprint, form
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.errors import SpecError
-from dse.schema import source
-from dse.schema.files import Files, library
-from dse.schema.space import space_from, space_of
-from dse.schema.spaces.written import mapping_of, written
-from dse.schema.spaces.yaml_text import yaml_text
+from dse.schema.space.export.write import mapping_of, written
+from dse.schema.space.space import space_from, space_of
+from dse.schema.yaml import source
+from dse.schema.yaml.files import Files, library
+from dse.schema.yaml.writer import yaml_text
 from dse.testing.strategies import spaces
 
 

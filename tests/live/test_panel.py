@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from dse.core.pareto import ParetoSet
-from dse.live.panel import StudyPanel
-from dse.live.screen import EVERY_S, Lines
-from dse.live.watch import CLOUD, Watch
-from dse.schema.budgets import Budget
-from dse.study import Study
+from dse.schema.study.budget import Budget
+from dse.services.progress.panel import StudyPanel
+from dse.services.progress.screen import EVERY_S, Lines
+from dse.services.progress.watch import CLOUD, Watch
+from dse.study.study import Study
 
 SPACE = """
 space: s

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from dse.core.expressions.parser import parse
 from dse.core.objective import Objective
-from dse.core.parser import parse
-from dse.live.axes import Axis, axis_of
-from dse.live.scatter import Scatter, cells
+from dse.services.progress.axes import Axis, axis_of
+from dse.services.progress.scatter import Scatter, cells
 
 NOTHING = np.zeros((0, 2))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dse.live.screen import Panelled, _whole
+from dse.services.progress.screen import Panelled, _whole
 
 SPACE = """
 space: s

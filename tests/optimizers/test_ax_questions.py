@@ -8,8 +8,8 @@ import pytest
 from dse.core.metric import Metrics
 from dse.core.parameter import Integer
 from dse.core.space import Space
-from dse.optimizers.ax_service import AxService
-from dse.optimizers.fresh import fresh
+from dse.optimizers.ax import AxService
+from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.known import Known, problem_of
 from dse.testing.problems import zdt1
 

@@ -6,9 +6,9 @@ import pytest
 from dse.core.design import Design
 from dse.core.parameter import Choice, Integer, Real
 from dse.core.space import Space
-from dse.optimizers.ax_space import axes, granted, unordered, wish_of
-from dse.optimizers.fresh import fresh
-from dse.optimizers.violations import known_admissible
+from dse.optimizers.adapters.ax_space import axes, granted, unordered, wish_of
+from dse.optimizers.support.constraints import known_admissible
+from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.problems import mixed_reals, one_design, pocket_codesign
 
 POCKET = pocket_codesign().problem

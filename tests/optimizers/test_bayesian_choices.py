@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Integer, Real
-from dse.core.parser import parse
 from dse.core.space import Space
-from dse.optimizers.fresh import fresh
 from dse.optimizers.qlognehvi import QLogNehvi
-from dse.optimizers.violations import known_admissible
+from dse.optimizers.support.constraints import known_admissible
+from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.known import played, problem_of
 from dse.testing.problems import all_infeasible, pocket_codesign, tiny_codesign, zdt1
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dse.optimizers.calibration import calibrated, held_out
+from dse.optimizers.bayesian.fidelity_calibration import calibrated, held_out
 
 RNG = np.random.default_rng(4)
 LOW = RNG.uniform(0.1, 1.0, 40)

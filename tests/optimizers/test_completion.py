@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.pareto import nondominated
-from dse.core.parser import parse
 from dse.core.space import Space
-from dse.optimizers.completion import Completion, completed, worthwhile
+from dse.optimizers.bayesian.front_completion import Completion, completed, worthwhile
 from dse.testing.known import enumerated
 
 SPACE = Space(

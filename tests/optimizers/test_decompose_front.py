@@ -8,16 +8,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dse.core.batch import Column
+from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.errors import StudyError
 from dse.optimizers.decompose import cannot, decomposed
-from dse.optimizers.exact import exact_front
-from dse.optimizers.stretches import weighed
+from dse.optimizers.exact.chunks import weighed
+from dse.optimizers.exact.exact_front import exact_front
 
 SPACE = Space(
     parameters=(

@@ -7,20 +7,21 @@ import numpy as np
 import pytest
 
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer
 from dse.core.pareto import nondominated
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import StudyError
-from dse.optimizers import combination, decompose
+from dse.optimizers import decompose
 from dse.optimizers.decompose import Decompose, cannot, decomposed
-from dse.optimizers.exact import exact_front
-from dse.optimizers.stretches import judged
-from dse.schema.plan import plan_of
+from dse.optimizers.exact import joined_fronts as combination
+from dse.optimizers.exact.chunks import judged
+from dse.optimizers.exact.exact_front import exact_front
+from dse.schema.study.plan import plan_of
 from dse.testing.problems import tiny_codesign, zdt1
 
 ROOT = Path(__file__).parents[2]

@@ -4,9 +4,9 @@ import numpy as np
 
 from dse.core.encoding import encoded
 from dse.optimizers.random_search import RandomSearch
-from dse.optimizers.sequence import EvenSequence
 from dse.optimizers.sobol import Sobol
-from dse.optimizers.violations import known_admissible
+from dse.optimizers.support.constraints import known_admissible
+from dse.optimizers.support.even_sequence import EvenSequence
 from dse.testing.known import played
 from dse.testing.problems import one_design, pocket_codesign, zdt1
 

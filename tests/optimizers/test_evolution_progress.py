@@ -8,8 +8,8 @@ import pytest
 
 from dse import registry
 from dse.analysis.indicators import igd_plus
+from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
-from dse.core.parser import parse
 from dse.testing.known import played
 from dse.testing.many import dtlz2
 from dse.testing.problems import tiny_codesign, zdt1

@@ -6,12 +6,12 @@ import pytest
 from dse import registry
 from dse.optimizers.age_moea2 import by_shape
 from dse.optimizers.ctaea import TwoArchives
-from dse.optimizers.directions import directions_of
-from dse.optimizers.evolution import Pool
+from dse.optimizers.evolutionary.constrained_ranks import Ranked
+from dse.optimizers.evolutionary.evolution import Pool
+from dse.optimizers.evolutionary.reference_directions import directions_of
 from dse.optimizers.moead import Neighbours
 from dse.optimizers.nsga2 import by_rank_and_crowding
 from dse.optimizers.nsga3 import Niches
-from dse.optimizers.ranked import Ranked
 from dse.optimizers.rvea import Angles
 from dse.optimizers.sms_emoa import by_contribution
 

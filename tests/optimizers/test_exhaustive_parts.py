@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dse.optimizers.running_front import Found, found_in
+from dse.optimizers.exact.running_front import Found, found_in
 from dse.testing.known import beaten
 
 losses = arrays(float, st.tuples(st.integers(1, 60), st.just(3)), elements=st.integers(0, 4))

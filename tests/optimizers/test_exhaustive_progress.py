@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dse.errors import StudyError
-from dse.optimizers.checkpoint import Checkpoint, Progress
-from dse.optimizers.exact import exact_front
-from dse.optimizers.running_front import Found
+from dse.optimizers.exact.checkpoint import Checkpoint, Progress
+from dse.optimizers.exact.exact_front import exact_front
+from dse.optimizers.exact.running_front import Found
 from dse.testing.problems import tiny_codesign
 
 PROGRESS = Progress(
@@ -131,8 +131,8 @@ def test_without_an_identity_and_without_a_path_nothing_is_kept(tmp_path, monkey
 SEARCH = """
 import sys
 from pathlib import Path
-from dse.optimizers.exact import exact_front
-from dse.schema.plan import plan_of
+from dse.optimizers.exact.exact_front import exact_front
+from dse.schema.study.plan import plan_of
 
 def told(done, total):
     print(done, flush=True)

@@ -11,7 +11,7 @@ from dse.core.parameter import Integer
 from dse.core.pareto import ParetoSet
 from dse.core.space import Space
 from dse.errors import StudyError
-from dse.optimizers.exact import exact_front
+from dse.optimizers.exact.exact_front import exact_front
 from dse.optimizers.exhaustive import Exhaustive
 from dse.testing.known import beaten, played, problem_of
 from dse.testing.problems import all_infeasible, one_design, tiny_codesign, zdt1

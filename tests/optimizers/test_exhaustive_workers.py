@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dse.errors import PluginError, StudyError
-from dse.optimizers.exact import exact_front
+from dse.optimizers.exact.exact_front import exact_front
+from dse.optimizers.exact.worker_pool import portable
 from dse.optimizers.exhaustive import Exhaustive
-from dse.optimizers.search_crew import portable
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 from dse.testing.problems import tiny_codesign
 
 STUDY = Path(__file__).parents[2] / "studies" / "systolic_exact.yaml"

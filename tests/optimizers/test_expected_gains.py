@@ -6,10 +6,10 @@ from scipy.integrate import quad
 from scipy.stats import lognorm, norm
 
 from dse.core.pareto import hypervolume
-from dse.optimizers.cells import open_boxes
-from dse.optimizers.gains import Archive, expected_gains
-from dse.optimizers.predictor import Prediction
-from dse.optimizers.warp import Warp
+from dse.optimizers.bayesian.box_decomposition import open_boxes
+from dse.optimizers.bayesian.expected_improvement import Archive, expected_gains
+from dse.optimizers.bayesian.metric_model import Prediction
+from dse.optimizers.bayesian.output_transform import Warp
 
 PLAIN = Warp(kind="plain", sign=1, centre=0.0, width=1.0)
 LOG = Warp(kind="log", sign=1, centre=0.2, width=0.5)

@@ -8,14 +8,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal, Real
-from dse.core.parser import parse
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.trial import State, Trial
 from dse.errors import StudyError
 from dse.optimizers.factorial import Factorial
-from dse.optimizers.fraction import fraction
+from dse.optimizers.support.fractional_factorial import fraction
 from dse.testing.optimizer_contract import FiniteOptimizerContract, OptimizerContract
 from dse.testing.problems import mixed_reals
 

@@ -4,10 +4,10 @@ from collections import Counter
 
 import numpy as np
 
+from dse.core.expressions.parser import parse
 from dse.core.parameter import Integer, Real
-from dse.core.parser import parse
 from dse.core.space import Space
-from dse.optimizers.fresh import fresh, unseen
+from dse.optimizers.support.unseen_designs import fresh, unseen
 from dse.testing.problems import pocket_codesign, tiny_codesign
 
 SPACE = pocket_codesign().problem.space

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dse.optimizers.front_shape import Shape
+from dse.optimizers.evolutionary.front_shape import Shape
 
 
 def _front(power, count=60, objectives=3):

@@ -6,8 +6,8 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from dse.optimizers import gaussian_process
-from dse.optimizers.gaussian_process import GaussianProcess, Hyper, owners_of
+from dse.optimizers.bayesian import gaussian_process
+from dse.optimizers.bayesian.gaussian_process import GaussianProcess, Hyper, owners_of
 
 RNG = np.random.default_rng(4)
 POINTS = RNG.random((30, 3))

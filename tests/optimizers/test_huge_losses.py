@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer
 from dse.core.pareto import ParetoSet, hypervolume_trace
-from dse.core.parser import parse
 from dse.core.space import Space
 from dse.core.values import Floats
+from dse.optimizers.exact.magnitude import LARGE, Magnitude
 from dse.optimizers.grey_box import GreyBox
-from dse.optimizers.magnitude import LARGE, Magnitude
 from dse.registry import make
 from dse.testing.known import Known, enumerated, played
 

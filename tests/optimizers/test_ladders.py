@@ -6,29 +6,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse.bound import Bound
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric, Metrics
 from dse.core.objective import Objective
 from dse.core.parameter import Integer
 from dse.core.pareto import ParetoSet
-from dse.core.parser import parse
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.trial import State, Trial
-from dse.drivers.bounds import Bounds
-from dse.drivers.lease import Lease
-from dse.drivers.ledger import Ledger
 from dse.errors import PluginError, SpecErrors
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.pipeline import Pipeline, Readings
 from dse.executors.serial import Serial
-from dse.loop import Loop
-from dse.optimizers.ladder import Ladder
+from dse.optimizers.multi_fidelity import Ladder
 from dse.optimizers.sobol import Sobol
-from dse.pipeline import Pipeline, Readings
 from dse.protocols import Task
-from dse.report.fidelity import rungs
-from dse.schema.fidelities import stages_of
-from dse.schema.plan import plan_of
+from dse.report.html.fidelity import rungs
+from dse.schema.study.fidelities import stages_of
+from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
+from dse.study.budget import Bounds
+from dse.study.history import Ledger
+from dse.study.lease import Lease
+from dse.study.loop import Loop
 from dse.testing.optimizer_contract import FiniteOptimizerContract
 
 LADDER = {"full.loss": ("proxy.loss", "full.loss")}

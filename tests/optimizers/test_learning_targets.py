@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dse.core.trial import State
-from dse.optimizers.fresh import fresh
-from dse.optimizers.targets import Scale, lesson
+from dse.optimizers.bayesian.training_data import Scale, lesson
+from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.problems import all_infeasible, pocket_codesign, tiny_codesign, zdt1
 
 

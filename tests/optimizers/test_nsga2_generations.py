@@ -7,8 +7,8 @@ import pytest
 
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State
-from dse.optimizers.fresh import fresh
 from dse.optimizers.nsga2 import nsga2
+from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.problems import mixed_reals, tiny_codesign, zdt1
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dse.core.problem import Prior
-from dse.optimizers.agreement import agreement, kendall
-from dse.optimizers.prior import PriorMean, weight
+from dse.optimizers.bayesian.fidelity_agreement import agreement, kendall
+from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
 from dse.testing.problems import tiny_codesign, zdt1
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dse.errors import PluginError
-from dse.optimizers.directions import directed_population, directions_of
+from dse.optimizers.evolutionary.reference_directions import directed_population, directions_of
 from dse.testing.many import dtlz2
 
 
@@ -28,7 +28,7 @@ def test_as_many_even_directions_as_fit(objectives, size, count):
 
 @pytest.mark.slow
 def test_directions_that_push_one_another_are_as_many_as_wanted_and_the_same_each_time():
-    from dse.optimizers.directions import _found
+    from dse.optimizers.evolutionary.reference_directions import _found
 
     found = directions_of(3, 8, "energy")
     _found.cache_clear()

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from dse.optimizers.scope import seeded
+from dse.optimizers.support.seeded_scope import seeded
 
 pytestmark = pytest.mark.slow  # torch takes a second to import
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
-from dse.core.parser import parse
 from dse.core.space import Space
-from dse.optimizers import staircases
-from dse.optimizers.roles import Roles
-from dse.optimizers.staircases import Staircases
+from dse.optimizers.bayesian import conditional_fronts as staircases
+from dse.optimizers.bayesian.conditional_fronts import Staircases
+from dse.optimizers.bayesian.measured_split import Roles
 from dse.testing.known import enumerated
 
 SPACE = Space(

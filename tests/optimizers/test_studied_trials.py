@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from dse.core.pareto import nondominated, reference
-from dse.optimizers.studied import MOST, studied
+from dse.optimizers.bayesian.training_sample import MOST, studied
 from dse.testing.problems import tiny_codesign
 
 KNOWN = tiny_codesign()

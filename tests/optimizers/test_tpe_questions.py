@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dse import registry
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.objective import Limit
 from dse.core.parameter import Choice, Integer, Real
-from dse.core.parser import parse
 from dse.core.space import Space
-from dse.optimizers.fresh import fresh
+from dse.optimizers.support.unseen_designs import fresh
 from dse.optimizers.tpe import Tpe
 from dse.testing.known import Known, played, problem_of
 from dse.testing.problems import mixed_reals, zdt1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.drivers import outage
+from dse.storage import patience as outage
 
 
 @pytest.fixture(autouse=True)

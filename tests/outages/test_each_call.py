@@ -12,20 +12,20 @@ from typing import Any, get_args
 import pytest
 
 from dse import Metric, Study, evaluator
-from dse import study as engine
 from dse.core.trial import State
-from dse.drivers.bounds import Bounds
-from dse.early import report
 from dse.errors import OutageError
+from dse.evaluation.reporting import report
 from dse.protocols import Storage
-from dse.running import Run
-from dse.schema.inherited import Inherited
+from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
-from dse.schema.plan import Plan
+from dse.schema.study.plan import Plan
 from dse.storage.memory import MemoryStorage
-from dse.storage.sql import SqlStorage
+from dse.storage.sql.storage import SqlStorage
+from dse.study import study as engine
+from dse.study.budget import Bounds
+from dse.study.replay import Replay
+from dse.study.run import Run
 from dse.testing.faulty_storage import FaultyStorage, Mishap
-from dse.verify import Replay
 
 MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
 LEASE_S = 0.3

@@ -19,9 +19,9 @@ import pytest
 
 from dse import Metric, Study, Trial, evaluator
 from dse.storage.memory import MemoryStorage
-from dse.storage.sql import SqlStorage
+from dse.storage.sql.storage import SqlStorage
+from dse.study.replay import Replay
 from dse.testing.own_server import USER, OwnServer, find_program, words_as_server
-from dse.verify import Replay
 
 pytestmark = [
     pytest.mark.slow,

@@ -20,14 +20,14 @@ from dse.cli.app import app
 from dse.cli.run import STORAGE_AWAY
 from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Outcome, State
-from dse.drivers.lease import Lease
-from dse.drivers.outage import PATIENCE_S
-from dse.drivers.retrying import retry_calls
 from dse.errors import OutageError, SpecError, SpecErrors, StorageError, StorageRefusedError
-from dse.schema.retries import patience_of
+from dse.schema.study.retries import patience_of
 from dse.storage.memory import MemoryStorage
-from dse.storage.outages import classify
-from dse.storage.sql import SqlStorage
+from dse.storage.patience import PATIENCE_S
+from dse.storage.retrying import retry_calls
+from dse.storage.sql.outages import classify
+from dse.storage.sql.storage import SqlStorage
+from dse.study.lease import Lease
 from dse.testing.faulty_storage import FaultyStorage
 
 SPACE = {"rows": (1, 40), "cols": (1, 40)}
@@ -51,7 +51,7 @@ def board(rows: int, cols: int) -> dict[str, float]:
 
 @pytest.fixture(autouse=True)
 def impatient_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dse.storage.database.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("dse.storage.sql.database.BUSY_TIMEOUT_S", 0.05)
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ budget: {trials: 50}
 """
 
 RUN = """
-from dse.study import Study
+from dse.study.study import Study
 if __name__ == "__main__":
     study = Study.open("study.yaml", storage="onefile://studies.json")
     reason = study.run()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.pareto import ParetoSet
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Event, Outcome, State, Trial

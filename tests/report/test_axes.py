@@ -8,7 +8,7 @@ import pytest
 from dse.report.answer import Answer
 from dse.report.axes import Spoke, axis_of, focus, seconds_axis, spokes
 from dse.report.figures.style import hovers
-from dse.report.html import report_html
+from dse.report.html.study_page import report_html
 
 
 def spoke(answer: Answer, title: str) -> Spoke:

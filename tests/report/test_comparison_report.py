@@ -10,14 +10,14 @@ import pytest
 from rich.console import Console
 
 from dse.analysis.comparison import Asked, compare
-from dse.analysis.groups import Group, alone
+from dse.analysis.run_groups import Group, alone
 from dse.analysis.runs import Run
-from dse.report.comparison_export import comparison_json
-from dse.report.comparison_page import comparison_html
-from dse.report.comparison_table import comparison_table, legend
 from dse.report.figures.attainment import attainment_figures
 from dse.report.figures.curves import _falls_far
-from dse.report.verdicts import verdicts
+from dse.report.html.comparison_page import comparison_html
+from dse.report.json.comparison import comparison_json
+from dse.report.text.comparison_table import comparison_table, legend
+from dse.report.text.conclusions import verdicts
 
 POINT = (0.5, 1e-4, 1e-2)
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dse.core.expressions.parser import parse
 from dse.core.objective import Limit
 from dse.core.pareto import ParetoSet
-from dse.core.parser import parse
 from dse.report.axes import Axis
 from dse.report.figures import drawings
+from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.parallel import MAX_LINES
 from dse.report.figures.style import axis_layout, blank
-from dse.report.figures.trade_off import trade_off_figures
 
 
 def keys(front: ParetoSet, trials) -> list[str]:

@@ -8,7 +8,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from dse.report.html import report_html
+from dse.report.html.study_page import report_html
 from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 
-from dse.report.html import report_html
+from dse.report.html.study_page import report_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from dse.analysis.runner_up import Breakdown, Part, duels
 from dse.core.metric import Metric
 from dse.core.problem import Source
-from dse.report.html import Beside, report_html
-from dse.report.runner_up import duel_words, duels_html
+from dse.report.html.runner_up import duel_words, duels_html
+from dse.report.html.study_page import Beside, report_html
 
 
 def with_energy_parts(problem, first: str = "leak", second: str = "switch"):

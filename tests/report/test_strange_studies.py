@@ -10,15 +10,15 @@ from selenium.webdriver.common.by import By
 from dse.analysis.importance import importances
 from dse.analysis.runner_up import duels
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Metric
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Real
 from dse.core.pareto import ParetoSet
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
-from dse.report.html import Beside, report_html
+from dse.report.html.study_page import Beside, report_html
 from tests.browsing import soon
 
 LONG = "a_long_name_of_sixty_letters_" + "x" * 31

@@ -10,8 +10,14 @@ from rich.console import Console
 from dse.core.pareto import ParetoSet
 from dse.core.proof import Proof
 from dse.core.trial import State
-from dse.report.grid import Lane, print_lanes, print_lines, print_split, results_console
-from dse.report.table import front_table, studies_table, trials_table
+from dse.report.text.tables import front_table, studies_table, trials_table
+from dse.report.text.terminal_table import (
+    Lane,
+    print_lanes,
+    print_lines,
+    print_split,
+    results_console,
+)
 from dse.report.words import number_text
 
 WIDTHS = [40, 60, 80, 200]

@@ -5,21 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from dse.analysis.exchange import rates
 from dse.analysis.limits import activities
+from dse.analysis.trade_rates import rates
 from dse.core.design import Design
+from dse.core.expressions.parser import parse
 from dse.core.metric import Metric
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Integer
 from dse.core.pareto import ParetoSet
-from dse.core.parser import parse
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
 from dse.report.answer import Answer
-from dse.report.failures import failures
-from dse.report.story import best_words
-from dse.report.tradeoffs import limits_html, rate_words, rates_html, step_words
+from dse.report.html.failures import failures
+from dse.report.html.tradeoffs import limits_html, rate_words, rates_html, step_words
+from dse.report.text.summary import best_words
 
 # accuracy, energy in mJ, area in mm2. Accuracy 0.80 -> 0.90 -> 0.94 costs 1 -> 3 -> 11 mJ.
 FOUND = [(0.80, 1.0, 4.0), (0.90, 3.0, 5.0), (0.94, 11.0, 6.0), (0.95, 9.0, 10.5), (0.70, 2.0, 12)]

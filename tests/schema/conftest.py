@@ -7,8 +7,8 @@ import pytest
 
 from dse.core.space import Space
 from dse.errors import SpecError, SpecErrors
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from dse.errors import DseError, SpecErrors
-from dse.schema.files import Files
-from dse.schema.plan import plan_of
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.study.plan import plan_of
+from dse.schema.yaml.files import Files
 
 MOST_BYTES = 2 << 30
 MOST_CPU_S = 60

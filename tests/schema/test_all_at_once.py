@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from dse import Metric, Study, evaluator
 from dse.cli.app import app
 from dse.errors import SpecErrors
-from dse.schema.plan import plan_of
-from dse.schema.source import read
+from dse.schema.study.plan import plan_of
+from dse.schema.yaml.source import read
 
 SPACE = """
 space: s

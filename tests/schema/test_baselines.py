@@ -9,9 +9,9 @@ import pytest
 
 from dse.core.trial import State
 from dse.errors import SpecError, SpecErrors, StudyError
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: s

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.budgets import Budget, budget_of, changed
 from dse.schema.models import BudgetSpec
-from dse.schema.plan import plan_of
+from dse.schema.study.budget import Budget, budget_of, changed
+from dse.schema.study.plan import plan_of
 
 SPACE = "space: s\nparameters:\n  rows: {ordinal: [8, 16]}\n"
 STUDY = """

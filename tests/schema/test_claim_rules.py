@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dse.errors import SpecErrors
-from dse.schema.claim_rules import judging_metrics
 from dse.schema.models import EvaluatorSpec
-from dse.schema.plan import plan_of
+from dse.schema.study.claim_rules import judging_metrics
+from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: s

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dse.core.parser import parse
+from dse.core.expressions.parser import parse
 from dse.errors import SpecError, SpecErrors, StudyError
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: s

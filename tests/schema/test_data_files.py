@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 
 DEVICES = """
 space: s

@@ -3,9 +3,9 @@
 import pytest
 
 from dse.errors import DesignError
-from dse.schema.designs import design_of
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.study.designs import design_of
+from dse.schema.yaml.files import Files
 
 SPACE = """
 space: layers

@@ -6,8 +6,8 @@ import pytest
 
 from dse import Metric
 from dse.errors import DseError, SpecError, nearest
-from dse.schema.plan import plan_of
-from dse.schema.record import begun_with, kept_plan
+from dse.schema.history.record import begun_with, kept_plan
+from dse.schema.study.plan import plan_of
 
 SPACE = """
 space: s

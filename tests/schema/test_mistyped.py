@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dse.schema.mistyped import mistyped
+from dse.schema.yaml.option_types import mistyped
 
 
 @dataclass(kw_only=True)

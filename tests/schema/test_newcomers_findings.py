@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.errors import SpecError
-from dse.schema.files import library, resolved
+from dse.schema.yaml.files import library, resolved
 
 
 def of(parameters, *rules, more=""):

@@ -4,7 +4,7 @@ import pytest
 
 from dse.errors import DseError
 from dse.report.words import reference_text
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 
 STUDY = """
 study: named

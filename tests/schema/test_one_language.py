@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from dse.core.batch import Column
-from dse.core.parser import ARGUMENTS
+from dse.core.expressions.parser import ARGUMENTS
 from dse.errors import SpecErrors
-from dse.schema.files import Files
-from dse.schema.plan import Plan, plan_of
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.study.plan import Plan, plan_of
+from dse.schema.yaml.files import Files
 
 PAGE = (Path(__file__).parents[2] / "docs/language.md").read_text()
 SECTION = PAGE.partition("## One language")[2].partition("\n## ")[0]

@@ -16,10 +16,10 @@ from dse.core.metric import Metric
 from dse.core.trial import State
 from dse.errors import SpecError, SpecErrors
 from dse.protocols import Task
-from dse.schema.designs import design_of
 from dse.schema.models import ReplicatesSpec
-from dse.schema.plan import plan_of
-from dse.schema.replicated import Replicated
+from dse.schema.study.designs import design_of
+from dse.schema.study.plan import plan_of
+from dse.schema.study.repeats import Replicated
 
 SPACE = """
 space: s

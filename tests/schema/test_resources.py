@@ -6,7 +6,7 @@ import pytest
 
 from dse.errors import SpecErrors
 from dse.protocols import Needs
-from dse.schema.plan import Plan, plan_of
+from dse.schema.study.plan import Plan, plan_of
 
 SPACE = "space: toy\nparameters:\n  x: {ordinal: [1, 2]}\n"
 STUDY = """\

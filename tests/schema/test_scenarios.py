@@ -12,8 +12,8 @@ from dse.core.batch import Column
 from dse.core.trial import State
 from dse.errors import SpecError, SpecErrors
 from dse.protocols import Task
-from dse.schema.designs import design_of
-from dse.schema.plan import plan_of
+from dse.schema.study.designs import design_of
+from dse.schema.study.plan import plan_of
 
 SPACE = """
 space: s

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 
 
 def space_from(folder: Path, text: str, **others: str):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dse.errors import SpecError
-from dse.schema.plan import Plan, plan_of
-from dse.schema.stated import stated_budget, stated_executor
+from dse.schema.study.overrides import stated_budget, stated_executor
+from dse.schema.study.plan import Plan, plan_of
 
 SPACE = "space: s\nparameters:\n  x: {ordinal: [1, 2, 4]}\n"
 STUDY = """

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from dse.checkup.files import judged_file
 from dse.errors import DseError, SpecError, SpecErrors, nearest
-from dse.schema.differing import difference
-from dse.schema.files import Files
-from dse.schema.plan import plan_of
+from dse.schema.history.differences import difference
+from dse.schema.study.plan import plan_of
+from dse.schema.yaml.files import Files
+from dse.services.doctor.check_files import judged_file
 
 SPACE = """\
 space: mine

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from dse.core.compound_parameters import Each, Partition, Permutation, Simplex, Subset
 from dse.core.parameter import Ordinal
-from dse.core.structured import Each, Partition, Permutation, Simplex, Subset
 from dse.errors import DesignError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.differing import difference
-from dse.schema.plan import plan_of
+from dse.schema.history.differences import difference
+from dse.schema.study.plan import plan_of
 
 SPACE = """
 space: s
@@ -242,9 +242,9 @@ def test_all_mistakes_of_a_study_are_told_at_once(tmp_path):
 
 
 def test_two_evaluators_cannot_give_one_metric(tmp_path):
-    from dse.bound import Bound
     from dse.core.metric import Metric
-    from dse.pipeline import ordered
+    from dse.evaluation.bound_evaluator import Bound
+    from dse.evaluation.pipeline import ordered
 
     class Constant:
         reads = optional = frozenset()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dse.errors import SpecError, SpecErrors
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 
 STUDY = """
 study: ranks

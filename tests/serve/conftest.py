@@ -16,12 +16,12 @@ from starlette.testclient import TestClient
 from dse.core.metric import Fault
 from dse.core.trial import Driver, Event, Outcome, Report, State
 from dse.protocols import Storage
-from dse.schema.budgets import Budget
+from dse.schema.study.budget import Budget
+from dse.serve.access import Gate
 from dse.serve.app import application
-from dse.serve.gate import Gate
 from dse.serve.server import server
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 TOKEN = "a-token-that-nobody-guesses"
 HOSTILE = (

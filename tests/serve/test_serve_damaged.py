@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from dse.serve.access import Gate
 from dse.serve.app import application
-from dse.serve.gate import Gate
-from dse.storage.sql import SqlStorage
-from dse.study import Study
+from dse.storage.sql.storage import SqlStorage
+from dse.study.study import Study
 
 DAMAGES = {
     "trial": ("UPDATE dse_trials SET told = 7 WHERE study = 1 AND number = 3", "toy 6"),

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 import httpx2 as httpx
 import pytest
 
-from dse.schema.budgets import Budget
-from dse.serve import patience
+from dse.schema.study.budget import Budget
+from dse.serve import idle_timeout as patience
 from dse.serve.limits import CONNECTIONS, STREAMS, Places, client_of, connections_allowed
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 from tests.browsing import soon
 
 TOY = "/api/studies/toy"
@@ -79,7 +79,7 @@ def test_a_flood_of_idle_connections_leaves_the_server_to_others(
     study, local, server_at, monkeypatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(patience, "HEAD_S", 300.0)  # nothing is dropped for being late
-    monkeypatch.setattr("dse.serve.door.BODY_S", 300.0)
+    monkeypatch.setattr("dse.serve.middleware.BODY_S", 300.0)
     with server_at(study.storage, local) as address, ExitStack() as flood:
         for _ in range(FLOOD):
             one = flood.enter_context(connected(address))
@@ -166,7 +166,7 @@ def test_connections_leave_files_for_the_rest_of_the_process(monkeypatch, files,
 def test_a_page_without_a_stream_polls_and_shows_the_study_grow(
     browser, study, local, server_at, monkeypatch
 ) -> None:
-    monkeypatch.setattr("dse.serve.house.STREAMS", 0)
+    monkeypatch.setattr("dse.serve.context.STREAMS", 0)
     monkeypatch.setattr("dse.serve.stream.POLL_MS", 100)
     with server_at(study.storage, local) as address:
         browser.get(f"{address}/studies/toy")

@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 from dse.cli.app import app
 from dse.core.trial import Driver, State
 from dse.protocols import Storage
-from dse.schema.budgets import Budget
+from dse.schema.study.budget import Budget
 from dse.serve.app import application
 from dse.serve.runners import Runner
 from dse.storage.memory import MemoryStorage
-from dse.study import Study, opened_storage
-from dse.verify import Replay
+from dse.study.replay import Replay
+from dse.study.study import Study, opened_storage
 
 
 def until(asked, wanted, seconds: float = 300.0):

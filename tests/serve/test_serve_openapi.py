@@ -5,7 +5,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dse.serve.gate import Gate
+from dse.serve.access import Gate
 
 TOKEN = "x" * 20
 STREAM = ("GET", "/api/studies/{name}/events")  # it has no end

@@ -15,9 +15,9 @@ from dse.core.metric import Fault
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Outcome, State
 from dse.serve.app import application
-from dse.serve.turns import MOST
+from dse.serve.queue import MOST
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 NAMED = "\"' onmouseover='alert(2)"
 TOY = "/api/studies/toy%205"
@@ -107,7 +107,7 @@ def test_a_failed_trial_tells_its_reason_as_text(client) -> None:
 
 
 def test_the_record_that_is_downloaded_is_read_back(client, tmp_path) -> None:
-    from dse.interchange.portable import read
+    from dse.interop.archive.archive import read
 
     answer = client.get("/studies/toy%205/download/study.jsonl")
     (tmp_path / "study.jsonl").write_bytes(answer.content)
@@ -161,7 +161,7 @@ def test_too_many_wishes_for_reports_are_told_to_come_again(client, monkeypatch)
     with ExitStack() as held:
         for _ in range(MOST):
             held.enter_context(turns.one())
-        monkeypatch.setattr("dse.serve.turns.PATIENCE_S", 0.05)
+        monkeypatch.setattr("dse.serve.queue.PATIENCE_S", 0.05)
         answer = client.get("/studies/toy%205/report")
     assert answer.status_code == 503
     assert "try again" in answer.text

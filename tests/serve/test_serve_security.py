@@ -8,10 +8,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from dse.errors import SpecErrors
+from dse.serve.access import COOKIE, Gate, same_origin
 from dse.serve.app import application
-from dse.serve.gate import COOKIE, Gate, same_origin
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 TOY = "/api/studies/toy%205"
 HERE = "http://127.0.0.1:8321"
@@ -257,8 +257,8 @@ def test_a_name_of_ten_thousand_letters_is_shown_and_not_looked_up(client) -> No
 def test_clients_that_say_nothing_or_slowly_are_left(
     storage, local, server_at, monkeypatch
 ) -> None:
-    monkeypatch.setattr("dse.serve.patience.HEAD_S", 2.0)
-    monkeypatch.setattr("dse.serve.door.BODY_S", 0.3)
+    monkeypatch.setattr("dse.serve.idle_timeout.HEAD_S", 2.0)
+    monkeypatch.setattr("dse.serve.middleware.BODY_S", 0.3)
     with server_at(storage, local) as address:
         host, port = address.removeprefix("http://").split(":")
         with (
@@ -273,7 +273,7 @@ def test_clients_that_say_nothing_or_slowly_are_left(
             slow.settimeout(300)
             assert silent.recv(100) == b""
             assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
-        monkeypatch.setattr("dse.serve.patience.HEAD_S", 300.0)
+        monkeypatch.setattr("dse.serve.idle_timeout.HEAD_S", 300.0)
         assert httpx.get(f"{address}{TOY}", timeout=300).status_code == 200
 
 

@@ -13,9 +13,12 @@ import pytest
 
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State
-from dse.serve import door, looks, patience, stream
+from dse.serve import cached_value as looks
+from dse.serve import idle_timeout as patience
+from dse.serve import middleware as door
+from dse.serve import stream
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 TOY = "/api/studies/toy%205"
 

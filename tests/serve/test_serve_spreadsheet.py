@@ -10,13 +10,13 @@ from starlette.testclient import TestClient
 
 from dse.core.metric import Fault
 from dse.core.trial import Outcome, State
-from dse.foreign import begun
-from dse.interchange.found import read_table
-from dse.report.sheet import write_csv
+from dse.interop.found_trials import read_table
+from dse.report.json.columns import write_csv
 from dse.serve.app import application
 from dse.serve.spreadsheet import harmless
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.import_trials import begun
+from dse.study.study import Study
 
 WORDS = ("=1+1", "+sum(a1)", "-2+3", "@sum(a1)", "-5", "plain", "in-the-middle = 1")
 REASON = "=cmd|' /C calc'!A0\n-- its log; =1+1"

@@ -13,10 +13,10 @@ from selenium.webdriver.common.by import By
 from sqlalchemy import create_engine, text
 
 from dse.errors import StorageError
-from dse.schema.budgets import Budget
-from dse.serve.looks import Look
-from dse.serve.watching import Watch
-from dse.study import Study, opened_storage
+from dse.schema.study.budget import Budget
+from dse.serve.cached_value import Look
+from dse.serve.watch import Watch
+from dse.study.study import Study, opened_storage
 from tests.browsing import soon
 
 POSTGRES = os.environ.get("DSE_TEST_POSTGRES", "")
@@ -50,8 +50,8 @@ def moved(path: Path, to: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch) -> None:
-    monkeypatch.setattr("dse.serve.looks.YOUNG_S", 0.0)
-    monkeypatch.setattr("dse.serve.looks._REST", 0.0)
+    monkeypatch.setattr("dse.serve.cached_value.YOUNG_S", 0.0)
+    monkeypatch.setattr("dse.serve.cached_value._REST", 0.0)
 
 
 def test_a_file_that_is_moved_away_is_missed_and_not_made_anew(watch, path, tmp_path) -> None:

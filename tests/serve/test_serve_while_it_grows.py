@@ -6,8 +6,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from dse.core.trial import Outcome, Report, State
-from dse.schema.budgets import Budget
-from dse.study import Study
+from dse.schema.study.budget import Budget
+from dse.study.study import Study
 from tests.browsing import soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

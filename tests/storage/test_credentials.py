@@ -10,7 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dse.credentials import (
+from dse.errors import DseError, SpecError, StorageError
+from dse.schema.study.plugins import check_storage
+from dse.system.credentials import (
     children_environment,
     has_secret,
     mask,
@@ -19,8 +21,6 @@ from dse.credentials import (
     storage_words,
     take_password,
 )
-from dse.errors import DseError, SpecError, StorageError
-from dse.schema.plugged import check_storage
 
 SECRET = "hush-Qx7"
 
@@ -160,7 +160,7 @@ def test_children_get_neither_storage_nor_token(monkeypatch):
 
 
 def test_a_password_of_the_server_is_the_programs_own_until_a_storage_takes_it(monkeypatch):
-    monkeypatch.setattr("dse.credentials._taken", {})
+    monkeypatch.setattr("dse.system.credentials._taken", {})
     monkeypatch.setenv("PGPASSWORD", SECRET)
     assert children_environment()["PGPASSWORD"] == SECRET
     assert take_password() == SECRET
@@ -225,7 +225,7 @@ WRONG = {
 
 @pytest.mark.parametrize("url", WRONG)
 def test_a_url_that_is_none_is_told_with_the_nearest_that_is(url, tmp_path, monkeypatch):
-    from dse.study import opened_storage
+    from dse.study.study import opened_storage
 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DseError) as caught:

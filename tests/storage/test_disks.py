@@ -20,7 +20,7 @@ import pytest
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.errors import StorageError
-from dse.storage.sql import SqlStorage
+from dse.storage.sql.storage import SqlStorage
 
 DESIGNS = [Design({"tp": tp, "name": "a design that takes some room"}) for tp in range(100)]
 NOBODY = 65534
@@ -31,7 +31,7 @@ import resource, sys
 from dse.core.design import Design
 from dse.core.trial import Outcome, State
 from dse.errors import StorageError
-from dse.storage.sql import SqlStorage
+from dse.storage.sql.storage import SqlStorage
 
 if len(sys.argv) > 2:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
@@ -139,7 +139,7 @@ def test_a_folder_that_is_read_only_is_told(closed_folder: Path, name: str) -> N
 def test_a_file_that_another_program_keeps_is_told_after_a_while(
     url: str, storage: SqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dse.storage.database.BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("dse.storage.sql.database.BUSY_TIMEOUT_S", 0.2)
     with closing(SqlStorage(url)) as impatient, storage._database.writing():
         with pytest.raises(StorageError, match="locked") as caught:
             impatient.add("edge", DESIGNS)

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import inspect
 
 from dse.errors import StorageError
-from dse.storage.database import Database
-from dse.storage.migrations import LATEST, STEPS, migrate, version
-from dse.storage.tables import metadata
+from dse.storage.sql.database import Database
+from dse.storage.sql.migrations import LATEST, STEPS, migrate, version
+from dse.storage.sql.tables import metadata
 
 HALF = ("CREATE TABLE dse_more (id BIGINT)", "UPDATE nowhere SET x = 1")
 WHOLE = ("ALTER TABLE dse_studies ADD COLUMN owner TEXT",)
@@ -61,9 +61,9 @@ def test_an_older_database_is_brought_up_and_keeps_what_it_holds(
         connection.exec_driver_sql(
             "INSERT INTO dse_studies (id, name, spec) VALUES (0, 'edge', '{}')"
         )
-    monkeypatch.setattr("dse.storage.migrations.STEPS", (*STEPS, WHOLE))
-    monkeypatch.setattr("dse.storage.migrations.LATEST", LATEST + 1)
-    monkeypatch.setattr("dse.storage.database.LATEST", LATEST + 1)
+    monkeypatch.setattr("dse.storage.sql.migrations.STEPS", (*STEPS, WHOLE))
+    monkeypatch.setattr("dse.storage.sql.migrations.LATEST", LATEST + 1)
+    monkeypatch.setattr("dse.storage.sql.database.LATEST", LATEST + 1)
     newer = Database(url)
     with newer.reading() as connection:
         assert version(connection) == LATEST + 1
@@ -75,7 +75,7 @@ def test_an_older_database_is_brought_up_and_keeps_what_it_holds(
 def test_a_step_that_fails_leaves_no_trace(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dse.storage.migrations.STEPS", (*STEPS, HALF))
+    monkeypatch.setattr("dse.storage.sql.migrations.STEPS", (*STEPS, HALF))
     with pytest.raises(StorageError, match="nowhere"), database.writing() as connection:
         migrate(connection)
     with database.reading() as connection:

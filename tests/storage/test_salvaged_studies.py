@@ -13,16 +13,16 @@ import pytest
 from sqlalchemy import create_engine
 from typer.testing import CliRunner
 
-from dse.checkup.finding import Verdict
-from dse.checkup.storages import storage_findings
 from dse.cli.app import app
 from dse.core.metric import Fault
 from dse.core.trial import Driver, Outcome, Report, State
 from dse.errors import DseError, StorageError, StudyError
-from dse.interchange.salvage import ranges, ranges_text
-from dse.schema.budgets import Budget
-from dse.storage.sql import SqlStorage
-from dse.study import Study
+from dse.interop.archive.salvage import ranges, ranges_text
+from dse.schema.study.budget import Budget
+from dse.services.doctor.finding import Verdict
+from dse.services.doctor.storages import storage_findings
+from dse.storage.sql.storage import SqlStorage
+from dse.study.study import Study
 from dse.testing.servers import needs_postgres, new_schema
 
 SPACE = "{space: toy, parameters: {a: {integer: [1, 64]}, mode: {choice: [slow, fast]}}}"

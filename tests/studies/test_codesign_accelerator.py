@@ -9,9 +9,9 @@ import pytest
 
 from dse.core.batch import Batch, Column
 from dse.optimizers.decompose import decomposed
-from dse.optimizers.exact import exact_front
-from dse.optimizers.stretches import judged
-from dse.schema.plan import plan_of
+from dse.optimizers.exact.chunks import judged
+from dse.optimizers.exact.exact_front import exact_front
+from dse.schema.study.plan import plan_of
 from dse_evaluators.carbon.footprint import Footprint
 from dse_evaluators.hardware.die import Die
 

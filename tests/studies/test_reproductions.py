@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.schema.checked import model_of
-from dse.schema.files import Files
 from dse.schema.models import StudySpec
-from dse.schema.plan import plan_of
-from dse.schema.turning import impossible_ends
+from dse.schema.study.assumption_ends import impossible_ends
+from dse.schema.study.plan import plan_of
+from dse.schema.yaml.files import Files
+from dse.schema.yaml.validation import model_of
 
 FOLDER = Path(__file__).parents[2] / "studies" / "reproductions"
 FILES = sorted(FOLDER.glob("*.yaml"))

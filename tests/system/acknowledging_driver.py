@@ -8,7 +8,7 @@ import signal
 import sys
 
 from dse.core.trial import Trial
-from dse.study import Study
+from dse.study.study import Study
 
 
 def acknowledge(trial: Trial) -> None:

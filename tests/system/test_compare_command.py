@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: s

@@ -9,12 +9,12 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from dse.checkup.finding import Verdict
-from dse.checkup.packages import package_findings
-from dse.checkup.storages import storage_findings
 from dse.cli.app import app
 from dse.core.design import Design
-from dse.storage.sql import SqlStorage
+from dse.services.doctor.finding import Verdict
+from dse.services.doctor.packages import package_findings
+from dse.services.doctor.storages import storage_findings
+from dse.storage.sql.storage import SqlStorage
 
 runner = CliRunner()
 
@@ -76,7 +76,7 @@ def test_a_cache_that_cannot_be_written_is_broken(tmp_path, monkeypatch):
 
 
 def test_a_package_that_is_too_old_is_told_with_what_is_asked_for(monkeypatch):
-    monkeypatch.setattr("dse.checkup.packages.requires", lambda _: ["numpy>=99"])
+    monkeypatch.setattr("dse.services.doctor.packages.requires", lambda _: ["numpy>=99"])
     found = {one.part: one for one in package_findings()}
     assert found["packages"].verdict is Verdict.BROKEN
     assert "not >=99" in found["packages"].told
@@ -84,7 +84,7 @@ def test_a_package_that_is_too_old_is_told_with_what_is_asked_for(monkeypatch):
 
 def test_an_extra_that_is_missing_is_absent_with_its_command(monkeypatch):
     asked = ['no-such-package>=1 ; extra == "fancy"']
-    monkeypatch.setattr("dse.checkup.packages.requires", lambda _: asked)
+    monkeypatch.setattr("dse.services.doctor.packages.requires", lambda _: asked)
     found = {one.part: one for one in package_findings()}
     assert found["fancy"].verdict is Verdict.ABSENT
     assert "[fancy]" in found["fancy"].mend

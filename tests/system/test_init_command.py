@@ -7,11 +7,18 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from dse.beginning.answers import EXAMPLE_AXES, EXAMPLE_WISHES, Axis, Beginning, axis_of, wish_of
-from dse.beginning.files import files
 from dse.cli.app import app
 from dse.errors import SpecError
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
+from dse.services.init.answers import (
+    EXAMPLE_AXES,
+    EXAMPLE_WISHES,
+    Axis,
+    Beginning,
+    axis_of,
+    wish_of,
+)
+from dse.services.init.templates import files
 
 runner = CliRunner()
 

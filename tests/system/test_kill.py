@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import State
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: plan

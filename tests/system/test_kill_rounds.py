@@ -24,8 +24,8 @@ import pytest
 
 from dse.core.trial import State
 from dse.executors.process_tree import descendants
-from dse.study import Study, opened_storage
-from dse.verify import Replay
+from dse.study.replay import Replay
+from dse.study.study import Study, opened_storage
 
 DRIVER = Path(__file__).with_name("acknowledging_driver.py")
 ROUNDS = int(os.environ.get("DSE_KILL_ROUNDS", "200"))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import State
-from dse.study import Study, opened_storage
-from dse.verify import Replay
+from dse.study.replay import Replay
+from dse.study.study import Study, opened_storage
 
 DRIVER = Path(__file__).with_name("acknowledging_driver.py")
 

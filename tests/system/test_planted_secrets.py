@@ -13,11 +13,11 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from dse.cli.app import app
-from dse.interchange import portable
+from dse.interop.archive import archive as portable
+from dse.serve.access import Gate
 from dse.serve.app import application
-from dse.serve.gate import Gate
 from dse.serve.runners import Runners
-from dse.storage.sql import SqlStorage
+from dse.storage.sql.storage import SqlStorage
 from dse.testing.servers import POSTGRES, needs_postgres, new_schema
 
 SECRET = "hush/Qx7@9 Zk"
@@ -200,7 +200,7 @@ def test_on_a_server_too(given, tmp_path, monkeypatch, caplog):
         url = whole
         if given == "in PGPASSWORD":
             monkeypatch.setenv("PGPASSWORD", SECRET)
-            monkeypatch.setattr("dse.credentials._taken", {})
+            monkeypatch.setattr("dse.system.credentials._taken", {})
             url = url._replace(password=None)
         elif given == "in the query":
             url = url._replace(password=None).update_query_dict({"password": SECRET})

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dse.analysis.groups import alone
-from dse.records import reading
-from dse.study import Study
+from dse.analysis.run_groups import alone
+from dse.services.studies import read as reading
+from dse.study.study import Study
 
 SPACE = "space: s\nparameters:\n  x: {real: [0, 1]}\n"
 

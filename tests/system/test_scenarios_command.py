@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.storage.memory import MemoryStorage
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: s

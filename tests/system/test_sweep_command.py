@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.core.trial import Trial
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: s

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import Outcome, State
-from dse.interchange import configspace
-from dse.records.copies import exported, restored
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.interop.configspace import configspace
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
+from dse.services.studies.transfer import exported, restored
 from dse.storage.memory import MemoryStorage
-from dse.study import Study, opened_storage
+from dse.study.study import Study, opened_storage
 
 SPACE = """
 space: stranger

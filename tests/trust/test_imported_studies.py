@@ -13,16 +13,16 @@ from dse import Metric, Study, evaluator
 from dse.cli.app import app
 from dse.core.trial import Event
 from dse.errors import StudyError
-from dse.interchange import portable
-from dse.interchange.portable_record import Record
-from dse.records.copies import restored
-from dse.records.trusting import named_programs
+from dse.interop.archive import archive as portable
+from dse.interop.archive.record import Record
 from dse.registry import names
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
+from dse.services.studies.transfer import restored
+from dse.services.studies.trust import named_programs
 from dse.storage.memory import MemoryStorage
-from dse.study import opened_storage
-from dse.trust import TRUST, is_trusted, marked_imported, trust
-from dse.visible import is_visible
+from dse.storage.trust import TRUST, is_trusted, marked_imported, trust
+from dse.study.study import opened_storage
+from dse.system.terminal_text import is_visible
 
 SPACE = "{space: s, parameters: {a: {integer: [1, 6]}, b: {integer: [1, 4]}}}"
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from dse.serve.access import Gate
 from dse.serve.app import application
 from dse.serve.downloads import _TAKEN
-from dse.serve.gate import Gate
 from dse.serve.stream import Listeners
-from dse.study import opened_storage
+from dse.study.study import opened_storage
 from dse.testing.traced import traced
 
 TOKEN = "a-token-that-nobody-guesses"

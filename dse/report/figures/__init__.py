@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
+from dse.report.figures.cloud import space_figure
 from dse.report.figures.growth import growth_figures
+from dse.report.figures.pairs import trade_off_figures
 from dse.report.figures.parallel import parallel_figure
-from dse.report.figures.space import space_figure
 from dse.report.figures.stages import stages_figure
 from dse.report.figures.style import Drawing
 from dse.report.figures.timeline import timeline_figure
-from dse.report.figures.trade_off import trade_off_figures
 
 
 def drawings(

@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 
 from dse.analysis.comparison import Comparison
 from dse.analysis.curves import Curves
+from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Currency
-from dse.analysis.yardstick import INDICATORS, Indicator
 from dse.core.values import Floats
 from dse.report.axes import Axis, seconds_axis
 from dse.report.figures.style import Drawing, axis_layout, blank, text, tinted
-from dse.report.verdicts import INDICATOR_WORDS
+from dse.report.text.conclusions import INDICATOR_WORDS
 
 SHAPE = "hv"
 """A study has what it found until it finds better."""

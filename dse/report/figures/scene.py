@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.expression import Binary, Expression, Node, names_in
+from dse.core.expressions.expression import Binary, Expression, Node, names_in
 from dse.core.objective import Objective
 from dse.core.pareto import ParetoSet
 from dse.core.problem import Problem

@@ -12,16 +12,21 @@ from statistics import median, stdev
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dse.checkpoints import CurrentTrial, current_trial
 from dse.core.batch import Batch
 from dse.core.design import base, nested
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
-from dse.deaths import count_memory_kills, describe_death, forwarded_signal, kind_of_death
-from dse.early import report
 from dse.errors import PluginError
-from dse.marks import end_marked, run_mark
+from dse.evaluation.checkpoints import CurrentTrial, current_trial
+from dse.evaluation.process_exit import (
+    count_memory_kills,
+    describe_death,
+    forwarded_signal,
+    kind_of_death,
+)
+from dse.evaluation.reporting import report
 from dse.protocols import EVERYTHING
+from dse.system.process_marks import end_marked, run_mark
 from dse_evaluators.generic.answer import Answer, Reading, columns_of
 from dse_evaluators.generic.options import (
     kind_of,

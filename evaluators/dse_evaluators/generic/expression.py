@@ -10,14 +10,14 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.design import base
-from dse.core.expression import Expression
-from dse.core.lists import Listing, Table, expanded, listings
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.list_rules import Listing, Table, expanded, listings
+from dse.core.expressions.parser import parse
 from dse.core.metric import Kind, Metrics
-from dse.core.parser import parse
 from dse.core.values import Floats
 from dse.errors import DseError, PluginError, SpecError, nearest, raise_all
 from dse.protocols import COHERENT
-from dse.units import factor
+from dse.units.units import factor
 from dse_evaluators.generic.options import metrics_of
 
 _KEYS = ("formula", "unit")

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from dse.core.metric import Kind, Metric
 from dse.errors import PluginError, SpecError, nearest
 from dse.protocols import EVERYTHING
-from dse.units import converted, factor, quantity
+from dse.units.units import converted, factor, quantity
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 

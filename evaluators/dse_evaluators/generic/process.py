@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dse.credentials import children_environment
-from dse.marks import end_marked, new_mark
+from dse.system.credentials import children_environment
+from dse.system.process_marks import end_marked, new_mark
 from dse_evaluators.generic.warden import Warden
 
 GRACE_S = 2.0

@@ -15,8 +15,8 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from dse.credentials import children_environment
-from dse.marks import end_marked
+from dse.system.credentials import children_environment
+from dse.system.process_marks import end_marked
 
 _PROGRAM = f"""
 import os, signal, sys

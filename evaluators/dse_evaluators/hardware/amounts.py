@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dse.errors import SpecError
-from dse.units import converted, quantity
+from dse.units.units import converted, quantity
 
 
 def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from dse.assets.environment import Environment
+from dse.resources.environment import Environment
 
 _PINS = Path(__file__).parent / "pins"
 

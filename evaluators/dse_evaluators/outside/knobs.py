@@ -8,7 +8,7 @@ from typing import Any
 
 from dse.core.values import Value
 from dse.errors import SpecError
-from dse.units import converted, quantity
+from dse.units.units import converted, quantity
 from dse_evaluators.readings import Check, check_readings, word
 
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from dse.credentials import children_environment
-from dse.marks import new_mark
+from dse.system.credentials import children_environment
+from dse.system.process_marks import new_mark
 from dse_evaluators.generic.process import Program, Tail, stop
 from dse_evaluators.generic.warden import Warden
 

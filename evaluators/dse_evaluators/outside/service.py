@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dse.core.metric import Fault
-from dse.deaths import describe_death, kind_of_death
 from dse.errors import EvaluationError
+from dse.evaluation.process_exit import describe_death, kind_of_death
 from dse_evaluators.generic.answer import Answer, invalid, readings, shown
 from dse_evaluators.generic.process import Program
 from dse_evaluators.outside.running import Ended, Running, TimedOut

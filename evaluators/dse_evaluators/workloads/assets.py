@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dse.assets.asset import Asset
 from dse.errors import PluginError, nearest
+from dse.resources.asset import Asset
 
 _TOLD_APART = ("**/*.*",)
 """The files of known types, by their ending, which `magika` tells apart."""

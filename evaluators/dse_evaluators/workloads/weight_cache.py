@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dse.assets.asset import cache_folder
+from dse.resources.asset import cache_folder
 
 Arrays = dict[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]

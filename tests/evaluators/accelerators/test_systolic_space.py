@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse.schema.files import Files
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.yaml.files import Files
 from dse_evaluators.accelerators.systolic.systolic import Systolic
 
 SPACE = Path(__file__).parents[3] / "spaces" / "accelerators" / "systolic_full.yaml"

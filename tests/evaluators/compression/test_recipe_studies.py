@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dse.errors import SpecErrors
-from dse.schema.plan import plan_of
+from dse.schema.study.plan import plan_of
 
 SPACE = """\
 space: layers

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metrics
+from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.command import Command
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.metric import Metrics
 from dse.errors import PluginError, SpecError
+from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import COHERENT
-from dse.schema.binding import bound_of
+from dse.schema.study.binding import bound_of
 from dse_evaluators.generic.expression import Formulas
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dse.core.trial import Trial
-from dse.study import Study
+from dse.study.study import Study
 
 SPACE = """
 space: boards

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.metric import Metrics
 from dse.errors import InfeasibleError, PluginError
+from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import EVERYTHING
 from dse_evaluators.generic.python import Python
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dse.bound import Bound
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
 from dse.core.metric import Fault
 from dse.errors import PluginError, SpecError
-from dse.pipeline import Pipeline
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.pipeline import Pipeline
 from dse.protocols import Task
 from dse_evaluators.generic.table import Table
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dse.errors import SpecError, nearest
-from dse.units import converted, quantity
+from dse.units.units import converted, quantity
 from dse_evaluators.accelerators.devices.devices import DEVICES, FORMATS, Device, device_of
 
 FIGURES: Mapping[str, tuple[str, str]] = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch
 from dse.errors import SpecError
-from dse.schema.space import space_from
+from dse.schema.space.space import space_from
 from dse_evaluators.clusters.apex.apex import Apex
 from dse_evaluators.clusters.apex.plan import GIB, Cluster, Plan, unmet
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dse.core.batch import Batch
-from dse.schema.plan import plan_of
-from dse.study import Study
+from dse.schema.study.plan import plan_of
+from dse.study.study import Study
 from dse_evaluators.compression.recipe_size import Size
 from dse_evaluators.workloads.shapes import shapes_of
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from dse.core.batch import Batch
 from dse.core.design import Design
 from dse.protocols import Task
-from dse.schema.files import Files
-from dse.schema.plan import plan_of
-from dse.schema.space import space_of
+from dse.schema.space.space import space_of
+from dse.schema.study.plan import plan_of
+from dse.schema.yaml.files import Files
 from dse_evaluators.clusters.chips import chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import model_flops

@@ -1,0 +1,118 @@
+"""Which group does better, said only where chance is not enough to explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from dse.analysis.quartiles import quartiles
+from dse.analysis.references import Indicator, sign_of
+from dse.analysis.run_groups import Group
+from dse.analysis.significance import LEVEL, a12, holm, interval, least_p, paired_p, unpaired_p
+from dse.core.values import Floats
+
+Values = Mapping[Indicator, Floats]
+"""One number for each run of a group, by indicator; infinite where a run has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Two groups by one indicator.
+
+    ``difference`` is the first group's median less the second's, ``None`` where one has none;
+    ``interval`` is where it lies with 95 %. ``superiority`` is the chance that a run of the first
+    does better than one of the second (A12). ``chance`` is the test's p, ``corrected`` is it after
+    Holm over all claims of a comparison, and ``least`` the smallest that so many runs can come to.
+    """
+
+    indicator: Indicator
+    first: str
+    second: str
+    runs: tuple[int, int]
+    paired: bool
+    difference: float | None
+    interval: tuple[float, float] | None
+    superiority: float
+    chance: float
+    corrected: float
+    least: float
+
+    @property
+    def made(self) -> bool:
+        """Whether a difference is claimed."""
+        return self.corrected <= LEVEL
+
+    @property
+    def better(self) -> str | None:
+        """The group that is claimed to do better."""
+        if not self.made:
+            return None
+        return self.first if self.superiority > 0.5 else self.second
+
+
+def claims(
+    groups: Sequence[Group], values: Sequence[Values], indicators: Sequence[Indicator]
+) -> tuple[Claim, ...]:
+    """Every pair of groups by every indicator, corrected for all of them together.
+
+    Groups of the same seeds are compared in pairs (Wilcoxon), others as they are (Mann-Whitney).
+
+    Args:
+        groups: any number.
+        values: the numbers of each group, for its runs in their order.
+        indicators: those that are claimed about; fewer need less correction.
+    """
+    found = [
+        _claim(indicator, (groups[a], groups[b]), (values[a][indicator], values[b][indicator]))
+        for a, b in combinations(range(len(groups)), 2)
+        for indicator in indicators
+    ]
+    corrected = holm([claim.chance for claim in found])
+    return tuple(
+        replace(claim, corrected=chance) for claim, chance in zip(found, corrected, strict=True)
+    )
+
+
+def _claim(indicator: Indicator, pair: tuple[Group, Group], told: tuple[Floats, Floats]) -> Claim:
+    paired = _share_seeds(*pair)
+    first, second = _in_order(pair[0], told[0]), _in_order(pair[1], told[1])
+    known = bool(np.isfinite(first).all() and np.isfinite(second).all())
+    middles = [float(quartiles(each)[1]) for each in (first, second)]
+    ranked = _finite(first, second)
+    chance = (paired_p if paired else unpaired_p)(*ranked)
+    return Claim(
+        indicator=indicator,
+        first=pair[0].name,
+        second=pair[1].name,
+        runs=(len(first), len(second)),
+        paired=paired,
+        difference=middles[0] - middles[1] if np.isfinite(middles).all() else None,
+        interval=interval(first, second, paired=paired) if known else None,
+        superiority=a12(*(-sign_of(indicator) * each for each in ranked)),
+        chance=chance,
+        corrected=chance,
+        least=least_p(len(first), len(second), paired=paired),
+    )
+
+
+def _share_seeds(first: Group, second: Group) -> bool:
+    """Whether both have the same seeds, each once, and more than one."""
+    seeds = set(first.seeds)
+    each_once = len(first.seeds) == len(second.seeds) == len(seeds)
+    return each_once and len(seeds) > 1 and seeds == set(second.seeds)
+
+
+def _in_order(group: Group, values: Floats) -> Floats:
+    """The values in the order of their runs' seeds."""
+    return np.asarray(values[np.argsort(group.seeds, kind="stable")])
+
+
+def _finite(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """The values, with one that is worse than all others where a run has none."""
+    every = np.concatenate([first, second])
+    known = every[np.isfinite(every)]
+    worst = float(known.max() + np.ptp(known) + 1.0) if len(known) else 1.0
+    return tuple(np.where(np.isfinite(v), v, worst) for v in (first, second))  # type: ignore[return-value] # of two

@@ -1,0 +1,36 @@
+"""An evaluator: what it reads, what it tells, and its version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dse.api.notebook.parts import Column, facts, framed, table
+from dse.core.metric import Metric
+from dse.report.words import joined
+
+
+def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]) -> str:
+    """A function that is an evaluator.
+
+    Args:
+        name: the function's.
+        metrics: what it tells.
+        spec: what a study file would say of it.
+    """
+    kind = str(spec.get("kind", "measured"))
+    optional = [f"{one} (may be absent)" for one in spec["optional"]]
+    reads = ["all parameters" if one == "*" else one for one in spec["reads"]]
+    told = [
+        ("reads", joined([*reads, *optional]) or "no parameter"),
+        ("called with", "columns of many designs" if spec.get("batch") else ""),
+        ("version", str(spec["version"])),
+    ]
+    columns = [
+        Column(heading="metric", cells=[one.name for one in metrics]),
+        Column(heading="unit", cells=[one.unit or "-" for one in metrics]),
+        Column(heading="goal", cells=[one.goal or "-" for one in metrics]),
+    ]
+    if any(one.words for one in metrics):
+        columns.append(Column(heading="words", cells=[", ".join(one.words) for one in metrics]))
+    return framed(f"Evaluator {name}", table(columns), facts(told), beside=kind)

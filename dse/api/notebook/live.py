@@ -1,0 +1,46 @@
+"""A study while it runs: how far it is, what was found, and the front so far."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.api.notebook.parts import bar, escaped, framed, side_by_side
+from dse.api.notebook.picture import figure, picture
+from dse.api.notebook.points import Points, descent, plane
+from dse.api.notebook.scatter import blank
+from dse.services.progress.panel import StudyPanel
+from dse.services.progress.progress_bar import Way
+from dse.services.progress.watch import Watch
+
+_NOTHING = figure(blank("no design to draw yet"), "&nbsp;")
+"""As high as a drawing with its legend, so that nothing moves when there is one."""
+
+
+def running_html(panel: StudyPanel, remark: str) -> str:
+    """What a panel knows at this moment, and a remark on it."""
+    objectives = panel.watch.problem.objectives
+    drawn = picture(_points(panel.watch), objectives, panel.name)
+    ways = [panel.way, *([] if panel.search is None else [panel.search])]
+    words = [", ".join(panel.counts()), panel.quality()]
+    told = "".join([*map(_bar, ways), *(f"<p>{escaped(word)}</p>" for word in words)])
+    return framed(
+        panel.name,
+        side_by_side(
+            f'<div class="dse-steady">{told}</div>',
+            drawn or _NOTHING,
+        ),
+        beside=remark,
+    )
+
+
+def _bar(way: Way) -> str:
+    return bar(way.done / way.total if way.total else None, way.line)
+
+
+def _points(watch: Watch) -> Points | None:
+    objectives = watch.problem.objectives
+    nothing = np.zeros((0, 2))
+    if len(objectives) == 1:
+        return descent(objectives[0], watch.steps, watch.cloud, nothing)
+    front = watch.front[np.lexsort(watch.front.T[::-1])]  # along the staircase
+    return plane(objectives, front, watch.cloud, nothing)

@@ -1,0 +1,123 @@
+"""What everything in a notebook is made of: its frame with the style, tables, facts and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from dse.errors import DseError
+from dse.system.terminal_text import visible_html
+
+LONGEST = 120
+"""Of a longer text, its beginning is shown."""
+
+_CLASSES = "dse-shown tex2jax_ignore mathjax_ignore"
+"""What costs ``4 $`` is no formula, which notebooks would read between two such signs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table; numbers stand to the right."""
+
+    heading: str
+    cells: Sequence[str]
+    note: str = ""
+    number: bool = False
+
+
+def framed(title: str, *parts: str, beside: str = "") -> str:
+    """All that is shown of an object, with the style that it needs."""
+    small = f" <small>{escaped(beside)}</small>" if beside else ""
+    head = f'<div class="dse-head">{escaped(title)}{small}</div>'
+    return f'<div class="{_CLASSES}"><style>{_style()}</style>{head}{"".join(parts)}</div>'
+
+
+def or_message(title: str, write: Callable[[], str]) -> str:
+    """What is written; where a mistake of the user's is in the way, its message."""
+    try:
+        written = write()
+    except DseError as error:
+        written = framed(title, f'<pre style="white-space:pre-wrap">{escape(str(error))}</pre>')
+    return visible_html(written)
+
+
+def escaped(text: str, most: int = LONGEST) -> str:
+    """Text as it is read, at most so many letters of it."""
+    return escape(shortened(text, most))
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def table(columns: Sequence[Column]) -> str:
+    """Columns of equal length as a table, which scrolls where it is wider than its place."""
+    if not columns or not len(columns[0].cells):
+        return ""
+    sides = [' class="dse-number"' if column.number else "" for column in columns]
+    heads = "".join(
+        f'<th scope="col"{side}>{escaped(column.heading)}{_note(column.note)}</th>'
+        for column, side in zip(columns, sides, strict=True)
+    )
+    rows = "".join(
+        f"<tr>{_cells(row, sides)}</tr>"
+        for row in zip(*(column.cells for column in columns), strict=True)
+    )
+    return (
+        '<div class="dse-scroll" tabindex="0"><table>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names with what is told of each; what is empty is left out."""
+    told = [f"<dt>{escaped(name)}</dt><dd>{escaped(one, 600)}</dd>" for name, one in pairs if one]
+    return f"<dl>{''.join(told)}</dl>" if told else ""
+
+
+def listed(items: Sequence[str], most: int = 12) -> str:
+    """Texts below one another."""
+    shown = "".join(f"<li><code>{escaped(item)}</code></li>" for item in items[:most])
+    more = f"<li>and {len(items) - most:,} more</li>" if len(items) > most else ""
+    return f"<ul>{shown}{more}</ul>" if items else ""
+
+
+def note(text: str) -> str:
+    """A remark."""
+    return f'<p class="dse-soft">{escaped(text, 600)}</p>' if text else ""
+
+
+def paragraphs(sentences: Sequence[str]) -> str:
+    """Sentences below one another."""
+    return "".join(f"<p>{escaped(one, 600)}</p>" for one in sentences)
+
+
+def side_by_side(*parts: str) -> str:
+    """Parts beside one another where there is room, else below one another."""
+    return f'<div class="dse-side">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
+
+
+def bar(share: float | None, words: str) -> str:
+    """How far something is, as a bar and in words; only in words where no end is known."""
+    if share is None:
+        return f"<p>{escaped(words)}</p>"
+    done = min(max(share, 0.0), 1.0)
+    drawn = f'<progress max="1" value="{done:.4f}" aria-hidden="true"></progress>'
+    return f"<p>{drawn} {escaped(words)}</p>"
+
+
+def _cells(row: Iterable[str], sides: Iterable[str]) -> str:
+    return "".join(f"<td{s}>{escaped(cell)}</td>" for cell, s in zip(row, sides, strict=True))
+
+
+def _note(text: str) -> str:
+    return f" <small>{escaped(text)}</small>" if text else ""
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_name("look.css").read_text(encoding="utf-8")

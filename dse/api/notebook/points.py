@@ -1,0 +1,190 @@
+"""What a small drawing shows: the front over the other trials, or one objective over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.objective import Objective
+from dse.core.pareto import ParetoSet
+from dse.core.trial import State
+from dse.core.trials import Trials
+from dse.core.values import Floats
+from dse.report.axes import Axis, axis_of, focus
+from dse.report.text.space_words import design_text, entries
+
+MOST_LABELLED = 200
+"""Of a larger front, only the points are drawn, without words to each."""
+
+_MOST_NAMES = 12
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """An axis from one end to the other, in its unit."""
+
+    axis: Axis
+    low: float
+    high: float
+    goal: str = ""
+
+    def shares(self, values: Floats) -> Floats:
+        """How far along it values are, (n,): 0 at its low end, 1 at its high end."""
+        with np.errstate(all="ignore"):
+            told = np.array([self.low, self.high, *values], dtype=np.float64)
+            told = np.log10(told) if self.axis.log else told
+            return np.asarray((told[2:] - told[0]) / (told[1] - told[0]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Points in the units of two axes; ``labels`` are words to each of the best, or none.
+
+    ``line`` are the corners of a staircase: what the best reach between them.
+    """
+
+    x: Extent
+    y: Extent
+    best: Floats  # (k, 2)
+    others: Floats  # (n, 2)
+    outside: Floats  # (o, 2): beyond a limit
+    line: Floats  # (v, 2)
+    knee: int | None = None
+    labels: tuple[str, ...] = ()
+
+
+def points_of(front: ParetoSet, trials: Trials) -> Points | None:
+    """The points of a study's finished trials, in the order in which they finished.
+
+    ``None`` where nothing can be drawn: no trial has a number for the first two objectives.
+    """
+    problem = front.problem
+    losses, answers = problem.judged(trials)
+    if not losses.shape[1]:
+        return None
+    done = trials.are(State.DONE) & np.isfinite(losses[:, :2]).all(axis=1)
+    if losses.shape[1] == 1:
+        when = np.column_stack([np.arange(1, len(trials) + 1), losses[:, 0]])
+        return descent(
+            problem.objectives[0], steps_of(when[answers]), when[answers], when[done & ~answers]
+        )
+    knee = None if front.knee is None or len(front.trials) < 3 else front.trials.index(front.knee)
+    return plane(
+        problem.objectives,
+        front.losses,
+        losses[answers],
+        losses[done & ~answers],
+        knee=knee,
+        labels=labels_of(front),
+    )
+
+
+def plane(
+    objectives: Sequence[Objective],
+    best: Floats,  # (k, m), losses of the front, m at least two
+    others: Floats,  # (n, at least 2), losses of the answers
+    outside: Floats,  # (o, at least 2), losses
+    *,
+    knee: int | None = None,
+    labels: tuple[str, ...] = (),
+) -> Points | None:
+    """The first two objectives against one another."""
+    parts = [one[:, :2] * _signs(objectives[:2]) for one in (best, others, outside)]
+    if not sum(map(len, parts)):
+        return None
+    x, y = (_extent(one, [p[:, at] for p in parts]) for at, one in enumerate(objectives[:2]))
+    factors = (x.axis.factor, y.axis.factor)
+    best, others, outside = (part * factors for part in parts)
+    return Points(
+        x=x,
+        y=y,
+        best=best,
+        others=others,
+        outside=outside,
+        line=best if len(objectives) == 2 else best[:0],
+        knee=knee,
+        labels=labels,
+    )
+
+
+def descent(
+    objective: Objective,
+    steps: Floats,  # (s, 2): after how many trials the loss fell, and how low
+    others: Floats,  # (n, 2): after how many trials, and the loss
+    outside: Floats,  # (o, 2)
+) -> Points | None:
+    """The only objective over the trials, and the best of it as a line."""
+    signs = np.array([1.0, *_signs([objective])])
+    best, others, outside = (one * signs for one in (steps, others, outside))
+    every = np.concatenate([best, others, outside])
+    if not len(every):
+        return None
+    y = _extent(objective, [best[:, 1], others[:, 1], outside[:, 1]])
+    when = Axis(name="trials", unit="", factor=1.0, log=False)
+    ended = float(every[:, 0].max())
+    x = Extent(axis=when, low=0.0, high=ended)
+    factors = (1.0, y.axis.factor)
+    best, others, outside = (one * factors for one in (best, others, outside))
+    line = np.vstack([best, [(ended, low) for low in best[-1:, 1]]]) if len(best) else best
+    return Points(x=x, y=y, best=best, others=others, outside=outside, line=line)
+
+
+def steps_of(
+    when: Floats,  # (n, 2): after how many trials, and the loss
+) -> Floats:
+    """The rows whose loss is below all before, (s, 2)."""
+    if not len(when):
+        return when
+    lowest = np.minimum.accumulate(when[:, 1])
+    return np.asarray(when[np.diff(lowest, prepend=np.inf) < 0])
+
+
+def labels_of(front: ParetoSet) -> tuple[str, ...]:
+    """Objectives and design of each trial of a front; nothing of a large one."""
+    if len(front.trials) > MOST_LABELLED:
+        return ()
+    names = entries(front.problem.space)[:_MOST_NAMES]
+    values = front.losses * _signs(front.problem.objectives)
+    told = [_told(*pair) for pair in zip(front.problem.objectives, values.T, strict=True)]
+    return tuple(
+        "\n".join([f"trial {trial.number}", *words, design_text(names, trial.design)[:_LONGEST]])
+        for trial, *words in zip(front.trials, *told, strict=True)
+    )
+
+
+def _told(
+    objective: Objective,
+    values: Floats,  # (k,)
+) -> list[str]:
+    """An objective's values in one unit: finding the best unit for each takes a millisecond."""
+    axis = axis_of(objective.name[:_LONGEST], objective.unit, values)
+    return [f"{axis.name} {value:.4g} {axis.unit}" for value in (values * axis.factor).tolist()]
+
+
+def _signs(objectives: Sequence[Objective]) -> Floats:
+    return np.array([1.0 if one.goal == "minimize" else -1.0 for one in objectives])
+
+
+def _extent(objective: Objective, parts: Sequence[Floats]) -> Extent:
+    """The axis on which the best, the others and those outside read well."""
+    best, others, outside = parts
+    shown = np.concatenate([best, others]) if len(best) + len(others) else outside
+    axis = axis_of(objective.name, objective.unit, shown)
+    best, every = best * axis.factor, shown * axis.factor
+    ends = focus(best, every, np.zeros(0), log=axis.log) or (0.0, 0.0)
+    if ends[0] == ends[1]:  # what is near the best may all be one number
+        ends = _widened(float(every.min()), float(every.max()), log=axis.log)
+    low, high = ends
+    return Extent(axis=axis, low=low, high=high, goal=objective.goal)
+
+
+def _widened(low: float, high: float, *, log: bool) -> tuple[float, float]:
+    """Both ends a little further apart, so that no point lies on the border."""
+    if log:
+        room = (high / low) ** 0.04
+        return low / room, high * room
+    room = 0.04 * (high - low) or 0.1 * abs(low) or 1.0
+    return low - room, high + room

@@ -1,0 +1,49 @@
+"""A space: its parameters, the rules between them, and how many designs are legal."""
+
+from __future__ import annotations
+
+from dse.api.notebook.parts import Column, framed, listed, note, table
+from dse.api.space import UNNAMED
+from dse.core.space import Space
+from dse.report.text.space_words import Entry, big, counted, entries
+
+MOST_ROWS = 40
+
+
+def space_html(name: str, space: Space) -> str:
+    """A space as a table of parameters, and the rules below it."""
+    known, count = entries(space), space.count()
+    size = "too many legal designs to count" if count is None else _legal(count)
+    more = len(known) - MOST_ROWS
+    rules = [rule.text for rule in space.constraints]
+    return framed(
+        name if name != UNNAMED else "Space",
+        table(_columns(space, known[:MOST_ROWS])),
+        note(f"and {counted(more, 'more parameter')}" if more > 0 else ""),
+        "<p>Rules</p>" if rules else "",
+        listed(rules),
+        beside=f"{counted(len(known), 'parameter')}, {size}",
+    )
+
+
+def _legal(count: int) -> str:
+    return f"{big(count)} legal design{'s' if count != 1 else ''}"
+
+
+def _columns(space: Space, known: tuple[Entry, ...]) -> list[Column]:
+    columns = [
+        Column(heading="parameter", cells=[entry.name for entry in known]),
+        Column(heading="domain", cells=[entry.domain for entry in known]),
+    ]
+    units = [entry.members[0].unit if entry.members else "" for entry in known]
+    if any(units):
+        columns.append(Column(heading="unit", cells=units))
+    when = [_condition(space, entry) for entry in known]
+    if any(when):
+        columns.append(Column(heading="active when", cells=when))
+    return columns
+
+
+def _condition(space: Space, entry: Entry) -> str:
+    texts = [space.conditions[m.name].text for m in entry.members if m.name in space.conditions]
+    return "; ".join(dict.fromkeys(texts))

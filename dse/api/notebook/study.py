@@ -1,0 +1,117 @@
+"""A study: what it asks, how far it is, what it found, and what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.api.notebook.front import failed_note, summary
+from dse.api.notebook.parts import bar, facts, framed, note, side_by_side
+from dse.api.notebook.picture import picture
+from dse.api.notebook.points import points_of
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import State
+from dse.core.trials import Trials
+from dse.report.answer import Answer
+from dse.report.words import joined, seconds_text
+from dse.study.budget import Bounds
+from dse.study.study import Study
+
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How much of its budget a study has used."""
+
+    done: float
+    end: float | None
+    word: str
+
+    @staticmethod
+    def of(trials: Trials, bounds: Bounds) -> Progress:
+        """As far as the finished trials are; the first bound that there is counts."""
+        measured = int(((trials.measured > 0) | trials.are(State.FAILED)).sum())
+        spent_s = float(trials.cost_s.sum())
+        if bounds.measurements is not None:
+            return Progress(done=measured, end=bounds.measurements, word="measurements")
+        if bounds.trials is None and bounds.time_s is not None:
+            return Progress(done=spent_s, end=bounds.time_s, word="seconds of evaluation")
+        return Progress(done=len(trials), end=bounds.trials, word="trials")
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; ``None`` where there is no end."""
+        return None if not self.end else self.done / self.end
+
+    @property
+    def words(self) -> str:
+        """``12 of 60 measurements``."""
+        of = "" if self.end is None else f" of {self.end:,g}"
+        return f"{self.done:,.0f}{of} {self.word}"
+
+
+def study_html(study: Study) -> str:
+    """A study, from its record as it is now."""
+    problem, every = study.problem, study.trials
+    trials = every.finished
+    front = ParetoSet.of(problem, trials)
+    answer = Answer.of(front, trials)
+    proof = study.proof
+    progress = Progress.of(trials, study.bounds())
+    told = [
+        *asked(problem),
+        ("front", f"{'exact, ' if proof.exact else ''}{summary(front, answer)}"),
+        ("failed", failed_note(proof)),
+        ("trials", counts(problem, every)),
+        ("faults", faults(trials)),
+        ("spent", seconds_text(float(trials.cost_s.sum())) if len(trials) else ""),
+        ("optimizer", study.plan.optimizer.use),
+    ]
+    return framed(
+        study.name,
+        note(study.plan.question),
+        side_by_side(
+            bar(progress.share, progress.words) + facts(told),
+            picture(points_of(front, trials), problem.objectives, study.name),
+        ),
+        beside="study",
+    )
+
+
+def asked(problem: Problem) -> list[tuple[str, str]]:
+    """Objectives and limits, each kind in a line."""
+    goals: dict[str, list[str]] = {"minimize": [], "maximize": []}
+    for one in problem.objectives:
+        goals[one.goal].append(f"{one.name[:60]} [{one.unit}]" if one.unit else one.name[:60])
+    limits = [limit.text for limit in problem.limits]
+    return [
+        *((goal, joined(_few(names))) for goal, names in goals.items() if names),
+        ("within", joined(_few(limits)) if limits else ""),
+    ]
+
+
+def counts(problem: Problem, trials: Trials) -> str:
+    """How many trials there are of each kind."""
+    found = trials.counts
+    done = trials.take(trials.are(State.DONE))
+    outside = len(done) - int(problem.feasible(done).sum())
+    words = [f"{count:,} {state.value}" for state, count in found.items()]
+    words += [f"{outside:,} of them outside limits"] if outside else []
+    return ", ".join(words) or "none yet"
+
+
+def faults(trials: Trials) -> str:
+    """Why designs have no metrics: the kinds, the most frequent first, each with a reason."""
+    rows = np.flatnonzero(trials.faults != np.array(None))
+    kinds = Counter(trials.faults[row].kind for row in rows.tolist())
+    reasons = {trials.faults[row].kind: trials.faults[row].reason for row in rows[::-1].tolist()}
+    return "; ".join(f"{n:,} {kind}: {reasons[kind][:160]}" for kind, n in kinds.most_common())
+
+
+def _few(words: list[str]) -> list[str]:
+    more = len(words) - _MOST_NAMED
+    return [*words[:_MOST_NAMED], f"{more} more"] if more > 0 else words

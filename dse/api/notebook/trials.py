@@ -1,0 +1,95 @@
+"""Trials: the latest as a table, a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dse.api.notebook.parts import Column, framed, note, table
+from dse.core.metric import Metric
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.trials import Trials
+from dse.report.text.space_words import counted
+from dse.report.words import joined, metric_text, parameter_units, value_text
+
+MOST_ROWS = 12
+MOST_COLUMNS = 8
+"""So many metrics, and so many parameters; frames have all."""
+
+
+def trials_html(trials: Trials, problem: Problem | None = None) -> str:
+    """How many trials there are of each state, and the latest of them.
+
+    Args:
+        trials: by number.
+        problem: the question of their study, which knows the units.
+    """
+    shown = list(trials[-MOST_ROWS:])
+    units = parameter_units(problem) if problem else {}
+    known = problem.metrics if problem else {}
+    metrics = _names(known, (trial.metrics for trial in shown))
+    parameters = _names(units, (trial.design for trial in shown))
+    told = ", ".join(f"{count:,} {state.value}" for state, count in trials.counts.items())
+    rest = [
+        (len(trials) - len(shown), "earlier trial"),
+        (len(metrics) - MOST_COLUMNS, "more metric"),
+        (len(parameters) - MOST_COLUMNS, "more parameter"),
+    ]
+    missing = joined([counted(number, noun) for number, noun in rest if number > 0])
+    return framed(
+        "Trials",
+        table(
+            [
+                Column(heading="trial", cells=[f"{one.number}" for one in shown], number=True),
+                Column(heading="state", cells=[one.state.value for one in shown]),
+                *_metrics(shown, metrics[:MOST_COLUMNS], known),
+                *_parameters(shown, parameters[:MOST_COLUMNS], units),
+                *_faults(shown),
+            ]
+        ),
+        note(f"and {missing}: study.to_pandas()" if missing else ""),
+        beside=told or "none yet",
+    )
+
+
+def _metrics(
+    shown: Sequence[Trial], names: Sequence[str], known: Mapping[str, Metric]
+) -> list[Column]:
+    return [
+        Column(
+            heading=name,
+            number=True,
+            cells=[
+                metric_text(one.metrics[name], known.get(name, Metric(name)), one.spread.get(name))
+                if name in one.metrics
+                else ""
+                for one in shown
+            ],
+        )
+        for name in names
+    ]
+
+
+def _parameters(
+    shown: Sequence[Trial], names: Sequence[str], units: Mapping[str, str]
+) -> list[Column]:
+    return [
+        Column(
+            heading=name,
+            cells=[value_text(one.design.get(name), units.get(name, "")) for one in shown],
+            number=not any(isinstance(one.design.get(name), str | bool) for one in shown),
+        )
+        for name in names
+    ]
+
+
+def _faults(shown: Sequence[Trial]) -> list[Column]:
+    """Why a design has no metrics, where one of them has none."""
+    told = [f"{one.fault.kind}: {one.fault.reason}" if one.fault else "" for one in shown]
+    return [Column(heading="fault", cells=told)] if any(told) else []
+
+
+def _names(known: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """Each name of any row once: in the order of the question, then of who has it first."""
+    there = dict.fromkeys(name for row in rows for name in row)
+    return list(dict.fromkeys([*(name for name in known if name in there), *there]))

@@ -1,0 +1,58 @@
+"""A study is run, and the claims of papers that it states are held against what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dse.core.trial import Trial
+    from dse.protocols import Storage
+    from dse.services.studies.claims import Judged
+    from dse.study.study import Study
+
+FORGETFUL = "memory://"
+
+
+def reproduce(
+    file: str | Path,
+    *,
+    storage: str | Storage = FORGETFUL,
+    on_finished: Callable[[Trial], None] = lambda _: None,
+    assumptions: bool = False,
+) -> list[Judged]:
+    """Run a study file to the end of its budget, and judge the claims that it states.
+
+    Example:
+        ``[one.verdict for one in reproduce("library:studies/yolo_bits.yaml")]``
+
+    Args:
+        file: the study file; ``library:studies/...`` is a shipped one.
+        storage: where the study is kept, to be gone on with; forgotten without.
+        on_finished: told each trial when it is stored.
+        assumptions: whether the study is run at both ends of each assumption too; each claim's
+            ``turned`` then says what comes out there.
+
+    Returns:
+        Each claim with the study's number, whether it ``holds``, and the ``verdict`` in words.
+
+    Raises:
+        SpecErrors: the file has mistakes.
+        StudyError: it states no claims, or cannot be run.
+    """
+    from dse.schema.yaml.files import resolved
+    from dse.services.studies.assumptions import turn_assumptions
+    from dse.services.studies.claims import claiming, judged_claims
+    from dse.study.study import Study
+
+    path = resolved(str(file), Path.cwd() / "study.yaml")
+    claiming(path)
+    study = Study.open(path, storage=storage)
+
+    def run(one: Study) -> None:
+        one.run(on_finished=on_finished)
+
+    run(study)
+    judged = judged_claims(study)
+    return turn_assumptions(study, judged, run, storage=storage) if assumptions else judged

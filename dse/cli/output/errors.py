@@ -1,0 +1,58 @@
+"""Why trials failed or ended infeasible, in words for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dse.core.trial import State, Trial
+from dse.report.text.space_words import counted
+from dse.study.study import DEFAULT_STORAGE
+from dse.system.credentials import storage_words
+
+_HEAD, _TAIL = 60, 240
+"""Of a long reason its first and its last characters: a traceback says at its end what it is."""
+
+
+def gist(reason: str) -> str:
+    """A reason, without the middle where it is long."""
+    told = reason.strip()
+    short = len(told) <= _HEAD + _TAIL
+    return told if short else f"{told[:_HEAD].rstrip()} … {told[-_TAIL:].lstrip()}"
+
+
+def are_in_vain(trials: Sequence[Trial]) -> bool:
+    """Return True if a trial failed, and none that could exist did anything else."""
+    states = {trial.state for trial in trials} - {State.INFEASIBLE}
+    return states == {State.FAILED}
+
+
+def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> Iterator[str]:
+    """How many trials failed and how many ended infeasible, each with the commonest reason.
+
+    Args:
+        name: the study's.
+        trials: its finished trials.
+        storage: the URL of where it is kept; the default one without.
+    """
+    failed = [trial for trial in trials if trial.state is State.FAILED]
+    yield from _told(failed, len(trials), "failed")
+    none = [trial for trial in trials if trial.state is State.INFEASIBLE]
+    yield from _told(none, len(trials), "ended infeasible")
+    if failed and len(failed) == len(trials):
+        yield "a failed design is not tried again: mend the cause, try one design (dse evaluate),"
+        elsewhere = storage not in (None, DEFAULT_STORAGE)
+        where = f" {storage_words(storage)}" if storage and elsewhere else ""
+        forget = f"dse studies delete {shlex.quote(name)}{where}"
+        yield f"then forget this study ({forget}) and run it anew"
+
+
+def _told(some: Sequence[Trial], all_: int, what: str) -> Iterator[str]:
+    reasons = Counter(trial.fault.reason for trial in some if trial.fault is not None)
+    if reasons:
+        reason, same = reasons.most_common(1)[0]
+        whole = f"all {counted(all_, 'trial')}" if all_ > 1 else "the only trial"
+        share = whole if len(some) == all_ else f"{len(some)} of {counted(all_, 'trial')}"
+        alike = "" if same == len(some) else f"; {same} of them"
+        yield f"{share} {what}{alike}: {gist(reason)}"

@@ -1,0 +1,60 @@
+"""What one design came to, in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dse.core.design import Design
+from dse.core.metric import Metric
+from dse.core.problem import Problem
+from dse.core.trial import Outcome, Trial
+from dse.report.answer import broken_limits
+from dse.report.json.front import finite
+from dse.report.schemas.evaluation import Evaluated, MetricFacts
+from dse.report.text.space_words import setting_text
+from dse.report.words import metric_text, word_of
+
+
+def json(problem: Problem, design: Design, outcome: Outcome) -> Evaluated:
+    """The design with its metrics, for machines."""
+    return {
+        "design": dict(design),
+        "state": outcome.state.value,
+        "reason": outcome.fault.reason if outcome.fault else None,
+        "metrics": {
+            name: _metric(value, outcome.spread.get(name), problem.metrics[name])
+            for name, value in outcome.metrics.items()
+        },
+        "broken_limits": _broken(problem, design, outcome),
+        "cost_s": finite(outcome.cost_s),
+    }
+
+
+def lines(problem: Problem, design: Design, outcome: Outcome) -> Iterator[str]:
+    """The same for people."""
+    for name, value in design.items():
+        yield f"  {setting_text(problem.space.by_name[name], value)}"
+    for name, number in outcome.metrics.items():
+        yield f"{name}: {metric_text(number, problem.metrics[name])}"
+    for limit in _broken(problem, design, outcome):
+        yield f"outside the limit: {limit}"
+    if outcome.fault is not None:
+        named = (n for n in problem.metrics if "." in n and n not in outcome.metrics)
+        by = dict.fromkeys(name.partition(".")[0] for name in named)
+        if by:
+            yield f"no metrics of {', '.join(by)}"
+        yield f"{outcome.state.value} ({outcome.fault.kind}): {outcome.fault.reason}"
+
+
+def _metric(value: float, spread: float | None, metric: Metric) -> MetricFacts:
+    return {
+        "value": finite(value),
+        "unit": metric.unit,
+        "spread": finite(spread),
+        "word": word_of(value, metric),
+    }
+
+
+def _broken(problem: Problem, design: Design, outcome: Outcome) -> list[str]:
+    """The limits of the study that the design is outside of."""
+    return list(broken_limits(problem, [Trial(number=0, design=design).finished(outcome)])[0])

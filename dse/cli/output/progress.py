@@ -1,0 +1,62 @@
+"""What is shown while a study runs: how far, how good, how long still."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from dse.cli.options import say
+from dse.cli.output.errors import gist
+from dse.core.trial import State, Trial
+from dse.schema.study.budget import Budget
+from dse.services.progress.panel import StudyPanel
+from dse.services.progress.screen import screen_for
+from dse.study.study import Study
+
+
+class Progressing:
+    """One run of a study on the error stream: a panel, a line now and then, or nothing."""
+
+    def __init__(self, study: Study, budget: Budget, *, quiet: bool) -> None:
+        self._screen = screen_for(quiet=quiet)
+        self._panel = None if quiet else StudyPanel(study, budget)
+        self._failures: set[str] = set()
+
+    def __enter__(self) -> Progressing:
+        if self._panel is not None:
+            self._screen.show(self._panel)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None
+    ) -> None:
+        self._screen.close(wipe=kind is not None)
+
+    def finished(self, trial: Trial) -> None:
+        """Take a trial into account; the first that fails in each way is told at once.
+
+        Who learns of it after the last trial has spent the budget on it.
+        """
+        fault = trial.fault if trial.state is State.FAILED else None
+        if fault is not None and fault.kind not in self._failures:
+            self._failures.add(fault.kind)
+            self._screen.say(f"trial {trial.number} failed ({fault.kind}): {gist(fault.reason)}")
+        if self._panel is not None:
+            self._panel.finished(trial)
+            self._screen.tick()
+
+    def searched(self, done: int, total: int) -> None:
+        """How many legal designs of how many the optimizer has looked at."""
+        if self._panel is not None:
+            self._panel.searched(done, total)
+            self._screen.tick()
+
+    def notice(self, text: str) -> None:
+        """Say that the storage is away, or back; a quiet run says it too."""
+        if self._panel is None:
+            say(text)
+        else:
+            self._screen.say(text)
+
+    def say(self, text: str) -> None:
+        """What ``auto`` chose, in a line that stays."""
+        self._screen.say(f"auto picked {text}")

@@ -1,0 +1,1 @@
+"""The commands about assets and environments."""

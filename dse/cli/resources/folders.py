@@ -1,0 +1,26 @@
+"""Where assets and environments are, which were installed and which are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.cli.options import Told, say, show, show_json
+from dse.report.schemas.resources import Places, Removed
+
+
+def show_places(where: Places, output: Told) -> None:
+    """Print where those are that were named; where none was, the folder of all."""
+    if output is Told.JSON:
+        show_json(where)
+        return
+    for path in [one["path"] for one in where["places"]] or [where["folder"]]:
+        show(path)
+
+
+def show_removed(told: Sequence[Removed], output: Told) -> None:
+    """Print which are gone now."""
+    if output is Told.JSON:
+        show_json(told)
+        return
+    for one in told:
+        say(f"{one['name']} is {'removed' if one['removed'] else 'not there'}")

@@ -1,0 +1,1 @@
+"""The ``dse space`` commands."""

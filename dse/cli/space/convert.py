@@ -1,0 +1,144 @@
+"""``dse space export``, ``import`` and ``diff``: spaces for other tools, and beside another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dse.cli import completion as completing
+from dse.cli.options import OutputOption, Told, ToldOption, say, show, show_json, study_path
+from dse.cli.space.options import SpaceFile, space_at, title_of
+from dse.report.json.atomic_file import write_whole
+from dse.report.schemas.space import Translated
+
+DIFFERENT = 1
+
+
+class Target(StrEnum):
+    """In which tool's words a space is written."""
+
+    YAML = "yaml"
+    CONFIGSPACE = "configspace"
+    OPTUNA = "optuna"
+
+
+class Origin(StrEnum):
+    """Which tool wrote a file."""
+
+    CONFIGSPACE = "configspace"
+    OPTUNA = "optuna"
+
+
+def export(
+    file: SpaceFile,
+    *,
+    target: Annotated[
+        Target,
+        typer.Option(
+            "--to", help="yaml: one flat file; configspace, optuna: JSON.", show_default=False
+        ),
+    ],
+    path: OutputOption = None,
+    drop_rules: Annotated[
+        bool,
+        typer.Option("--drop-rules", help="Leave out what the other tool cannot say: a superset."),
+    ] = False,
+    output: ToldOption = Told.TABLE,
+) -> None:
+    """Write a space as one flat YAML file, or for ConfigSpace or Optuna.
+
+    What the other tool has no words for is told, never dropped without a word.
+
+    Example: dse space export library:spaces/edge_codesign.yaml --to yaml -o flat.yaml
+    """
+    from dse.services.space.convert import translated
+
+    found = translated(space_at(file), target.value, drop_rules=drop_rules, **title_of(file))
+    _give(found.text, path, found.warnings, output)
+
+
+def import_(
+    file: Annotated[
+        str, typer.Argument(help="JSON of ConfigSpace or of Optuna.", show_default=False)
+    ],
+    *,
+    origin: Annotated[
+        Origin | None,
+        typer.Option("--from", help="Which tool wrote it; told by its keys.", show_default=False),
+    ] = None,
+    path: OutputOption = None,
+    output: ToldOption = Told.TABLE,
+) -> None:
+    """Read a space of ConfigSpace or Optuna, and write it as a space file.
+
+    What a space file has no words for, such as weights, is told.
+
+    Example: dse space import configspace.json -o space.yaml
+    """
+    from dse.schema.space.export.write import written
+    from dse.schema.yaml.files import Files
+    from dse.services.space.convert import taken
+
+    source = study_path(file)
+    found = taken(Files().text(source), file, None if origin is None else origin.value)
+    _give(written(found.space, found.name or source.stem), path, found.warnings, output)
+
+
+def diff(
+    old: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completing.space_files, help="A space file.", show_default=False
+        ),
+    ],
+    new: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completing.space_files,
+            help="Another, or a later one.",
+            show_default=False,
+        ),
+    ],
+    *,
+    output: ToldOption = Told.TABLE,
+) -> None:
+    """What leads from one space to another: parameters, domains, conditions and rules.
+
+    How the files are laid out makes no difference. The exit code is 1 if the spaces differ.
+
+    Example: dse space diff library:spaces/edge_codesign.yaml my_codesign.yaml
+    """
+    from dse.services.space.convert import differing
+
+    told = differing(space_at(old), space_at(new))
+    if output is Told.JSON:
+        show_json(told)
+    else:
+        for sentence in told["differences"] or ["the same space"]:
+            show(sentence)
+    if not told["same"]:
+        raise typer.Exit(DIFFERENT)
+
+
+def _give(text: str, path: Path | None, notes: Sequence[str], output: Told) -> None:
+    """The text on the output stream or in the file, the notes beside it."""
+    if path is not None:
+        write_whole(path, text)
+    if output is Told.JSON:
+        told: Translated = {
+            "text": text,
+            "file": None if path is None else str(path),
+            "notes": list(notes),
+        }
+        show_json(told)
+        return
+    for note in notes:
+        say(f"note: {note}")
+    if path is None:
+        show(text, line_feed=False)
+    else:
+        say(f"wrote {path}")

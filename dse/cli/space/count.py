@@ -1,0 +1,31 @@
+"""``dse space count``: how many legal designs there are."""
+
+from __future__ import annotations
+
+from dse.cli.options import Told, ToldOption, show, show_json
+from dse.cli.space.options import SetOption, SpaceFile, part_of, space_at
+
+
+def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
+    """How many legal designs there are.
+
+    Where they cannot be counted it is an estimate from draws, with its interval and a bound that
+    holds for certain.
+
+    Example: dse space count library:spaces/edge_codesign.yaml --set chip.rows=16
+    """
+    from dse.core.inspection.rule_check import obstacle
+    from dse.report.text.space_words import estimate_text
+    from dse.services.space.size import count_json
+
+    space = part_of(space_at(file), values)
+    designs = space.count()
+    if output is Told.JSON:
+        show_json(count_json(space, file))
+    elif designs is not None:
+        show(f"{designs:,}")
+    else:
+        estimate = space.estimate()
+        show(f"not countable: {obstacle(space)}")
+        if estimate is not None:
+            show(estimate_text(estimate))

@@ -1,0 +1,114 @@
+"""``dse space sample``, ``neighbours`` and ``enumerate``: legal designs as rows."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from dse.cli.options import Listed, ListedOption, say, show_json
+from dse.cli.space.options import SeedOption, SetOption, SpaceFile, part_of, space_at, until_closed
+from dse.report.schemas.space import Neighbours
+
+
+class Method(StrEnum):
+    """How designs are drawn."""
+
+    UNIFORM = "uniform"
+    SOBOL = "sobol"
+    STRATIFIED = "stratified"
+
+
+def sample(
+    file: SpaceFile,
+    *,
+    number: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 5,
+    seed: SeedOption = 0,
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="uniform: each on its own; sobol: evenly spread, in an order that can go on; "
+            "stratified: each parameter's range cut into as many parts as designs."
+        ),
+    ] = Method.UNIFORM,
+    values: SetOption = None,
+    output: ListedOption = Listed.TABLE,
+) -> None:
+    """Legal designs, drawn uniformly or evenly spread.
+
+    Example: dse space sample library:spaces/edge_codesign.yaml -n 3 --method sobol
+    """
+    from dse.cli.settings import settings
+    from dse.cli.space.rows import show_rows
+    from dse.services.space.sample import draw, part_with, too_few
+
+    space = space_at(file)
+    part = part_with(space, settings(values or [], space))
+    batch = draw(part, number, seed, method.value)
+    if len(batch) < number:
+        say(too_few(part, len(batch), number))
+    with until_closed():
+        show_rows(space, batch, output.value)
+
+
+def neighbours(
+    file: SpaceFile,
+    *,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-s", help="A value of the design; what is not set is drawn.", metavar="K=V"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="For what is not set.")] = 0,
+    output: ListedOption = Listed.TABLE,
+) -> None:
+    """The legal designs one small move away from a design.
+
+    Parameters that rules tie together move together.
+
+    Example: dse space neighbours library:spaces/edge_codesign.yaml --set chip.rows=16
+    """
+    from dse.cli.settings import settings
+    from dse.cli.space.rows import changes, plain_rows, show_rows
+    from dse.report.text.space_words import counted, design_text, entries
+    from dse.report.text.terminal_table import print_lines
+    from dse.services.space.sample import design_with
+
+    space = space_at(file)
+    design = design_with(space, settings(values or [], space), seed)
+    near = space.neighbours(design)
+    if output is Listed.JSON:
+        told: Neighbours = {"design": dict(design), "neighbours": list(plain_rows(space, near))}
+        show_json(told)
+        return
+    with until_closed():
+        if output is Listed.CSV:
+            show_rows(space, near, output.value)
+            return
+        known = entries(space)
+        moves = (f"  {line}" for line in changes(space, design, near))
+        print_lines([f"of {design_text(known, design)}", *moves, counted(len(near), "neighbour")])
+
+
+def enumerate_(
+    file: SpaceFile,
+    *,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many.", show_default=False)
+    ] = None,
+    values: SetOption = None,
+    output: ListedOption = Listed.TABLE,
+) -> None:
+    """All legal designs in a fixed order, one a line.
+
+    With JSON each line is an object; memory stays flat however many there are.
+
+    Example: dse space enumerate library:spaces/edge_codesign.yaml --limit 1000 --format csv
+    """
+    from dse.cli.space.rows import stream
+
+    space = part_of(space_at(file), values)
+    with until_closed():
+        stream(space, limit, output.value)

@@ -1,0 +1,33 @@
+"""``dse space why``: whether designs are legal, and which rules stand against them."""
+
+from __future__ import annotations
+
+import typer
+
+from dse.cli.options import Told, ToldOption, show, show_json
+from dse.cli.space.options import SetOption, SpaceFile, space_at
+
+ILLEGAL = 1
+
+
+def why(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
+    """Why designs are possible or not, rule by rule.
+
+    Of a whole design it tells each rule that the design breaks. Of some values it tells how many
+    legal designs have them or, where none has, a smallest set of rules and values that
+    contradict one another. The exit code is 1 if there is no legal design.
+
+    Example: dse space why library:spaces/edge_codesign.yaml --set chip.rows=64 --set chip.cols=4
+    """
+    from dse.cli.settings import settings
+    from dse.services.space.why import Verdict
+
+    space = space_at(file, may_be_empty=True)
+    verdict = Verdict.of(space, settings(values or [], space))
+    if output is Told.JSON:
+        show_json(verdict.json())
+    else:
+        for line in verdict.lines():
+            show(line)
+    if verdict.why.example is None:
+        raise typer.Exit(ILLEGAL)

@@ -1,0 +1,123 @@
+"""``dse studies list``, ``delete`` and ``migrate``: what there is, what goes, and what goes on."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from dse.cli import completion as completing
+from dse.cli.options import (
+    NameArgument,
+    StorageOption,
+    Told,
+    ToldOption,
+    say,
+    show_json,
+    study_path,
+)
+from dse.report.schemas.study import CarriedOver, StudyRow
+from dse.system.terminal_text import visible
+
+
+def list_studies(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) -> None:
+    """The studies of a storage.
+
+    Example: dse studies list
+    """
+    from dse.report.text.tables import studies_table
+    from dse.services.studies.catalogue import study_rows
+    from dse.study.study import DEFAULT_STORAGE
+
+    rows = study_rows(storage)
+    if output is Told.JSON:
+        show_json(rows)
+        return
+    if not rows:
+        say(f"no studies in {storage or DEFAULT_STORAGE}; begin one with: dse run STUDY.yaml")
+    studies_table(list(map(_line, rows)))
+
+
+def _line(row: StudyRow) -> dict[str, object]:
+    """A row for people: a damaged study has its problem in place of its question."""
+    shown: dict[str, object] = {
+        name: "?" if value is None else value for name, value in row.items() if name != "problem"
+    }
+    return {**shown, "question": row["problem"]} if row["problem"] else shown
+
+
+def delete_study(
+    name: NameArgument,
+    *,
+    storage: StorageOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output: ToldOption = Told.TABLE,
+) -> None:
+    """Forget a study and all its trials.
+
+    Example: dse studies delete quickstart --yes
+    """
+    from dse.services.studies.catalogue import forgettable
+    from dse.study.study import DEFAULT_STORAGE, opened_storage
+
+    opened = opened_storage(storage or DEFAULT_STORAGE)
+    told = forgettable(opened, name)
+    if not yes:
+        count = "" if told["trials"] is None else f"{told['trials']} "
+        question = visible(f"forget {name!r} and its {count}trials?")
+        typer.confirm(question, abort=True, err=True)
+    opened.delete(name)
+    if output is Told.JSON:
+        show_json(told)
+    else:
+        say(f"{name} is forgotten")
+
+
+def migrate_study(
+    name: NameArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completing.study_files,
+            help="The study file with the new space.",
+            metavar="STUDY",
+        ),
+    ],
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="The new study's name.", show_default="the file's, or with -2"),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="What the old trials had in a new parameter: name=value."),
+    ] = None,
+    storage: StorageOption = None,
+    output: ToldOption = Told.TABLE,
+) -> None:
+    """Begin a study with a changed space from the trials of an old one.
+
+    Trials that are still legal count as its own; the others are marked as outside, and surrogates
+    learn from them. The old study stays as it is.
+
+    Example: dse studies migrate quickstart wider.yaml --set chip.voltage=0.9
+    """
+    from dse.cli.settings import settings
+    from dse.schema.study.plan import plan_of
+    from dse.study.migrate import migrated
+    from dse.study.study import DEFAULT_STORAGE
+
+    path = study_path(file)
+    fixed = settings(set_ or [], plan_of(path).problem.space)
+    carried = migrated(name, path, to=to, settings=fixed, storage=storage or DEFAULT_STORAGE)
+    told: CarriedOver = {
+        "study": carried.study.name,
+        "inside": carried.inside,
+        "outside": carried.outside,
+    }
+    if output is Told.JSON:
+        show_json(told)
+        return
+    say(f"{told['study']}: {told['inside']} trials carried over, {told['outside']} outside")
+    say(f"go on with it: dse resume {shlex.quote(told['study'])}")

@@ -1,0 +1,281 @@
+"""Parameters of several values: lists, orders, subsets, partitions and shares.
+
+A design stays a flat mapping of single values, so each of these is *lowered*: to scalar members
+with names such as ``bits[0]`` or ``kept[conv1]``, the conditions under which those are active,
+and the rules that tie them together. Where a structured parameter is inactive, all of its members
+are absent and its rules are vacuous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from dse.core.expressions.expression import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Lookup,
+    Name,
+    Number,
+)
+from dse.core.expressions.list_rules import Listing
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
+from dse.core.values import Value
+
+TOLERANCE = 1e-9
+"""How far from one the sum of shares may be: they are binary fractions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Each:
+    """A list of ``length`` values of one domain: ``bits[0]``, ``bits[1]`` and so on.
+
+    ``domain`` says what each member may be; its own name is not used.
+    """
+
+    name: str
+    domain: Parameter
+    length: int
+    when: Expression | None = None
+
+    @property
+    def members(self) -> tuple[Parameter, ...]:
+        return tuple(replace(self.domain, name=member(self.name, i)) for i in range(self.length))
+
+    @property
+    def conditions(self) -> Mapping[str, Expression]:
+        return _activity(self.when, self.members)
+
+    @property
+    def rules(self) -> tuple[Expression, ...]:
+        return ()
+
+    @property
+    def listing(self) -> Listing:
+        return _listing(self.name, range(self.length))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permutation:
+    """An order of the items: member ``i`` is the item that comes ``i``-th, from 0."""
+
+    name: str
+    items: tuple[Value, ...]
+    when: Expression | None = None
+
+    @property
+    def members(self) -> tuple[Parameter, ...]:
+        names = [member(self.name, i) for i in range(len(self.items))]
+        numbers = tuple(item for item in self.items if not isinstance(item, bool | str))
+        if len(numbers) == len(self.items):
+            return tuple(Ordinal(name=name, values=numbers) for name in names)
+        return tuple(Choice(name=name, values=self.items) for name in names)
+
+    @property
+    def conditions(self) -> Mapping[str, Expression]:
+        return _activity(self.when, self.members)
+
+    @property
+    def rules(self) -> tuple[Expression, ...]:
+        different = Call("all_different", self.listing.nodes)
+        return (Expression(f"all_different({self.name})", different),)
+
+    @property
+    def listing(self) -> Listing:
+        return _listing(self.name, range(len(self.items)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subset:
+    """Some of the items: member ``name[item]`` tells whether the item is one of them.
+
+    There are ``least`` to ``most`` of them or, where ``counted_by`` names a parameter, as many as
+    it says; any number where that parameter is absent.
+    """
+
+    name: str
+    items: tuple[Value, ...]
+    least: int
+    most: int
+    counted_by: str = ""
+    when: Expression | None = None
+
+    @property
+    def members(self) -> tuple[Parameter, ...]:
+        return tuple(
+            Choice(name=member(self.name, item), values=(False, True)) for item in self.items
+        )
+
+    @property
+    def conditions(self) -> Mapping[str, Expression]:
+        return _activity(self.when, self.members)
+
+    @property
+    def rules(self) -> tuple[Expression, ...]:
+        count, text = Call("sum", self.listing.nodes), f"count({self.name})"
+        if self.counted_by:
+            same = Compare(("==",), (count, Name(self.counted_by)))
+            return (Expression(f"{text} == {self.counted_by}", same),)
+        if self.least == self.most:
+            exact = Compare(("==",), (count, Number(self.least)))
+            return (Expression(f"{text} == {self.least}", exact),)
+        if self.least == 0 and self.most == len(self.items):
+            return ()
+        within = Compare(("<=", "<="), (Number(self.least), count, Number(self.most)))
+        return (Expression(f"{self.least} <= {text} <= {self.most}", within),)
+
+    @property
+    def listing(self) -> Listing:
+        nodes = tuple(Name(member(self.name, item)) for item in self.items)
+        return Listing(keys=self.items, nodes=nodes, flags=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A chain of ``length`` links cut into contiguous parts, none of them empty.
+
+    Member ``i`` is how many links come before cut ``i``; the members ascend. There are ``least``
+    to ``most`` parts: a number of its own, ``name.parts``, where the two differ, or the parameter
+    that ``counted_by`` names. Cut ``i`` is active where there are more than ``i + 1`` parts.
+    """
+
+    name: str
+    length: int
+    least: int
+    most: int
+    counted_by: str = ""
+    when: Expression | None = None
+
+    @property
+    def parts(self) -> Number | Name:
+        """How many parts there are: a number, or the parameter that says it."""
+        if self.counted_by:
+            return Name(self.counted_by)
+        return Number(self.most) if self.least == self.most else Name(f"{self.name}.parts")
+
+    @property
+    def members(self) -> tuple[Parameter, ...]:
+        cuts = tuple(
+            Integer(
+                name=member(self.name, cut),
+                low=cut + 1,
+                high=self.length - 1 - max(self.least - 2 - cut, 0),
+            )
+            for cut in range(self.most - 1)
+        )
+        if self.counted_by or self.least == self.most:
+            return cuts
+        return (Integer(name=f"{self.name}.parts", low=self.least, high=self.most), *cuts)
+
+    @property
+    def conditions(self) -> Mapping[str, Expression]:
+        told = dict(_activity(self.when, self.members))
+        parts = self.parts
+        if isinstance(parts, Number):
+            return told
+        for cut in range(max(self.least - 1, 0), self.most - 1):
+            enough = Compare((">",), (parts, Number(cut + 1)))
+            text = f"{parts.name} > {cut + 1}"
+            if self.when is not None:
+                node, text = (
+                    Logic("and", (self.when.node, enough)),
+                    f"({self.when.text}) and {text}",
+                )
+                told[member(self.name, cut)] = Expression(text, node)
+            else:
+                told[member(self.name, cut)] = Expression(text, enough)
+        return told
+
+    @property
+    def rules(self) -> tuple[Expression, ...]:
+        cuts = self.listing.nodes
+        ascending = [
+            Expression(
+                f"{self.name}[{place}] < {self.name}[{place + 1}]", Compare(("<",), (left, right))
+            )
+            for place, (left, right) in enumerate(pairwise(cuts))
+        ]
+        if self.counted_by:
+            within = (Number(1), Name(self.counted_by), Number(self.most))
+            text = f"1 <= {self.counted_by} <= {self.most}"
+            ascending.append(Expression(text, Compare(("<=", "<="), within)))
+        return tuple(ascending)
+
+    @property
+    def listing(self) -> Listing:
+        plain = _listing(self.name, range(self.most - 1))
+        if not isinstance(self.parts, Number):
+            return plain
+        ends = (*plain.nodes, Number(self.length))
+        inner = [Binary("-", right, left) for left, right in pairwise(ends)]
+        return replace(plain, sizes=(ends[0], *inner))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simplex:
+    """Shares of the items, none below zero, that sum to one.
+
+    With ``steps`` the shares are whole multiples of ``1 / steps``, and the sum is exact.
+    """
+
+    name: str
+    items: tuple[Value, ...]
+    steps: int | None = None
+    when: Expression | None = None
+
+    @property
+    def simplex(self) -> frozenset[str]:
+        """The members that are any numbers, so that they are drawn as what sums to one."""
+        return frozenset() if self.steps else frozenset(m.name for m in self.members)
+
+    @property
+    def members(self) -> tuple[Parameter, ...]:
+        names = [member(self.name, item) for item in self.items]
+        if self.steps is None:
+            return tuple(Real(name=name, low=0.0, high=1.0) for name in names)
+        return tuple(Ordinal(name=name, values=self._shares) for name in names)
+
+    @property
+    def conditions(self) -> Mapping[str, Expression]:
+        return _activity(self.when, self.members)
+
+    @property
+    def rules(self) -> tuple[Expression, ...]:
+        nodes, text = self.listing.nodes, f"sum({self.name}) == 1"
+        if self.steps is None:
+            distance = Call("abs", (Binary("-", Call("sum", nodes), Number(1)),))
+            return (Expression(text, Compare(("<=",), (distance, Number(TOLERANCE)))),)
+        entries = tuple((share, k) for k, share in enumerate(self._shares))
+        wholes = tuple(Lookup(node, entries, text=f"{text} in steps") for node in nodes)
+        exact = Compare(("==",), (Call("sum", wholes), Number(self.steps)))
+        return (Expression(text, exact),)
+
+    @property
+    def listing(self) -> Listing:
+        nodes = tuple(Name(member(self.name, item)) for item in self.items)
+        return Listing(keys=self.items, nodes=nodes)
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        assert self.steps is not None
+        return tuple(float(f"{k / self.steps:.12g}") for k in range(self.steps + 1))
+
+
+Structured = Each | Permutation | Subset | Partition | Simplex
+
+
+def member(name: str, key: Value) -> str:
+    """The name of the member at a key: ``bits[0]``, ``kept[conv1]``."""
+    return f"{name}[{key}]"
+
+
+def _listing(name: str, keys: range) -> Listing:
+    return Listing(keys=tuple(keys), nodes=tuple(Name(member(name, key)) for key in keys))
+
+
+def _activity(when: Expression | None, members: tuple[Parameter, ...]) -> Mapping[str, Expression]:
+    return {} if when is None else {one.name: when for one in members}

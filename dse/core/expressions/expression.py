@@ -1,0 +1,188 @@
+"""Formulas over names: the text, the tree that it is parsed to, and its value over columns.
+
+Absent parameters make a value *unknown* (Kleene's three-valued logic): arithmetic and comparisons
+over an unknown are unknown; ``and``, ``or``, ``not`` and ``->`` are unknown only where the known
+operands do not decide; ``is absent`` is always known. A constraint that is unknown holds; a
+condition that is unknown does not. What folds a list (``sum``, ``count``, ``max``,
+``all_different`` ...) is unknown if any member of the list is; ``all`` and ``any`` are ``and`` and
+``or``. A value that a table lacks is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import assert_never
+
+import numpy as np
+
+from dse.core.batch import Column
+from dse.core.expressions.nodes import (
+    LIST_FUNCTIONS,
+    Absent,
+    Binary,
+    Call,
+    Compare,
+    Field,
+    Index,
+    Listed,
+    Logic,
+    Lookup,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    Unary,
+    children,
+    is_truth,
+    mapped,
+    names_in,
+    rebuilt,
+)
+from dse.core.expressions.operators import (
+    absence,
+    arithmetic,
+    called,
+    comparison,
+    constant,
+    logic,
+    membership,
+    negation,
+    negative,
+)
+from dse.core.values import Mask
+from dse.errors import SpecError
+
+__all__ = [
+    "LIST_FUNCTIONS",
+    "Absent",
+    "Binary",
+    "Call",
+    "Compare",
+    "Expression",
+    "Field",
+    "Index",
+    "Listed",
+    "Logic",
+    "Lookup",
+    "Member",
+    "Name",
+    "Node",
+    "Number",
+    "Text",
+    "Truth",
+    "Unary",
+    "children",
+    "folded",
+    "is_truth",
+    "mapped",
+    "names_in",
+    "rebuilt",
+]
+"""All of the language, so that its readers import it from one place."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed formula with the text that it came from."""
+
+    text: str
+    node: Node
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every parameter and metric that the formula mentions."""
+        return frozenset(name.name for name in names_in(self.node))
+
+    def values(self, columns: Mapping[str, Column], size: int) -> Column:
+        """The formula's value in each of ``size`` rows, absent where it is unknown."""
+        with np.errstate(all="ignore"):
+            known = _evaluate(self.node, columns)
+        values = np.broadcast_to(known.values, (size,))
+        absent = None if known.absent is None else np.broadcast_to(known.absent, (size,))
+        return Column(values, absent)
+
+    def holds(self, columns: Mapping[str, Column], size: int, *, unknown: bool) -> Mask:
+        """Where the formula is true; ``unknown`` is the answer where it cannot be told."""
+        result = self.values(columns, size)
+        truth = result.values.astype(bool)
+        return truth if result.absent is None else np.where(result.absent, unknown, truth)
+
+    def resolved(self, factor: Callable[[str], float]) -> Expression:
+        """The same formula with each literal's unit folded into its value by ``factor``."""
+        return Expression(self.text, mapped(self.node, lambda node: _folded(node, factor)))
+
+    def renamed(self, names: Callable[[str], str]) -> Expression:
+        """The same formula over other names; the text stays as it was written."""
+
+        def changed(node: Node) -> Node:
+            return Name(names(node.name), node.column) if isinstance(node, Name) else node
+
+        return Expression(self.text, mapped(self.node, changed))
+
+
+def folded(value: float, factor: float) -> int | float:
+    """``value`` units of ``factor`` each, without the dust of binary digits: 0.7 for 70 percent.
+
+    Raises:
+        SpecError: it is too large for a number.
+    """
+    try:
+        product = value * factor
+    except OverflowError:
+        product = math.inf
+    if not math.isfinite(product):
+        raise SpecError(f"{str(value)[:20]} is too large a number in its unit")
+    if factor != 1 and product != int(product):
+        product = float(f"{product:.15g}")
+    return int(product) if product == int(product) and abs(product) < 2**53 else product
+
+
+def _folded(node: Node, factor: Callable[[str], float]) -> Node:
+    if isinstance(node, Number) and node.unit:
+        return Number(folded(node.value, factor(node.unit)))
+    return node
+
+
+def _evaluate(  # noqa: C901, PLR0912 - one case per kind of node
+    node: Node, columns: Mapping[str, Column]
+) -> Column:
+    match node:
+        case Number() | Text() | Truth():
+            return constant(node.value)
+        case Name():
+            return columns[node.name]
+        case Unary():
+            operand = _evaluate(node.operand, columns)
+            return negation(operand) if node.operator == "not" else negative(operand)
+        case Binary():
+            left, right = _evaluate(node.left, columns), _evaluate(node.right, columns)
+            return arithmetic(node.operator, left, right)
+        case Compare():
+            return comparison(node.operators, _all(node.operands, columns))
+        case Logic():
+            return logic(node.operator, _all(node.operands, columns))
+        case Member():
+            item = _evaluate(node.item, columns)
+            return membership(item, _all(node.values, columns), negated=node.negated)
+        case Absent():
+            return absence(_evaluate(node.name, columns), negated=node.negated)
+        case Call():
+            return called(node.function, _all(node.arguments, columns))
+        case Lookup():
+            return node.prepared.of(_evaluate(node.key, columns))
+        case Listed():
+            found = node.prepared.of(_all(node.names, columns))
+            return negation(found) if node.negated else found
+        case Index() | Field():
+            raise AssertionError("a formula with lists is written out before it is evaluated")
+        case _:
+            assert_never(node)
+
+
+def _all(nodes: Sequence[Node], columns: Mapping[str, Column]) -> list[Column]:
+    return [_evaluate(node, columns) for node in nodes]

@@ -1,0 +1,294 @@
+"""Formulas over lists and data tables, written out as formulas over single names.
+
+Arithmetic, comparisons and logic between lists go item by item; ``sum``, ``count``, ``all`` and
+their like make one value of a list. ``devices[chip].memory`` with a parameter as key becomes a
+:class:`~dse.core.expressions.expression.Lookup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dse.core.design import base
+from dse.core.expressions import reductions as folds
+from dse.core.expressions.error_position import pointed
+from dse.core.expressions.expression import (
+    Absent,
+    Call,
+    Expression,
+    Field,
+    Index,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    children,
+    is_truth,
+    names_in,
+    rebuilt,
+)
+from dse.core.expressions.items import Items, Part, by_item
+from dse.core.expressions.operators import FUNCTIONS
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+
+MAX_PARTS = 200_000
+"""So many items may the lists of one formula have in all, counted each time they are used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A list of parameters: what each item is called and the name that holds it.
+
+    ``keys`` are 0 to n - 1, or the items' names (of a subset, or of shares), ``nodes`` the member
+    of each. ``flags`` is true for a subset, whose members tell whether the key is in it;
+    ``sizes`` are the lengths of the parts of a partition into a fixed number of them.
+    """
+
+    keys: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    flags: bool = False
+    sizes: tuple[Node, ...] | None = None
+
+
+def listings(names: Iterable[str]) -> dict[str, Listing]:
+    """The lists that members such as ``bits[0]`` make up, in the order of their keys."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if base(name) != name:
+            found.setdefault(base(name), []).append(name[len(base(name)) + 1 : -1])
+    return {own: _listing(own, keys) for own, keys in found.items()}
+
+
+def _listing(own: str, words: Sequence[str]) -> Listing:
+    numbered = all(word.isdigit() for word in words)
+    keys: list[Value] = sorted(map(int, words)) if numbered else sorted(words)
+    return Listing(keys=tuple(keys), nodes=tuple(Name(f"{own}[{key}]") for key in keys))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Data: columns of one value for each key, in coherent ``units``; ``None`` is a blank cell."""
+
+    keys: tuple[Value, ...]
+    columns: Mapping[str, tuple[Value | None, ...]]
+    units: Mapping[str, str] = field(default_factory=dict)
+
+
+def expanded(
+    rule: Expression, lists: Mapping[str, Listing], data: Mapping[str, Table]
+) -> Expression:
+    """The formula over single names only; its text stays as it was written.
+
+    Raises:
+        SpecError: a list stands where one value is needed, lists differ in length, an index is
+            out of range, or a table has no such key or field.
+    """
+    writer = _Writer(_Sources(lists, data))
+    try:
+        return Expression(rule.text, writer.one(rule.node))
+    except SpecError as error:
+        raise pointed(error.problem, rule.text, writer.column, error.hint) from error
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The lists and tables that a formula may name."""
+
+    lists: Mapping[str, Listing]
+    data: Mapping[str, Table]
+
+    @cached_property
+    def _columns(self) -> dict[tuple[str, str], Items]:
+        return {}
+
+    def named(self, name: str) -> Items | None:
+        """The list of this name: of parameters, or a column of a table; ``None`` if it is none.
+
+        Raises:
+            SpecError: it is a whole table, or the table has no such column.
+        """
+        if name in self.lists:
+            one = self.lists[name]
+            return Items(
+                name=name,
+                owner=name,
+                keys=one.keys,
+                nodes=one.nodes,
+                flags=one.flags,
+                sizes=one.sizes,
+            )
+        if name in self.data:
+            column = next(iter(self.data[name].columns), "column")
+            raise SpecError(
+                f"{name} is a whole table", hint=f"take a column of it, such as {name}.{column}"
+            )
+        table, _, column = name.rpartition(".")
+        return self.column(table, column) if table in self.data else None
+
+    def column(self, table: str, name: str) -> Items:
+        """A column of a table.
+
+        Raises:
+            SpecError: the table has no such column.
+        """
+        data = self.data[table]
+        if name not in data.columns:
+            raise SpecError(f"{table} has no field {name!r}", hint=nearest(name, data.columns))
+        if (table, name) not in self._columns:
+            self._columns[table, name] = Items(
+                name=f"{table}.{name}",
+                owner=table,
+                keys=data.keys,
+                column=data.columns[name],
+                unit=data.units.get(name, ""),
+            )
+        return self._columns[table, name]
+
+    def keys(self, table: str) -> Items:
+        """The keys of a table as a list."""
+        keys = self.data[table].keys
+        return Items(name=table, owner=table, keys=keys, column=keys)
+
+    def missing(self, node: Node) -> SpecError:
+        """What to say of a node that stands for one value where a list is needed."""
+        if not isinstance(node, Name):
+            return SpecError("what stands before '[' is no list")
+        return SpecError(
+            f"{node.name} is no list", hint=nearest(node.name, [*self.lists, *self.data])
+        )
+
+
+class _Writer:
+    """Writes the lists of one formula out; ``column`` is the place of a mistake."""
+
+    def __init__(self, sources: _Sources) -> None:
+        self.sources = sources
+        self.column: int | None = None
+        self.parts = 0
+
+    def one(self, node: Node) -> Node:
+        """The node written out, where only one value makes sense."""
+        found = self.value(node)
+        if not isinstance(found, Items):
+            return found
+        self.column = _column(node)
+        truths = found.flags or any(is_truth(n) and not isinstance(n, Name) for n in found.all)
+        hint = "all(...), any(...) or count(...)" if truths else "sum(...), max(...), all(... <= 8)"
+        problem = f"{found.name} is a list of {len(found)}, but one value is needed"
+        raise SpecError(problem, hint=f"make one of it: {hint}")
+
+    def value(self, node: Node) -> Part:
+        """The node written out: one value, or a list of them."""
+        try:
+            return self._value(node)
+        except SpecError:
+            if self.column is None:
+                self.column = _column(node)
+            raise
+
+    def _value(self, node: Node) -> Part:
+        match node:
+            case Name():
+                found = self.sources.named(node.name)
+                return node if found is None else found
+            case Call():
+                return self._call(node)
+            case Index():
+                return self._index(node)
+            case Field():
+                return self._field(node)
+            case Absent():
+                return self._by_item(node, lambda parts: _absent(node, parts[0]))
+            case _:
+                return self._by_item(node, lambda parts: rebuilt(node, parts))
+
+    def _by_item(self, node: Node, build: Callable[[Sequence[Node]], Node]) -> Part:
+        found = by_item([self.value(child) for child in children(node)], build)
+        self._charge([found])
+        return found
+
+    def _charge(self, parts: Sequence[Part]) -> None:
+        self.parts += sum(len(part) for part in parts if isinstance(part, Items))
+        if self.parts > MAX_PARTS:
+            raise SpecError(
+                f"the lists have more than {MAX_PARTS:,} items in all", hint="use smaller lists"
+            )
+
+    def _call(self, node: Call) -> Part:
+        function = node.function
+        if function in FUNCTIONS and not FUNCTIONS[function].lists:
+            return self._by_item(node, lambda parts: rebuilt(node, parts))
+        if function in ("len", "in"):
+            arguments = [*map(self.value, node.arguments[:-1]), self._keyed(node.arguments[-1])]
+        else:
+            arguments = [self.value(argument) for argument in node.arguments]
+        self._charge([] if function == "len" else arguments)
+        match function:
+            case "count":
+                return folds.count(arguments)
+            case "len":
+                return folds.length(arguments[0])
+            case "sizes":
+                return folds.sizes(arguments[0])
+            case "sums":
+                return folds.sums(arguments)
+            case "in":
+                return self._within(arguments)
+            case _:
+                return folds.fold(function, arguments)
+
+    def _keyed(self, node: Node) -> Part:
+        """A table by its name is the list of its keys."""
+        if isinstance(node, Name) and node.name in self.sources.data:
+            return self.sources.keys(node.name)
+        return self.value(node)
+
+    def _within(self, arguments: Sequence[Part]) -> Part:
+        item, found = arguments
+        if isinstance(item, Items) and isinstance(found, Items):
+            self._charge([found] * len(item))
+        return folds.within(arguments)
+
+    def _index(self, node: Index) -> Part:
+        found = self.value(node.item)
+        if not isinstance(found, Items):
+            raise self.sources.missing(node.item)
+        return self._at(found, node.key)
+
+    def _field(self, node: Field) -> Part:
+        table = node.item.item if isinstance(node.item, Index) else None
+        if not isinstance(table, Name) or table.name not in self.sources.data:
+            raise SpecError(
+                f"there is no field {node.field!r} but in a row of a table",
+                hint=nearest(table.name if isinstance(table, Name) else "", self.sources.data),
+            )
+        assert isinstance(node.item, Index)
+        return self._at(self.sources.column(table.name, node.field), node.item.key)
+
+    def _at(self, found: Items, key: Node) -> Part:
+        """The item of this key; a bare word may be the name of a list's item."""
+        if isinstance(key, Name) and found.column is None and key.name in found:
+            return found.item(found.place(key.name))
+        return by_item([self.value(key)], lambda parts: _picked(found, folds.settled(parts[0])))
+
+
+def _picked(found: Items, key: Node) -> Node:
+    """The item of a constant key, or the one that each design's key looks up."""
+    if isinstance(key, Text | Truth) or (isinstance(key, Number) and not key.unit):
+        return found.item(found.place(key.value))
+    return found.looked_up(key)
+
+
+def _absent(node: Absent, name: Node) -> Node:
+    if not isinstance(name, Name):
+        raise SpecError("only a parameter can be absent")
+    return rebuilt(node, [name])
+
+
+def _column(node: Node) -> int | None:
+    """Where the node's first name stands in the text."""
+    return next((name.column for name in names_in(node)), None)

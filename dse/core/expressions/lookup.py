@@ -1,0 +1,173 @@
+"""Values and rows found in tables by their code: what ``Lookup`` and ``Listed`` compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.batch import Column, typed
+from dse.core.expressions.operators import either
+from dse.core.values import Array, Ints, Mask, Value
+
+_DENSE = 2**22
+"""So many combinations of a prefix and a value are kept as a plain table of places."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The place of each value in a list of distinct ones; -1 for a value that is not in it."""
+
+    values: tuple[Value, ...]
+
+    def of(self, column: Column) -> Ints:
+        """The place of each row's value, (n,); where it is absent, anything."""
+        if column.codes is not None:
+            own = [self._known.get(value, -1) for value in column.domain]
+            return np.array([*own, -1], dtype=np.int64)[column.codes]
+        if column.values.dtype == object:
+            known = self._known
+            return np.array([known.get(value, -1) for value in column.values], dtype=np.int64)
+        numbers, places = self._numbers
+        return _found(numbers, column.values, places)
+
+    @cached_property
+    def _known(self) -> dict[Value, int]:
+        return {value: place for place, value in enumerate(self.values)}
+
+    @cached_property
+    def _numbers(self) -> tuple[Array, Ints]:
+        """The values that are numbers, sorted, and the place of each."""
+        own = [(value, p) for p, value in enumerate(self.values) if not isinstance(value, str)]
+        numbers = np.array([value for value, _ in own])
+        order = np.argsort(numbers, kind="stable")
+        return numbers[order], np.array([place for _, place in own], dtype=np.int64)[order]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A value for each key."""
+
+    entries: tuple[tuple[Value, Value], ...]
+
+    def of(self, key: Column) -> Column:
+        """The value of each row's key; unknown where the key is absent or has no entry."""
+        if not self.entries:
+            return Column(np.zeros(key.values.shape), np.ones(key.values.shape, dtype=bool))
+        places = self._keys.of(key)
+        gone = either([key.absent, places < 0])
+        return Column(self._values[places], gone if gone is not None and gone.any() else None)
+
+    @cached_property
+    def _keys(self) -> Places:
+        return Places(tuple(key for key, _ in self.entries))
+
+    @cached_property
+    def _values(self) -> Array:
+        return typed(tuple(value for _, value in self.entries))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of combinations, prepared to find many at once.
+
+    Column by column, a combination's prefix becomes its number among the distinct prefixes of
+    the table; what is in no prefix is in no row.
+    """
+
+    rows: tuple[tuple[Value | None, ...], ...]
+    width: int
+
+    def of(self, columns: Sequence[Column]) -> Column:
+        """Whether each row of the columns is in the table.
+
+        A value of the table is met by the same value alone, a ``None`` by an absent one alone.
+        Where all columns are absent there is no combination to find: a table without a row of
+        nothing but ``None`` is unknown there.
+        """
+        place: Ints = np.zeros(1, dtype=np.int64)
+        if not self.rows:
+            place = place - 1
+        for step, column in zip(self._steps, columns, strict=True):
+            place = step.after(place, column)
+        return Column(place >= 0, _all_absent(columns, place))
+
+    @cached_property
+    def _steps(self) -> tuple[_Step, ...]:
+        prefixes: Ints = np.zeros(len(self.rows), dtype=np.int64)
+        steps = []
+        for place in range(self.width):
+            mine = [row[place] for row in self.rows]
+            codes = {value: code for code, value in enumerate(dict.fromkeys(mine))}
+            own = np.array([codes[value] for value in mine], dtype=np.int64)
+            before = int(prefixes.max(initial=-1)) + 1
+            keys, prefixes = np.unique(prefixes * len(codes) + own, return_inverse=True)
+            steps.append(_Step(tuple(codes), keys, before * len(codes)))
+        return tuple(steps)
+
+
+def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
+    """Where every column is absent and no row of the table is met; ``None`` for nowhere."""
+    masks = [column.absent for column in columns if column.absent is not None]
+    if not masks or len(masks) < len(columns):
+        return None
+    gone: Mask = np.logical_and.reduce(masks) & (place < 0)
+    return gone if gone.any() else None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One more column of a table: its distinct values, and the prefixes that it makes."""
+
+    values: tuple[Value | None, ...]
+    keys: Ints  # sorted
+    combinations: int
+
+    def after(self, place: Ints, column: Column) -> Ints:
+        """The number of each longer prefix, -1 where there is none."""
+        own = self._own(column)
+        keys = place * len(self.values) + own
+        keys = np.where((place < 0) | (own < 0), -1, keys)
+        if self._dense is not None:
+            return self._dense[keys]
+        return _found(self.keys, keys, None)
+
+    def _own(self, column: Column) -> Ints:
+        places = self._places.of(column)
+        own = np.where(places >= self._nothing, places + 1, places)
+        if column.absent is None:
+            return own
+        nothing = self._nothing if self._nothing < len(self.values) else -1
+        return np.where(column.absent, nothing, own)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(tuple(value for value in self.values if value is not None))
+
+    @cached_property
+    def _nothing(self) -> int:
+        """The code of ``None``; one past the last where there is none."""
+        return self.values.index(None) if None in self.values else len(self.values)
+
+    @cached_property
+    def _dense(self) -> Ints | None:
+        if self.combinations > _DENSE:
+            return None
+        table = np.full(self.combinations + 1, -1, dtype=np.int64)  # the last is the key -1
+        table[self.keys] = np.arange(len(self.keys))
+        return table
+
+
+def _found(
+    ordered: Array,  # (k,), sorted
+    wanted: Array,  # (n,)
+    places: Ints | None,  # (k,)
+) -> Ints:
+    """The place of each wanted value, -1 where it is not among the ordered ones."""
+    if not len(ordered):
+        return np.full(wanted.shape, -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    same: Mask = ordered[at] == wanted
+    return np.where(same, at if places is None else places[at], -1)

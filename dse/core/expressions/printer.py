@@ -1,0 +1,203 @@
+"""From a tree to a text that :func:`~dse.core.expressions.parser.parse` reads as the same tree."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import assert_never
+
+from dse.core.expressions.expression import (
+    Absent,
+    Binary,
+    Call,
+    Compare,
+    Field,
+    Index,
+    Listed,
+    Logic,
+    Lookup,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    Unary,
+)
+from dse.errors import SpecError
+
+MOST_DIGITS = 100
+"""Of a count with more digits its power of ten is told."""
+
+_MOST_DIGITS = 18
+_MEMBER = re.compile(r"(?P<list>.*)\[(?P<key>[^\[\]]*)\]", re.DOTALL)
+
+
+class _Tightness(IntEnum):
+    """How tightly a text holds together, loosest first: the levels of the grammar."""
+
+    IMPLIES = 0
+    OR = 1
+    AND = 2
+    NOT = 3
+    COMPARE = 4
+    SUM = 5
+    PRODUCT = 6
+    SIGN = 7
+    POWER = 8
+    ATOM = 9
+
+
+_T = _Tightness
+
+_LOGIC = {"->": (_T.IMPLIES, _T.OR), "or": (_T.OR, _T.AND), "and": (_T.AND, _T.NOT)}
+"""For each operator its own level and the least level of its operands."""
+
+
+def printed(node: Node) -> str:
+    """The text of the tree, with no more parentheses than it needs.
+
+    A lookup is told as the formula said it, and a table in words: neither is read back.
+
+    Raises:
+        SpecError: the tree holds a value that the language has no words for, such as infinity.
+    """
+    return _said(node)[0]
+
+
+def _at(node: Node, least: _Tightness) -> str:
+    """The text of the node, in parentheses where it would fall apart at this level."""
+    text, level = _said(node)
+    return text if level >= least else f"({text})"
+
+
+def _said(  # noqa: C901, PLR0912 - one case per kind of node
+    node: Node,
+) -> tuple[str, _Tightness]:
+    match node:
+        case Number():
+            text = _number(node)
+            return text, _T.SIGN if text.startswith("-") else _T.ATOM
+        case Text():
+            return quoted(node.value), _T.ATOM
+        case Truth():
+            return ("true" if node.value else "false"), _T.ATOM
+        case Name():
+            return _name(node.name), _T.ATOM
+        case Unary():
+            return _unary(node)
+        case Binary():
+            return _binary(node)
+        case Compare():
+            return _chain(node), _T.COMPARE
+        case Logic():
+            return _logic(node)
+        case Member():
+            word = "not in" if node.negated else "in"
+            return f"{_at(node.item, _T.SUM)} {word} [{_list(node.values)}]", _T.COMPARE
+        case Absent():
+            word = "is not absent" if node.negated else "is absent"
+            return f"{_at(node.name, _T.ATOM)} {word}", _T.COMPARE
+        case Call():
+            return _call(node)
+        case Index():
+            return f"{_at(node.item, _T.ATOM)}[{_at(node.key, _T.IMPLIES)}]", _T.ATOM
+        case Field():
+            return f"{_at(node.item, _T.ATOM)}.{node.field}", _T.ATOM
+        case Lookup():
+            return node.text or f"table[{_at(node.key, _T.IMPLIES)}]", _T.ATOM
+        case Listed():
+            return _table(node), _T.COMPARE
+        case _:
+            assert_never(node)
+
+
+def _list(nodes: Sequence[Node]) -> str:
+    return ", ".join(_at(node, _T.SUM) for node in nodes)
+
+
+def _unary(node: Unary) -> tuple[str, _Tightness]:
+    if node.operator == "not":
+        return f"not {_at(node.operand, _T.COMPARE)}", _T.NOT
+    return f"-{_at(node.operand, _T.POWER)}", _T.SIGN
+
+
+def _binary(node: Binary) -> tuple[str, _Tightness]:
+    if node.operator == "**":
+        own, left, right = _T.POWER, _T.ATOM, _T.SIGN
+    elif node.operator in ("+", "-"):
+        own, left, right = _T.SUM, _T.SUM, _T.PRODUCT
+    else:
+        own, left, right = _T.PRODUCT, _T.PRODUCT, _T.SIGN
+    return f"{_at(node.left, left)} {node.operator} {_at(node.right, right)}", own
+
+
+def _call(node: Call) -> tuple[str, _Tightness]:
+    if node.function == "in":
+        item, items = (_at(one, _T.SUM) for one in node.arguments)
+        return f"{item} in {items}", _T.COMPARE
+    arguments = ", ".join(_at(one, _T.IMPLIES) for one in node.arguments)
+    return f"{node.function}({arguments})", _T.ATOM
+
+
+def _table(node: Listed) -> str:
+    """A table in words: it has no expression, but stands under ``tables:``."""
+    names = ", ".join(name.name for name in node.names)
+    return f"{'forbid' if node.negated else 'allow'} [{names}] in {len(node.rows)} rows"
+
+
+def _chain(node: Compare) -> str:
+    words = [_at(node.operands[0], _T.SUM)]
+    for operator, operand in zip(node.operators, node.operands[1:], strict=True):
+        words += [operator, _at(operand, _T.SUM)]
+    return " ".join(words)
+
+
+def _logic(node: Logic) -> tuple[str, _Tightness]:
+    if len(node.operands) == 1:
+        return _said(node.operands[0])
+    own, least = _LOGIC[node.operator]
+    words = [_at(operand, least) for operand in node.operands]
+    if node.operator == "->":  # it groups to the right, so the last operand may be one itself
+        words[-1] = _at(node.operands[-1], own)
+    return f" {node.operator} ".join(words), own
+
+
+def _name(name: str) -> str:
+    """A name as the language writes it: the key of a list's member is a number or a text."""
+    found = _MEMBER.fullmatch(name)
+    if found is None or re.fullmatch(r"\d+", found["key"]):
+        return name
+    return f"{found['list']}[{quoted(found['key'])}]"
+
+
+def quoted(text: str) -> str:
+    """A text as a literal.
+
+    Raises:
+        SpecError: it holds both kinds of quotes.
+    """
+    if "'" not in text:
+        return f"'{text}'"
+    if '"' not in text:
+        return f'"{text}"'
+    raise SpecError(f"{text!r} holds both kinds of quotes, and cannot be written in a rule")
+
+
+def _number(node: Number) -> str:
+    value = node.value
+    if not math.isfinite(value):
+        raise SpecError(f"{value} is no finite number, and cannot be written in a rule")
+    if isinstance(value, int) and len(str(abs(value))) > _MOST_DIGITS:
+        if int(float(value)) != value:
+            raise SpecError(f"{value} has too many digits to be written in a rule")
+        value = float(value)
+    return f"{value!r} {node.unit}".rstrip()
+
+
+def whole_text(number: int) -> str:
+    """Return a count with all its digits, or its power of ten where they are beyond reading."""
+    digits = int(number.bit_length() * math.log10(2))
+    return f"{number:,}" if digits < MOST_DIGITS else f"some 10^{digits}"

@@ -1,0 +1,208 @@
+"""Functions of lists, written out over the lists' items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+from dse.core.expressions.expression import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Lookup,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    children,
+    is_truth,
+)
+from dse.core.expressions.items import Items, Part, by_item, literal
+from dse.errors import SpecError
+
+_EMPTY: Mapping[str, Node] = {
+    "sum": Number(0),
+    "count": Number(0),
+    "product": Number(1),
+    "all_different": Truth(value=True),
+    "all": Truth(value=True),
+    "any": Truth(value=False),
+}
+"""What a function makes of a list without items; ``min`` and ``max`` make nothing of it."""
+
+
+def fold(function: str, arguments: Sequence[Part]) -> Node:
+    """``sum``, ``max``, ``all`` and their like of all items of the arguments.
+
+    Raises:
+        SpecError: there is no list, or none of the lists has an item.
+    """
+    items = [
+        node
+        for argument in arguments
+        for node in (argument.all if isinstance(argument, Items) else (argument,))
+    ]
+    if len(arguments) == 1 and not isinstance(arguments[0], Items):
+        raise SpecError(f"{function} was given one value", hint="give it a list, or several values")
+    if not items:
+        if function not in _EMPTY:
+            raise SpecError(f"an empty list has no {function}")
+        return _EMPTY[function]
+    if function in ("all", "any"):
+        return _joined("and" if function == "all" else "or", items)
+    return settled(Call(function, tuple(items)))
+
+
+def count(arguments: Sequence[Part]) -> Node:
+    """How many items are true, or equal the second argument.
+
+    Raises:
+        SpecError: there is no list, or its items are not true or false.
+    """
+    found = arguments[0]
+    if len(arguments) == 2:
+        found = by_item(arguments, lambda parts: Compare(("==",), tuple(parts)))
+    if not isinstance(found, Items):
+        raise SpecError("count was given no list", hint="count(bits == 4), or count(bits, 4)")
+    truths = found.all if found.flags else [_truth(node, found.name) for node in found.all]
+    return fold("sum", [replace(found, nodes=tuple(truths), column=None)])
+
+
+def length(argument: Part) -> Node:
+    """How many items the list has.
+
+    Raises:
+        SpecError: it is no list, or a subset, of which ``count`` tells how many are chosen.
+    """
+    if not isinstance(argument, Items):
+        raise SpecError("len was given no list")
+    if argument.flags:
+        name = argument.name
+        raise SpecError(
+            f"len({name}) is not told for a subset",
+            hint=f"count({name}) is how many of its {len(argument)} items are chosen",
+        )
+    return Number(len(argument))
+
+
+def sizes(argument: Part) -> Items:
+    """The lengths of a partition's parts.
+
+    Raises:
+        SpecError: it is no partition into a fixed number of parts.
+    """
+    if not isinstance(argument, Items) or argument.sizes is None:
+        given = f", and {argument.name} is none" if isinstance(argument, Items) else ""
+        raise SpecError(
+            f"sizes needs a partition into a fixed number of parts{given}", hint="'parts: 4'"
+        )
+    name = f"sizes({argument.name})"
+    keys = tuple(range(len(argument.sizes)))
+    return Items(name=name, owner=name, keys=keys, nodes=argument.sizes)
+
+
+def sums(arguments: Sequence[Part]) -> Items:
+    """What the links of each part of a partition add up to: a stage's share of a column.
+
+    Raises:
+        SpecError: the first is no partition into a fixed number of parts, or the second is no
+            list of as many figures as the chain has links.
+    """
+    parts, values = arguments
+    told = sizes(parts)
+    assert isinstance(parts, Items)
+    figures = [settled(node) for node in values.all] if isinstance(values, Items) else []
+    if not figures or not all(isinstance(figure, Number) for figure in figures):
+        raise SpecError("sums was given no figures", hint="sums(stages, layers.weights)")
+    numbers = [figure for figure in figures if isinstance(figure, Number)]
+    before = [0, *accumulate(figure.value for figure in numbers)]
+    last = told.nodes[-1]
+    end = last.left if isinstance(last, Binary) else last
+    if not isinstance(end, Number) or end.value != len(numbers):
+        size = end.value if isinstance(end, Number) else "?"
+        raise SpecError(f"{parts.name} has {size} links, and {len(numbers)} figures were given")
+    unit = numbers[0].unit
+    entries = tuple(enumerate(before))
+    ends: list[Node] = [
+        Lookup(cut, entries, unit, f"the figures before {parts.name}[{place}]")
+        for place, cut in enumerate(parts.nodes)
+    ]
+    ends.append(Number(before[-1], unit))
+    inner = [Binary("-", right, left) for left, right in pairwise(ends)]
+    name = f"sums({parts.name})"
+    return Items(name=name, owner=name, keys=told.keys, nodes=(ends[0], *inner))
+
+
+def within(arguments: Sequence[Part]) -> Part:
+    """``item in list``: equal to one of the list's items or, for a subset, chosen.
+
+    Raises:
+        SpecError: there is no list, or a subset has no such item.
+    """
+    item, found = arguments
+    if not isinstance(found, Items):
+        raise SpecError("what stands after 'in' is no list", hint="x in [a, b], or x in a_list")
+    if found.flags:
+        return by_item([item], lambda parts: _chosen(found, settled(parts[0])))
+    return by_item([item], lambda parts: Member(parts[0], found.all))
+
+
+def settled(node: Node) -> Node:
+    """The literal that the node is always, or the node itself."""
+    unit = _settled_unit(node)
+    if unit is None:
+        return node
+    told = Expression("", node).values({}, 1)
+    value = told.values[0].item()
+    if told.absent is not None or (isinstance(value, float) and not math.isfinite(value)):
+        return node
+    return literal(value, unit)
+
+
+def _settled_unit(node: Node) -> str | None:
+    """The unit of what is computed from numbers alone; ``None`` where it is not plain to see."""
+    leaves = _leaves(node)
+    if not children(node) or not all(isinstance(leaf, Number | Truth) for leaf in leaves):
+        return None
+    units = {leaf.unit for leaf in leaves if isinstance(leaf, Number)}
+    if units <= {""}:
+        return ""
+    flat = len(leaves) == len(children(node))
+    same = isinstance(node, Call) and node.function in ("sum", "min", "max")
+    return units.pop() if flat and same and len(units) == 1 else None
+
+
+def _leaves(node: Node) -> list[Node]:
+    own = children(node)
+    return [leaf for child in own for leaf in _leaves(child)] if own else [node]
+
+
+def _joined(operator: str, items: Sequence[Node]) -> Node:
+    return items[0] if len(items) == 1 else Logic(operator, tuple(items))
+
+
+def _truth(node: Node, name: str) -> Node:
+    """The item as a truth; a name that stands for a number is one where it is not 0."""
+    if isinstance(node, Name):
+        return Compare(("!=",), (node, Number(0)))
+    if not is_truth(node):
+        raise SpecError(
+            f"count counts what is true, and the items of {name} are not true or false",
+            hint="count(bits == 4), or count(bits, 4)",
+        )
+    return node
+
+
+def _chosen(found: Items, item: Node) -> Node:
+    """Whether a subset holds the item."""
+    if isinstance(item, Number | Text | Truth):
+        return found.item(found.place(item.value))
+    pairs = zip(found.keys, found.all, strict=True)
+    either = [Logic("and", (Compare(("==",), (item, literal(key))), node)) for key, node in pairs]
+    return _joined("or", either) if either else Truth(value=False)

@@ -1,1 +1,0 @@
-"""What can be said of a space: why, how much, what changed."""

@@ -1,0 +1,1 @@
+"""Spaces explained: what each rule removes, and why a design is illegal."""

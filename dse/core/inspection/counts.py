@@ -1,0 +1,109 @@
+"""How many designs there would be with only some of the rules, group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dse.core.expressions.expression import Expression
+from dse.core.legal_set.component import Component
+from dse.core.parameter import Ordinal, Real
+from dse.core.space import Space
+
+Rules = tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Parameters that rules tie together.
+
+    ``space`` has those of its rules by which it can be counted. ``form`` are the rules that make
+    lists orders, subsets or partitions; with these alone there would be ``unruled`` combinations.
+    """
+
+    space: Space
+    component: Component
+    form: Rules
+    unruled: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """The share of the unruled designs that some rules keep, but for those that are ``left``.
+
+    The designs that keep the rules that are left as well cannot be counted.
+    """
+
+    share: Fraction
+    left: Rules
+
+
+def groups_of(space: Space, forms: frozenset[str]) -> tuple[Group, ...]:
+    """The groups of the space; a rule over real parameters ties nothing.
+
+    Args:
+        space: the space.
+        forms: the texts of the rules that make lists orders, subsets or partitions.
+    """
+    whole = _countable(space) if space.has_real else space
+    return tuple(_group(whole, component, forms) for component in whole.legal.components)
+
+
+def weight(groups: Sequence[Group], rules: Rules) -> Weight | None:
+    """What these rules, all over finite parameters, keep; ``None`` if that cannot be counted."""
+    if not all(rule.holds({}, 1, unknown=True)[0] for rule in rules if not rule.names):
+        return Weight(share=Fraction(0), left=())
+    share, left = Fraction(1), list[Expression]()
+    for group in groups:
+        count, dropped = _counted(group, rules)
+        if not group.unruled or any(rule is one for rule in dropped for one in group.form):
+            return None
+        share *= Fraction(count, group.unruled)
+        left += dropped
+    return Weight(share=share, left=tuple(left))
+
+
+def without(rules: Rules, others: Rules) -> Rules:
+    """The rules that are none of the others."""
+    known = {id(rule) for rule in others}
+    return tuple(rule for rule in rules if id(rule) not in known)
+
+
+def _group(space: Space, component: Component, forms: frozenset[str]) -> Group:
+    names = frozenset(component.names)
+    rules = [rule for rule in component.constraints if rule not in component.dropped]
+    form = tuple(rule for rule in component.constraints if rule.text in forms)
+    part = Space(
+        parameters=component.parameters,
+        conditions={name: space.conditions[name] for name in names & space.conditions.keys()},
+        constraints=tuple(rules),
+    )
+    same = len(form) == len(component.constraints)
+    unruled = component.count if same else replace(part, constraints=form).count()
+    return Group(space=part, component=component, form=form, unruled=unruled)
+
+
+def _counted(group: Group, rules: Rules) -> tuple[int, Rules]:
+    """How many combinations keep these rules, and the rules that the count leaves out."""
+    names = group.space.by_name.keys()
+    mine = tuple(rule for rule in rules if rule.names & names)
+    if not mine and group.unruled is not None:
+        return group.unruled, ()
+    if len(mine) + len(group.form) == len(group.space.constraints):
+        return group.component.bound, ()
+    legal = replace(group.space, constraints=(*group.form, *mine)).legal
+    return legal.bound, tuple(rule for one in legal.components for rule in one.dropped)
+
+
+def _countable(space: Space) -> Space:
+    """The space with one value for each real parameter, and without what reads one."""
+    reals = frozenset(p.name for p in space.parameters if isinstance(p, Real))
+    return Space(
+        parameters=tuple(
+            Ordinal(name=p.name, values=(p.low,)) if isinstance(p, Real) else p
+            for p in space.parameters
+        ),
+        conditions={n: rule for n, rule in space.conditions.items() if not rule.names & reals},
+        constraints=tuple(rule for rule in space.constraints if not rule.names & reals),
+    )

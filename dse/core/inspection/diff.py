@@ -1,0 +1,187 @@
+"""What changed from one space to another, in sentences that name the values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from dse.core.inspection.fingerprint import Outline, outline
+from dse.core.space import Space
+from dse.core.values import Value
+
+Shown = Callable[[float, str], str]
+"""How a number with its coherent unit is written for people."""
+
+_Told = tuple[str, str]
+"""A parameter's name, and what is told of it."""
+
+_MANY = 8
+"""From so many values on, a list is told by its ends."""
+
+_KINDS = {
+    "real": "a real number",
+    "integer": "a whole number",
+    "ordinal": "one of a list of numbers",
+    "choice": "a choice",
+}
+
+
+def _bare(value: float, unit: str) -> str:
+    return f"{value} {unit}".rstrip()
+
+
+def difference(old: Space | Outline, new: Space | Outline, shown: Shown = _bare) -> list[str]:
+    """The sentences that lead from the old space to the new one; none if they are the same.
+
+    Args:
+        old: a space, or the outline that a record kept of it.
+        new: what it is now.
+        shown: writes a number with its unit.
+    """
+    before, after = outline(old), outline(new)
+    words = _Words(shown)
+    return [
+        *_joined(_parameters(before["parameters"], after["parameters"], words)),
+        *_joined(_conditions(before, after)),
+        *_rules(before["rules"], after["rules"]),
+    ]
+
+
+class _Words:
+    """Values and domains in words."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def value(self, value: Value, unit: str) -> str:
+        if isinstance(value, bool | str) or not unit:
+            return str(value)
+        return self._shown(value, unit)
+
+    def values(self, values: Sequence[Value], unit: str) -> str:
+        words = [self.value(value, unit) for value in values]
+        if len(words) > _MANY:
+            words = [*words[:3], "...", words[-1]]
+        return ", ".join(words)
+
+    def domain(self, domain: Mapping[str, Any]) -> str:
+        unit = domain["unit"]
+        if "values" in domain:
+            return self.values(domain["values"], unit)
+        step = f" in steps of {self.value(domain['step'], unit)}" if _step(domain) > 1 else ""
+        low, high = self.value(domain["low"], unit), self.value(domain["high"], unit)
+        return f"{low} .. {high}{step}"
+
+
+def _parameters(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iterator[_Told]:
+    for name in sorted(old.keys() | new.keys(), key=_natural):
+        before, after = old.get(name), new.get(name)
+        if before is None:
+            assert after is not None
+            yield name, f"is new: {words.domain(after)}"
+        elif after is None:
+            yield name, f"is gone; it was {words.domain(before)}"
+        elif before != after:
+            yield from ((name, told) for told in _changed(before, after, words))
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iterator[str]:
+    if (old["kind"], old["unit"]) != (new["kind"], new["unit"]):
+        was, now = f"{_told(old)}: {words.domain(old)}", f"{_told(new)}: {words.domain(new)}"
+        yield f"was {was}; now it is {now}"
+        return
+    if old.get("scale") != new.get("scale"):
+        yield f"has a {new.get('scale')} scale now; it was {old.get('scale')}"
+    if "values" in old:
+        yield from _list(old, new, words)
+    elif _ends(old) != _ends(new):
+        how = {(True, False): "wider", (False, True): "narrower"}
+        told = how.get((_inside(old, new), _inside(new, old)), "changed")
+        yield f"is {told}: it was {words.domain(old)}, now it is {words.domain(new)}"
+
+
+def _list(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iterator[str]:
+    gone = [value for value in old["values"] if not _holds(new["values"], value)]
+    more = [value for value in new["values"] if not _holds(old["values"], value)]
+    if more:
+        yield f"is wider: it may also be {words.values(more, new['unit'])}"
+    if gone:
+        yield f"is narrower: it can no longer be {words.values(gone, old['unit'])}"
+    if not more and not gone and old["values"] != new["values"]:
+        yield f"has another order: {words.domain(new)}; it was {words.domain(old)}"
+
+
+def _conditions(before: Outline, after: Outline) -> Iterator[_Told]:
+    old, new = before["conditions"], after["conditions"]
+    for name in sorted(old.keys() | new.keys(), key=_natural):
+        was, now = old.get(name), new.get(name)
+        if not all(name in outline["parameters"] for outline in (before, after)):
+            continue
+        if was is None:
+            yield name, f"exists only when {now['text']!r} now; it always did"
+        elif now is None:
+            yield name, f"always exists now; it did only when {was['text']!r}"
+        elif was["hash"] != now["hash"]:
+            told = f"exists when {now['text']!r} now; it did when {was['text']!r}"
+            yield name, told + _data(was["text"], now["text"])
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts ``bits[9]`` before ``bits[10]``."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+
+def _joined(told: Iterator[_Told]) -> Iterator[str]:
+    """The sentences; one for all neighbours in a list of which the same is told."""
+    for (_, words), group in groupby(told, key=lambda one: (one[0].partition("[")[0], one[1])):
+        names = [name for name, _ in group]
+        who = names[0] if len(names) == 1 else f"each of {names[0]} to {names[-1]}"
+        yield f"{who} {words}"
+
+
+def _rules(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    gone = {text for key, text in old.items() if key not in new}
+    more = {text for key, text in new.items() if key not in old}
+    for text in sorted(gone & more):
+        yield f"the rule {text!r} means something else now" + _data(text, text)
+    for text in sorted(gone - more):
+        yield f"the rule {text!r} is gone"
+    for text in sorted(more - gone):
+        yield f"the rule {text!r} is new"
+
+
+def _data(old: str, new: str) -> str:
+    return ", by what its names stand for" if old == new else ""
+
+
+def _told(domain: Mapping[str, Any]) -> str:
+    unit = f" in {domain['unit']}" if domain["unit"] else ""
+    return _KINDS[domain["kind"]] + unit
+
+
+def _ends(domain: Mapping[str, Any]) -> tuple[float, float, int]:
+    return domain["low"], domain["high"], _step(domain)
+
+
+def _step(domain: Mapping[str, Any]) -> int:
+    step: int = domain.get("step", 1)
+    return step
+
+
+def _inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:
+    """True if every value of the one range is a value of the other."""
+    within = outer["low"] <= inner["low"] and inner["high"] <= outer["high"]
+    if "step" not in outer or not within:
+        return within
+    same = (inner["low"] - outer["low"]) % outer["step"] == 0
+    return bool(same and (inner["low"] == inner["high"] or inner["step"] % outer["step"] == 0))
+
+
+def _holds(values: Sequence[Value], value: Value) -> bool:
+    """``in`` that tells true from 1."""
+    return any(
+        mine == value and isinstance(mine, bool) == isinstance(value, bool) for mine in values
+    )

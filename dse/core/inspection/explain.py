@@ -1,0 +1,235 @@
+"""Why a design or a whole space is impossible: the rules that cannot be kept together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.design import Design
+from dse.core.expressions.expression import Absent, Expression, Name
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.errors import DesignError
+
+_RANK = {"setting": 0, "constraint": 1, "condition": 2}
+"""Of several contradictions, the one with the values set and with few conditions is told."""
+
+_TRIES = 1_000
+"""So many are drawn at once to find one legal design."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What a legal design keeps: a constraint, a parameter's condition, or a value set for it.
+
+    ``parameter`` is whose condition or value it is, ``where`` the file and line that state it.
+    """
+
+    kind: Literal["constraint", "condition", "setting"]
+    text: str
+    where: str = ""
+    parameter: str = ""
+    expression: Expression
+    value: Value | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every parameter that the rule is about."""
+        return self.expression.names | {self.parameter} - {""}
+
+
+Oracle = Callable[[Space, Sequence[Rule]], bool]
+"""Whether some rules are taken to leave no design."""
+
+
+def contradiction(space: Space, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
+    """A minimal set of rules, and of the values set, that no design keeps together.
+
+    Without any one of them there are designs that keep the rest, so far as that can be told.
+    The set is empty where designs exist, and where it cannot be proved that there are none: a
+    rule over real parameters, or over a group that is too large, proves nothing.
+
+    Source:
+        Junker: QuickXplain: Preferred Explanations and Relaxations for Over-Constrained Problems,
+        AAAI 2004.
+    """
+    rules = rules_of(space, values or {})
+    false = [rule for rule in rules if not rule.names and not holds(rule, Batch({}, 1))]
+    if false:
+        return (false[0],)
+    if not _is_empty(space, rules):
+        return ()
+    groups = _keeping(space, rules).legal.components
+    empty = next(group.names for group in groups if group.count == 0)
+    return _minimal(space, [rule for rule in rules if rule.names & set(empty)], _is_empty)
+
+
+def suspects(space: Space, values: Mapping[str, Value] | None = None) -> tuple[Rule, ...]:
+    """A minimal set of rules, and of the values set, for which no design is found by drawing.
+
+    It proves nothing: what leaves very little looks the same. The set is empty where a design
+    is found that keeps all rules.
+    """
+    rules = rules_of(space, values or {})
+    return _minimal(space, rules, _is_elusive) if _is_elusive(space, rules) else ()
+
+
+def drawn(space: Space, rng: np.random.Generator) -> Design:
+    """A legal design, also where few of the designs drawn are legal.
+
+    Raises:
+        DesignError: none was found.
+    """
+    return space.sample(_TRIES if space.legal.mixed else 1, rng).design(0)
+
+
+def narrowed(space: Space, values: Mapping[str, Value]) -> Space:
+    """The part of the space where these parameters are active and have these values."""
+    parameters = [_only(p, values[p.name]) if p.name in values else p for p in space.parameters]
+    present = [_present(name) for name in values if name in space.conditions]
+    return replace(space, parameters=tuple(parameters), constraints=(*space.constraints, *present))
+
+
+def constraint_rules(space: Space) -> tuple[Rule, ...]:
+    """The constraints of the space, with the places that state them."""
+    return tuple(
+        Rule(kind="constraint", text=one.text, where=place_of(space, one.text), expression=one)
+        for one in space.constraints
+    )
+
+
+def holds(rule: Rule, row: Batch) -> bool:
+    """True if the one design of the row keeps the rule."""
+    return bool(rule.expression.holds(row.columns, 1, unknown=rule.kind != "condition")[0])
+
+
+def place_of(space: Space, name: str) -> str:
+    """Where a parameter or a rule is stated; a member of a list stands where its list does."""
+    return space.places.get(name) or space.places.get(name.partition("[")[0], "")
+
+
+def rules_of(space: Space, values: Mapping[str, Value]) -> tuple[Rule, ...]:
+    """The values set, the constraints and the conditions, in this order."""
+    settings = [
+        Rule(
+            kind="setting",
+            text=f"{name} = {value}",
+            parameter=name,
+            expression=_present(name),
+            value=value,
+        )
+        for name, value in values.items()
+    ]
+    conditions = [
+        Rule(
+            kind="condition",
+            text=f"{name} exists only when {one.text}",
+            where=place_of(space, name),
+            parameter=name,
+            expression=one,
+        )
+        for name, one in space.conditions.items()
+    ]
+    return (*settings, *constraint_rules(space), *conditions)
+
+
+def _minimal(space: Space, rules: Sequence[Rule], is_empty: Oracle) -> tuple[Rule, ...]:
+    simplest = sorted(rules, key=lambda rule: (_RANK[rule.kind], len(rule.names)))
+    found = _conflict(space, (), (), simplest, is_empty)
+    return tuple(rule for rule in rules if any(rule is one for one in found))
+
+
+def _conflict(
+    space: Space,
+    held: Sequence[Rule],
+    added: Sequence[Rule],
+    rules: Sequence[Rule],
+    is_empty: Oracle,
+) -> tuple[Rule, ...]:
+    """The least of ``rules`` that contradicts ``held``, to which ``added`` came last."""
+    if added and is_empty(space, held):
+        return ()
+    if len(rules) == 1:
+        return tuple(rules)
+    half = len(rules) // 2
+    first, second = rules[:half], rules[half:]
+    late = _conflict(space, (*held, *first), first, second, is_empty)
+    early = _conflict(space, (*held, *late), late, first, is_empty)
+    return (*early, *late)
+
+
+def _is_empty(space: Space, rules: Sequence[Rule]) -> bool:
+    """True if it is proved that no design keeps these rules."""
+    try:
+        return _keeping(space, rules).count() == 0
+    except DesignError:  # too large without the other rules
+        return False
+
+
+def _is_elusive(space: Space, rules: Sequence[Rule]) -> bool:
+    """True if no design is found that keeps these rules."""
+    try:
+        drawn(_keeping(space, rules), np.random.default_rng(0))
+    except DesignError:
+        return True
+    return False
+
+
+def _keeping(space: Space, rules: Sequence[Rule]) -> Space:
+    """The designs that keep these rules, over the parameters that the rules are about.
+
+    A parameter whose condition is not among the rules may be there or not, whatever the others.
+    """
+    names = frozenset[str]().union(*(rule.names for rule in rules))
+    values = {rule.parameter: rule.value for rule in rules if rule.kind == "setting"}
+    kept = {rule.parameter: rule.expression for rule in rules if rule.kind == "condition"}
+    parameters: list[Parameter] = []
+    conditions: dict[str, Expression] = {}
+    for parameter in space.parameters:
+        name = parameter.name
+        value = values.get(name)
+        if name not in names:
+            continue
+        parameters.append(parameter if value is None else _only(parameter, value))
+        if name in kept:
+            conditions[name] = kept[name]
+        elif name in space.conditions and value is None:
+            switch = f"{name} is there"
+            parameters.append(Choice(name=switch, values=(False, True)))
+            conditions[name] = Expression(switch, Name(switch))
+    constraints = [
+        rule.expression
+        for rule in rules
+        if rule.kind == "constraint" or (rule.kind == "setting" and rule.parameter in kept)
+    ]
+    texts = {rule.text for rule in rules}
+    return Space(
+        parameters=tuple(parameters),
+        conditions=conditions,
+        constraints=tuple(constraints),
+        lists={n: one for n, one in space.lists.items() if texts & {r.text for r in one.rules}},
+    )
+
+
+def _only(parameter: Parameter, value: Value) -> Parameter:
+    """The parameter with this one value; a real one so becomes countable."""
+    match parameter:
+        case Choice():
+            return replace(parameter, values=(value,))
+        case Real():
+            assert isinstance(value, int | float)
+            return Ordinal(name=parameter.name, values=(float(value),), unit=parameter.unit)
+        case Ordinal():
+            return replace(parameter, values=tuple(v for v in parameter.values if v == value))
+        case Integer():
+            assert isinstance(value, int)
+            return replace(parameter, low=value, high=value)
+
+
+def _present(name: str) -> Expression:
+    return Expression(f"{name} is not absent", Absent(Name(name), negated=True))

@@ -1,0 +1,230 @@
+"""What makes two spaces the same: a canonical form of domains, conditions and rules, and its hash.
+
+The form does not know how the files were laid out. These make no difference: the order of
+parameters, of rules, of a choice's values and of the operands of ``and`` and ``or``; redundant
+parentheses; the spelling of a unit; ``a < b`` or ``b > a``, ``a in [1]`` or ``a == 1``; words that
+a choice never is. The scale of a range does: it moves what an optimizer asks, though not what is
+legal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard, assert_never
+
+from dse.core.expressions.expression import (
+    Absent,
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Field,
+    Index,
+    Listed,
+    Logic,
+    Lookup,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    Unary,
+    children,
+    mapped,
+)
+from dse.core.expressions.items import literal
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
+from dse.core.space import Space
+from dse.core.values import Value
+
+Outline = Mapping[str, Any]
+"""A space as plain JSON: ``parameters`` by name, ``conditions`` by name, ``rules`` by hash."""
+
+_MIRRORED = {">": "<", ">=": "<="}
+
+
+def fingerprint(space: Space | Outline) -> str:
+    """Sixteen hex digits that are equal for equal spaces, in every process and on every machine."""
+    parts = outline(space)
+    return _hash(
+        [
+            parts["parameters"],
+            {name: rule["hash"] for name, rule in parts["conditions"].items()},
+            sorted(parts["rules"]),
+        ]
+    )
+
+
+def outline(space: Space | Outline) -> Outline:
+    """What the fingerprint is made of, with the words of each rule beside its hash.
+
+    It is plain JSON, so that a record can keep it and be compared with a later space.
+    """
+    if not isinstance(space, Space):
+        return space
+
+    def key(rule: Expression) -> str:
+        return _hash(form(mapped(rule.node, lambda node: without_strangers(node, space.by_name))))
+
+    return {
+        "parameters": {p.name: domain(p) for p in space.parameters},
+        "conditions": {
+            name: {"hash": key(rule), "text": _words(rule)}
+            for name, rule in space.conditions.items()
+        },
+        "rules": {key(rule): _words(rule) for rule in space.constraints},
+    }
+
+
+def domain(parameter: Parameter) -> dict[str, Any]:
+    """The values of a parameter as plain JSON."""
+    kind = {"kind": type(parameter).__name__.lower(), "unit": parameter.unit}
+    match parameter:
+        case Real():
+            ends = {"low": _plain(parameter.low), "high": _plain(parameter.high)}
+            return {**kind, **ends, "scale": parameter.scale}
+        case Integer():
+            count = (parameter.high - parameter.low) // parameter.step
+            step = parameter.step if count else 1
+            ends = {"low": parameter.low, "high": parameter.low + count * step}
+            return {**kind, **ends, "step": step, "scale": parameter.scale}
+        case Ordinal():
+            values = [_plain(value) for value in parameter.values]
+            return {**kind, "values": values, "scale": parameter.scale}
+        case Choice():
+            return {**kind, "values": sorted(map(_plain, parameter.values), key=_json)}
+        case _:
+            assert_never(parameter)
+
+
+def without_strangers(node: Node, parameters: Mapping[str, Parameter]) -> Node:
+    """The test of a choice without the words that it never is, as after narrowing; else the node.
+
+    A test of nothing else is one for all of its values: decided where the choice is active, and
+    unknown where it is not.
+    """
+    if not isinstance(node, Member) and not _is_equality(node):
+        return node
+    item, *values = children(node)
+    if isinstance(item, Text):
+        item, values = values[0], [item]
+    choice = parameters.get(item.name) if isinstance(item, Name) else None
+    if not isinstance(choice, Choice) or not all(isinstance(value, Text) for value in values):
+        return node
+    known = [v for v in values if isinstance(v, Text) and v.value in choice.values]
+    if len(known) == len(values):
+        return node
+    negated = node.negated if isinstance(node, Member) else node.operators == ("!=",)
+    if known:
+        return Member(item, tuple(known), negated)
+    return Member(item, tuple(literal(value) for value in choice.values), not negated)
+
+
+def _is_equality(node: Node) -> TypeGuard[Compare]:
+    return isinstance(node, Compare) and node.operators in (("==",), ("!=",))
+
+
+def form(  # noqa: C901, PLR0912 - one case per kind of node
+    node: Node,
+) -> Any:
+    """The canonical form of a formula as plain JSON."""
+    match node:
+        case Number() | Text() | Truth() | Name():
+            return _leaf(node)
+        case Unary():
+            operand = form(node.operand)
+            if node.operator == "-" and isinstance(node.operand, Number) and not node.operand.unit:
+                return -operand
+            return [node.operator, operand]
+        case Binary():
+            return [node.operator, form(node.left), form(node.right)]
+        case Compare():
+            return _comparison(node)
+        case Logic():
+            return _logic(node)
+        case Member(values=(only,)):
+            return _comparison(Compare(("!=" if node.negated else "==",), (node.item, only)))
+        case Member():
+            word = "not in" if node.negated else "in"
+            return [word, form(node.item), _sorted(form(value) for value in node.values)]
+        case Absent():
+            return ["is not absent" if node.negated else "is absent", form(node.name)]
+        case Call():
+            return [node.function, *(form(argument) for argument in node.arguments)]
+        case Index():
+            return ["index", form(node.item), form(node.key)]
+        case Field():
+            return ["field", form(node.item), node.field]
+        case Lookup():
+            entries = _sorted([_plain(key), _plain(value)] for key, value in node.entries)
+            return ["lookup", form(node.key), entries, node.unit]
+        case Listed():
+            return _table(node)
+        case _:
+            assert_never(node)
+
+
+def _leaf(node: Number | Text | Truth | Name) -> Any:
+    match node:
+        case Number():
+            return [_plain(node.value), node.unit] if node.unit else _plain(node.value)
+        case Text():
+            return ["text", node.value]
+        case Truth():
+            return node.value
+        case Name():
+            return ["name", node.name]
+
+
+def _table(node: Listed) -> Any:
+    names = [name.name for name in node.names]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    rows = {_json([_plain(row[place]) for place in order]) for row in node.rows}
+    return ["no row" if node.negated else "row", sorted(names), sorted(rows)]
+
+
+def _comparison(node: Compare) -> Any:
+    operators, operands = list(node.operators), [form(operand) for operand in node.operands]
+    if all(operator in _MIRRORED for operator in operators):
+        operators = [_MIRRORED[operator] for operator in reversed(operators)]
+        operands.reverse()
+    if operators in (["=="], ["!="]):
+        operands = _sorted(operands)
+    return ["compare", operators, operands]
+
+
+def _logic(node: Logic) -> Any:
+    if node.operator == "->":
+        return ["->", *(form(operand) for operand in node.operands)]
+    flat: list[Any] = []
+    for operand in node.operands:
+        inner = form(operand)
+        same = isinstance(inner, list) and inner and inner[0] == node.operator
+        flat += inner[1:] if same else [inner]
+    return [node.operator, *_sorted(flat)]
+
+
+def _sorted(forms: Any) -> list[Any]:
+    return sorted(forms, key=_json)
+
+
+def _plain(value: Value | None) -> Value | None:
+    """The value, a whole number as one however it was written."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        return int(value)
+    return value
+
+
+def _words(rule: Expression) -> str:
+    return " ".join(rule.text.split())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _hash(value: Mapping[str, Any] | Sequence[Any] | Value) -> str:
+    return hashlib.sha256(_json(value).encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""The legal set of a space: counted, drawn from, and moved in."""

@@ -1,0 +1,83 @@
+"""From parameters and rules to their legal set: what rules tie together is solved together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dse.core.expressions.expression import Expression
+from dse.core.legal_set.legal_set import Legal
+from dse.core.legal_set.solution import solved
+from dse.core.parameter import Finite, Parameter, Real
+from dse.errors import DesignError
+
+
+def compiled(
+    parameters: Sequence[Parameter],
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+    simplexes: Sequence[frozenset[str]] = (),
+) -> Legal:
+    """The legal set of these parameters and rules; ``simplexes`` are reals that sum to one."""
+    finite = [parameter for parameter in parameters if not isinstance(parameter, Real)]
+    reals = tuple(parameter for parameter in parameters if isinstance(parameter, Real))
+    real_names = {real.name for real in reals}
+    plain = [rule for rule in constraints if not rule.names & real_names]
+    mixed = tuple(rule for rule in constraints if rule.names & real_names)
+    told = [name for name, rule in conditions.items() if rule.names & real_names]
+    if set(told) - real_names:
+        raise DesignError(
+            f"{min(set(told) - real_names)} cannot be active by the value of a real parameter",
+            hint="give that parameter steps",
+        )
+    inner = {name: rule for name, rule in conditions.items() if name not in real_names}
+    components = tuple(
+        solved(
+            group,
+            {p.name: inner[p.name] for p in group if p.name in inner},
+            [rule for rule in plain if rule.names & {p.name for p in group}],
+        )
+        for group in _groups(finite, inner, plain)
+    )
+    constant = tuple(rule for rule in plain if not rule.names)
+    if components and not all(rule.holds({}, 1, unknown=True)[0] for rule in constant):
+        first = components[0]
+        emptied = solved(first.parameters, {}, (*first.constraints, *constant))
+        components = (emptied, *components[1:])
+    elif not components:
+        mixed = (*mixed, *constant)
+    return Legal(
+        components=components,
+        reals=reals,
+        conditions=conditions,
+        mixed=mixed,
+        simplexes=tuple(
+            tuple(place for place, real in enumerate(reals) if real.name in names)
+            for names in simplexes
+        ),
+    )
+
+
+def _groups(
+    parameters: Sequence[Finite],
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+) -> list[list[Finite]]:
+    """The connected components of "some rule reads both", in the order of the parameters."""
+    root = {parameter.name: parameter.name for parameter in parameters}
+
+    def find(name: str) -> str:
+        while root[name] != name:
+            root[name] = root[root[name]]
+            name = root[name]
+        return name
+
+    ties = [rule.names for rule in constraints]
+    ties += [rule.names | {name} for name, rule in conditions.items()]
+    for tie in ties:
+        first, *others = sorted(tie & root.keys()) or [""]
+        for other in others:
+            root[find(other)] = find(first)
+    groups: dict[str, list[Finite]] = {}
+    for parameter in parameters:
+        groups.setdefault(find(parameter.name), []).append(parameter)
+    return list(groups.values())

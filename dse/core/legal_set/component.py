@@ -1,0 +1,198 @@
+"""A group of coupled parameters and its legal combinations, counted and found without listing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.batch import Column
+from dse.core.expressions.expression import Expression
+from dse.core.legal_set.decision_diagram import Diagram
+from dse.core.legal_set.diagram_builder import Codes, grown
+from dse.core.legal_set.permutations import Orders
+from dse.core.legal_set.relaxed_budget import Budget
+from dse.core.parameter import Finite
+from dse.core.values import Array, Floats, Mask, Value
+
+LISTED_ROWS = 65_536
+"""Up to here the combinations are kept as a table: looking them up is fastest."""
+
+TRIES = 2_000_000
+"""So many are drawn, at least, from a superset of the legal combinations to find some of these."""
+
+_TRIED_CELLS = 40_000_000
+_DRAWN_ROWS = 65_536
+_DRAWN_CELLS = 8_000_000
+_LEAST_BLOCK = 1_024
+_MOST_CELLS = 4_000_000
+
+Graph = Diagram | Orders | Budget
+"""What knows the combinations: a graph, all orders, or a superset that keeps a budget."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """Parameters that rules tie together, directly or through others.
+
+    ``order`` are the places of the parameters in the order in which their combinations are
+    listed. ``table`` holds all combinations of a small group; a larger one has its ``graph``.
+    ``dropped`` are rules that would need too large a graph: the graph holds a superset of what
+    keeps them, and they are kept by rejection.
+    """
+
+    parameters: tuple[Finite, ...]
+    conditions: Mapping[str, Expression]
+    constraints: tuple[Expression, ...]
+    order: tuple[int, ...]
+    table: Codes | None = None  # (r, k), -1 for inactive
+    graph: Graph | None = None
+    dropped: tuple[Expression, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def count(self) -> int | None:
+        """How many combinations are legal; ``None`` where that is not known."""
+        return None if self.dropped and self.bound else self.bound
+
+    @property
+    def bound(self) -> int:
+        """How many combinations are legal at most."""
+        return len(self.table) if self.table is not None else self.diagram.count
+
+    @cached_property
+    def diagram(self) -> Graph:
+        """The graph of all combinations, or what knows them without one."""
+        if self.graph is not None:
+            return self.graph
+        listed = [self.parameters[place] for place in self.order]
+        return Diagram(grown(listed, self.conditions, self.constraints), self.order)
+
+    @cached_property
+    def rows(self) -> Codes | None:
+        """All combinations by rank, (count, k), -1 for inactive; ``None`` if there are many."""
+        if self.table is not None and not self.dropped:
+            return self.table
+        if self.count is None or self.count > LISTED_ROWS:
+            return None
+        return self.diagram.at(np.arange(self.count))
+
+    @cached_property
+    def _columns(self) -> Codes | None:
+        """The transposed :attr:`rows`: whole columns are read, one after the other."""
+        return None if self.rows is None else np.ascontiguousarray(self.rows.T)
+
+    def columns(self, codes: Codes) -> dict[str, Column]:
+        """The natural values of (n, k) codes, by name."""
+        return columns_of(self.parameters, codes)
+
+    @property
+    def none(self) -> Codes:
+        """No combination at all, (0, k)."""
+        return np.zeros((0, len(self.parameters)), dtype=np.int32)
+
+    def sample(self, count: int, rng: np.random.Generator) -> Codes:
+        """Legal combinations drawn uniformly, (n, k); fewer than ``count`` when hard to find."""
+        if not self.bound:
+            return self.none
+        if self.rows is not None:
+            return self.rows[rng.integers(len(self.rows), size=count)]
+        if not self.dropped:
+            return self.diagram.draw(count, rng)
+        return self._accepted(count, rng)
+
+    def _accepted(self, count: int, rng: np.random.Generator) -> Codes:
+        """Draws from the superset that keep the dropped rules: uniform, and perhaps too few."""
+        found, have, tries = [self.none], 0, 0
+        width = max(len(self.parameters), 1)
+        while have < count and tries < max(self.tries, 4 * count):
+            share = (have + 1) / (tries + 1)
+            block = int(min(1.1 * (count - have) / share, _MOST_CELLS / width))
+            drawn = self.diagram.draw(max(block, _LEAST_BLOCK), rng)
+            kept = drawn[self.undropped(drawn)]
+            found.append(kept[: count - have])
+            have, tries = have + len(found[-1]), tries + len(drawn)
+        return np.concatenate(found)
+
+    @property
+    def tries(self) -> int:
+        """How many draws from the superset are made, at least, before none is said to be found."""
+        return min(TRIES, max(_TRIED_CELLS // max(len(self.names), 1), 100 * _LEAST_BLOCK))
+
+    @cached_property
+    def drawn(self) -> Codes:
+        """Many combinations, the same each time: where there are too many to look at all."""
+        rows = min(_DRAWN_ROWS, _DRAWN_CELLS // max(len(self.parameters), 1))
+        return self.sample(rows, np.random.default_rng(0))
+
+    def at_ranks(
+        self,
+        ranks: Array,  # (n,), below the count
+    ) -> Codes:
+        """The combinations of these ranks, (n, k)."""
+        if self._columns is not None:
+            return np.take(self._columns, ranks.astype(np.int64, copy=False), axis=1).T
+        return self.diagram.at(ranks)
+
+    def at(
+        self,
+        points: Floats,  # (n, k), in [0, 1)
+    ) -> tuple[Codes, Mask]:
+        """The combinations at points of the cube, and which of them are legal."""
+        if not self.bound:
+            return np.zeros(points.shape, dtype=np.int32), np.zeros(len(points), dtype=bool)
+        codes = self.diagram.spread(points)
+        return codes, self.undropped(codes)
+
+    def indices(self, codes: Codes) -> Array:
+        """The rank of each combination, (n,); -1 for one that is not legal."""
+        ranks = self.diagram.ranks(codes)
+        if self.dropped:
+            ranks[~self.undropped(codes)] = -1
+        return ranks
+
+    def legal(self, codes: Codes) -> Mask:
+        """Which combinations keep every rule of the group, (n,)."""
+        columns = self.columns(codes)
+        keep = np.ones(len(codes), dtype=bool)
+        for place, parameter in enumerate(self.parameters):
+            rule = self.conditions.get(parameter.name)
+            if rule is None:
+                keep &= codes[:, place] >= 0
+            else:
+                active = rule.holds(columns, len(codes), unknown=False)
+                keep &= active == (codes[:, place] >= 0)
+        for rule in self.constraints:
+            keep &= rule.holds(columns, len(codes), unknown=True)
+        return keep
+
+    def occurrences(self) -> dict[str, list[int]]:
+        """In how many combinations each value of each parameter occurs; inactive first."""
+        sizes = [len(parameter.values) for parameter in self.parameters]
+        return dict(zip(self.names, self.diagram.occurrences(sizes), strict=True))
+
+    def undropped(self, codes: Codes) -> Mask:
+        """Which of the diagram's combinations keep the dropped rules too, (n,)."""
+        keep = np.ones(len(codes), dtype=bool)
+        columns = self.columns(codes) if self.dropped else {}
+        for rule in self.dropped:
+            keep &= rule.holds(columns, len(codes), unknown=True)
+        return keep
+
+
+def columns_of(parameters: Sequence[Finite], codes: Codes) -> dict[str, Column]:
+    """The natural values of (n, k) codes, by name."""
+    return {
+        parameter.name: Column.coded(domain(parameter), codes[:, place])
+        for place, parameter in enumerate(parameters)
+    }
+
+
+def domain(parameter: Finite) -> tuple[Value, ...]:
+    """The parameter's legal values in order."""
+    return parameter.values

@@ -1,0 +1,164 @@
+"""Legal combinations of a component that are near to another: its neighbours, and repairs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dse.core.legal_set.component import Component
+from dse.core.legal_set.diagram_builder import Codes
+from dse.core.legal_set.permutations import Orders
+from dse.core.legal_set.relaxed_budget import Budget
+from dse.core.parameter import Choice, Finite
+from dse.core.values import Floats
+
+WALKED_EDGES = 100_000
+"""Up to here the whole graph is searched for each move; beyond, changes are tried at random."""
+
+_TRIES = 256
+_MOST_SWAPS = 2_000
+_MOST_SINGLES = 4_000
+
+
+def near(component: Component, row: Codes) -> Codes:
+    """Legal combinations with the fewest parameters changed, and those with up to two.
+
+    In ``tp * pp * dp == gpus`` no single one can change alone, so two change together. In a
+    component too large to be searched, those that a few hundred tries find.
+    """
+    if component.rows is not None:
+        return _near_in(component.rows, row)
+    graph = component.diagram
+    wide = graph.edges > WALKED_EDGES and not isinstance(graph, Orders)
+    if wide or isinstance(graph, Budget):
+        return _near_by_trial(component, row)
+    costs = [_changes(p, code) for p, code in zip(component.parameters, row, strict=True)]
+    least = graph.least_other(costs, row)
+    found = component.none
+    for most in (max(least, 2), least):  # two changes may be too many designs, and one not
+        more = graph.within(costs, most) if np.isfinite(most) else None
+        if more is not None:
+            found = more[(more != row).any(axis=1) & component.undropped(more)]
+            break
+    return found if len(found) else _near_by_trial(component, row)
+
+
+def nearest(
+    component: Component,
+    wanted: Codes,  # (n, k)
+) -> Codes:
+    """The nearest legal combination to each wanted one, (n, k).
+
+    Distance is the share of the range for numbers and 1 between choices; a parameter that is
+    inactive in a combination may be wanted as anything. In a component too large to be searched,
+    or with rules that its graph does not know, the nearest of many that were drawn; a lone
+    permutation is put together greedily, and is near but perhaps not nearest.
+    """
+    if component.rows is not None:
+        return _nearest_in(component, component.rows, wanted)
+    graph = component.diagram
+    wide = graph.edges > WALKED_EDGES and not isinstance(graph, Orders)
+    if component.dropped or wide or isinstance(graph, Budget):
+        return _nearest_in(component, component.drawn, wanted)
+    found = [
+        graph.nearest([_costs(p, code) for p, code in zip(component.parameters, row, strict=True)])
+        for row in wanted
+    ]
+    return np.stack(found) if found else component.none
+
+
+def steps(
+    component: Component,
+    rows: Codes,  # (r, k)
+    wanted: Codes,  # (k,)
+) -> Floats:
+    """How far each row is from the wanted one, (r,): shares of the range, 1 between choices."""
+    total = np.zeros(len(rows))
+    for place, parameter in enumerate(component.parameters):
+        total += _costs(parameter, int(wanted[place]))[rows[:, place] + 1]
+    return total
+
+
+def _costs(parameter: Finite, wanted: int) -> Floats:
+    """The distance of being inactive, and of each value, from the wanted one; (values + 1,)."""
+    size = len(parameter.values)
+    if wanted < 0:
+        costs = np.full(size, 0.5)
+    elif isinstance(parameter, Choice):
+        costs = (np.arange(size) != wanted).astype(float)
+    else:
+        costs = np.abs(np.arange(size) - wanted) / max(size - 1, 1)
+    return np.concatenate([np.zeros(1), costs])
+
+
+def _changes(parameter: Finite, code: int) -> Floats:
+    costs = np.ones(len(parameter.values) + 1)
+    costs[code + 1] = 0.0
+    return costs
+
+
+def _near_in(rows: Codes, row: Codes) -> Codes:
+    distance = (rows != row).sum(axis=1)
+    others = distance[distance > 0]
+    if not len(others):
+        return rows[:0]
+    least = int(others.min())
+    return rows[(distance >= least) & (distance <= max(least, 2))]
+
+
+def _nearest_in(component: Component, rows: Codes, wanted: Codes) -> Codes:
+    if not len(wanted):
+        return component.none
+    return np.stack([rows[int(np.argmin(steps(component, rows, row)))] for row in wanted])
+
+
+def _near_by_trial(component: Component, row: Codes) -> Codes:
+    """Legal ones among many copies of ``row``: each single change, and some of two or three."""
+    rng = np.random.default_rng(zlib.crc32(row.tobytes()))
+    lows = [-1 if name in component.conditions else 0 for name in component.names]
+    highs = [len(parameter.values) for parameter in component.parameters]
+    found, sure = (
+        component.none,
+        np.concatenate([_singles(row, lows, highs), _swapped(component, row)]),
+    )
+    for most in (2, 3, 4):
+        drawn = rng.integers(lows, highs, size=(_TRIES * most, len(row))).astype(np.int32)
+        turn = rng.random(drawn.shape).argsort(axis=1)
+        tries = np.where(turn < rng.integers(1, most + 1, size=(len(drawn), 1)), drawn, row)
+        tries = np.concatenate([tries, sure])
+        tries = np.unique(tries[(tries != row).any(axis=1)], axis=0)
+        found = tries[component.legal(tries)]
+        if len(found):
+            break
+    return found
+
+
+def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
+    """Copies of ``row`` with one value changed, the first parameters' where there are many."""
+    changes = [
+        (place, code)
+        for place, (low, high) in enumerate(zip(lows, highs, strict=True))
+        for code in range(low, high)
+        if code != row[place]
+    ][:_MOST_SINGLES]
+    tries = np.repeat(row[None, :], len(changes), axis=0)
+    for turn, (place, code) in enumerate(changes):
+        tries[turn, place] = code
+    return tries
+
+
+def _swapped(component: Component, row: Codes) -> Codes:
+    """Copies of ``row`` with the values of two parameters of one domain changed over."""
+    domains = [parameter.values for parameter in component.parameters]
+    pairs = [
+        (one, other)
+        for one, other in combinations(range(len(row)), 2)
+        if domains[one] == domains[other] and row[one] != row[other]
+    ][:_MOST_SWAPS]
+    tries = np.repeat(row[None, :], len(pairs), axis=0)
+    for turn, (one, other) in enumerate(pairs):
+        tries[turn, [one, other]] = row[[other, one]]
+    return tries

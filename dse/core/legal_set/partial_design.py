@@ -1,0 +1,95 @@
+"""What is known in each of many states, as codes into few distinct values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Column, typed
+from dse.core.expressions.expression import Expression, Node
+from dse.core.legal_set.residual_rules import names_of
+from dse.core.values import Array, Ints, Value
+
+_TICKED = 8
+
+
+@dataclass(slots=True)
+class Known:
+    """A value that rules still need, in every state: a code into its distinct values."""
+
+    codes: Ints  # (s,), -1 where it is absent
+    values: Array  # (v,)
+    domain: tuple[Value, ...] = ()
+
+    def column(self) -> Column:
+        """The value in each state."""
+        if self.domain:
+            return Column.coded(self.domain, self.codes)
+        gone = self.codes < 0
+        filler = self.values if len(self.values) else np.zeros(1)
+        return Column(filler[np.where(gone, 0, self.codes)], gone if gone.any() else None)
+
+
+def taken(known: Known, rows: Ints) -> Known:
+    """The value in these states."""
+    return Known(known.codes[rows], known.values, known.domain)
+
+
+def coded(column: Column) -> Known:
+    """The column as codes into its distinct values."""
+    if column.values.dtype == object:  # words and numbers have no common order
+        places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
+        own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
+        found = own if column.absent is None else np.where(column.absent, -1, own)
+        return Known(found, typed(tuple(places)))
+    values, codes = np.unique(column.values, return_inverse=True)
+    codes = codes.astype(np.int64).reshape(-1)
+    if column.absent is not None:
+        codes = np.where(column.absent, -1, codes)
+    return Known(codes, values)
+
+
+def computed(node: Node, known: Mapping[str, Known], size: int) -> Known:
+    """The formula's value in each state, computed once for each combination of its inputs."""
+    names = sorted(names_of(node))
+    inputs = [known[name] for name in names]
+    _, first, place = distinct(*keys(inputs, size))
+    columns = {name: taken(one, first).column() for name, one in zip(names, inputs, strict=True)}
+    few = coded(Expression("", node).values(columns, len(first)))
+    return Known(few.codes[place], few.values)
+
+
+def keys(known: Sequence[Known], size: int) -> tuple[Ints, int]:
+    """One number per state, equal for states that agree in all of these, and their bound."""
+    key, scale = np.zeros(size, dtype=np.int64), 1
+    for one in known:
+        span = len(one.values) + 1
+        if scale * span >= 2**62:
+            few, _, key = distinct(key, scale)
+            scale = len(few)
+        scale *= span
+        if scale > span:
+            key *= span
+        key += one.codes
+        key += 1
+    return key, scale
+
+
+def distinct(numbers: Ints, bound: int) -> tuple[Ints, Ints, Ints]:
+    """The distinct numbers in order, where each is first, and the place of each number.
+
+    Numbers below a small ``bound`` are ticked off, which takes a tenth of the time of sorting.
+    """
+    if bound > _TICKED * len(numbers) + 1_000:
+        return np.unique(numbers, return_index=True, return_inverse=True)
+    seen = np.zeros(bound, dtype=bool)
+    seen[numbers] = True
+    few = np.flatnonzero(seen)
+    place = np.empty(bound, dtype=np.int64)
+    place[few] = np.arange(len(few))
+    inverse = place[numbers]
+    first = np.empty(len(few), dtype=np.int64)
+    first[inverse[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    return few, first, inverse

@@ -1,0 +1,172 @@
+"""All orders of some items, or of a few of them, ranked by their Lehmer code: a permutation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dse.core.expressions.expression import Call, Expression, Name
+from dse.core.legal_set.diagram_builder import Codes
+from dse.core.parameter import Finite
+from dse.core.values import Array, Floats
+
+_MOST_CHANGES = 50_000
+
+
+class Orders:
+    """A :class:`~dse.core.legal_set.decision_diagram.Diagram` of all orders, without a graph.
+
+    Args:
+        items: how many there are to choose from.
+        places: how many of them stand in a row; by default all.
+
+    Source:
+        Knuth, The Art of Computer Programming 3, section 5.1.1 (inversion tables).
+    """
+
+    def __init__(self, items: int, places: int | None = None) -> None:
+        self.items = items
+        self.places = items if places is None else places
+        self.count = math.perm(items, self.places)
+        self.edges = items**self.places
+
+    def at(
+        self,
+        ranks: Array,  # (n,), whole numbers below the count
+    ) -> Codes:
+        """The orders of these ranks, (n, places)."""
+        digits = np.zeros((len(ranks), self.places), dtype=np.int64)
+        rest = np.array([int(rank) for rank in ranks], dtype=object)
+        for place in range(self.places):
+            base = math.perm(self.items - 1 - place, self.places - 1 - place)
+            digits[:, place] = (rest // base).astype(np.int64)
+            rest = rest % base
+        return self._of(digits)
+
+    def ranks(
+        self,
+        codes: Codes,  # (n, places)
+    ) -> Array:
+        """The rank of each order, (n,); -1 for what is none."""
+        earlier = np.tril(np.ones((self.places, self.places), dtype=bool), -1)
+        smaller = (codes[:, None, :] < codes[:, :, None]) & earlier[None]
+        digits = codes - smaller.sum(axis=2)
+        rank = np.zeros(len(codes), dtype=object)
+        for place in range(self.places):
+            rank = rank * (self.items - place) + digits[:, place]
+        ordered = np.sort(codes, axis=1)
+        wrong = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        wrong |= ((codes < 0) | (codes >= self.items)).any(axis=1)
+        rank[wrong] = -1
+        return rank.astype(np.int64) if self.count < 2**62 else rank
+
+    def draw(self, count: int, rng: np.random.Generator) -> Codes:
+        """Orders drawn uniformly, (count, places)."""
+        each = np.tile(np.arange(self.items, dtype=np.int32), (count, 1))
+        return rng.permuted(each, axis=1)[:, : self.places]
+
+    def spread(
+        self,
+        points: Floats,  # (n, places), in [0, 1)
+    ) -> Codes:
+        """The orders at points of the cube, (n, places); uniform points give uniform ones."""
+        left = self.items - np.arange(self.places)
+        return self._of(np.minimum((points * left).astype(np.int64), left - 1))
+
+    def occurrences(self, sizes: Sequence[int]) -> list[list[int]]:
+        """In how many orders each item is at each place; inactive first, which is never."""
+        each = math.perm(self.items - 1, self.places - 1)
+        return [[0, *([each] * size)] for size in sizes]
+
+    def nearest(self, costs: Sequence[Floats]) -> Codes:
+        """An order of low total cost, (places,): the cheapest pairs of place and item first."""
+        table = np.stack(costs)[:, 1:].astype(float)
+        codes = np.zeros(self.places, dtype=np.int32)
+        for _ in range(self.places):
+            place, item = np.unravel_index(int(np.argmin(table)), table.shape)
+            codes[place] = item
+            table[place, :] = np.inf
+            table[:, item] = np.inf
+        return codes
+
+    def least_other(
+        self,
+        costs: Sequence[Floats],  # noqa: ARG002 - the same for every order
+        row: Codes,  # noqa: ARG002
+    ) -> float:
+        """The number of places in which another order differs at least."""
+        if self.places < self.items:
+            return 1.0 if self.places else math.inf
+        return 2.0 if self.items > 1 else math.inf
+
+    def within(
+        self,
+        costs: Sequence[Floats],
+        most: float,
+    ) -> Codes | None:
+        """The order itself and all others that differ in one place or, for 2, in two.
+
+        ``None`` for another number, and where there are too many.
+        """
+        row = np.array([int(np.argmin(one)) - 1 for one in costs], dtype=np.int32)
+        unused = np.setdiff1d(np.arange(self.items, dtype=np.int32), row)
+        if most not in (1, 2):
+            return None
+        places, items = np.indices((self.places, len(unused))).reshape(2, -1)
+        singles = np.repeat(row[None, :], len(places), axis=0)
+        singles[np.arange(len(places)), places] = unused[items]
+        found = [row[None, :], singles]
+        if most == 2:
+            ones, others = np.triu_indices(self.places, 1)
+            if len(ones) * (len(unused) + 2) ** 2 > _MOST_CHANGES:
+                return None
+            pairs = zip(ones.tolist(), others.tolist(), strict=True)
+            found += [_changed(row, unused, pair) for pair in pairs]
+        return np.concatenate(found)
+
+    def _of(
+        self,
+        digits: Array,  # (n, places): which of the items that are left comes next
+    ) -> Codes:
+        codes = digits.astype(np.int32)
+        for place in range(self.places - 2, -1, -1):  # later ones move up past each earlier one
+            codes[:, place + 1 :] += codes[:, place + 1 :] >= codes[:, place, None]
+        return codes
+
+
+def _changed(row: Codes, unused: Codes, pair: tuple[int, int]) -> Codes:
+    """The orders that differ from ``row`` in just these two places."""
+    one, other = pair
+    free = np.array([row[one], row[other], *unused], dtype=np.int32)
+    first, second = (side.reshape(-1) for side in np.meshgrid(free, free, indexing="ij"))
+    keep = (first != second) & (first != row[one]) & (second != row[other])
+    found = np.repeat(row[None, :], int(keep.sum()), axis=0)
+    found[:, one], found[:, other] = first[keep], second[keep]
+    return found
+
+
+def order_of(
+    parameters: Sequence[Finite],
+    conditions: Mapping[str, Expression],
+    constraints: Sequence[Expression],
+) -> tuple[Orders, Expression] | None:
+    """The orders that one rule asks for, and that rule; ``None`` if there is no such rule.
+
+    It says that all parameters of the group, which have one domain, differ.
+    """
+    domain = parameters[0].values
+    if conditions or len({p.values for p in parameters}) > 1 or len(set(domain)) < len(domain):
+        return None
+    names = {Name(parameter.name) for parameter in parameters}
+    for rule in constraints:
+        node = rule.node
+        if (
+            isinstance(node, Call)
+            and node.function == "all_different"
+            and set(node.arguments) == names
+            and len(node.arguments) == len(names)
+        ):
+            return Orders(len(domain), len(names)), rule
+    return None

@@ -1,0 +1,335 @@
+"""The legal combinations of one group, solved: tried, as a graph, listed, or as a superset.
+
+What can be held exactly is. Where the graph would be too large, the group is relaxed: rules are
+left out of the graph, or a budget is rounded to a grid. A relaxation with few members is listed and
+filtered, which is exact again; the others are kept by rejection, so that draws stay uniform.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dse.core.expressions.expression import Expression
+from dse.core.legal_set import diagram_builder as growth
+from dse.core.legal_set.blocks import Block, fold_rules
+from dse.core.legal_set.component import Component, Graph
+from dse.core.legal_set.decision_diagram import Diagram
+from dse.core.legal_set.diagram_builder import Codes, Layer, TooWideError, grown
+from dse.core.legal_set.permutations import order_of
+from dse.core.legal_set.relaxed_budget import Budget, Linear, least_edges, linear_of
+from dse.core.legal_set.variable_order import dependence_order, frontier_order, listing_order
+from dse.core.parameter import Finite
+
+TRIED_ROWS = 16_384
+"""Up to here all combinations are tried, which takes less time than to build a graph."""
+
+FILTERED_ROWS = 10_000_000
+"""A superset of up to so many combinations is listed, and those that are legal are kept."""
+
+_FILTERED_CELLS = 60_000_000
+"""So many values of legal combinations are kept; more are drawn by rejection instead."""
+
+_CHUNK = 262_144
+
+_LEAST_SHARE, _SMALL_SHARE = 16, 4
+"""The first graph that is tried may need one in so many of the edges allowed, and the second."""
+
+_TRIED_SOON = 2_000_000
+"""So many edges the first graph may try at one parameter, before a filtered superset is better."""
+
+_FILTERED_SOON = 2_000_000
+"""To list and to filter so many combinations takes less time than to grow a graph of some size."""
+
+_STATES = 500
+_REFINEMENTS = 8
+_MOST_EDGES = 120_000_000
+"""A budget's grid is refined up to here, while too much of what is drawn breaks the budget."""
+
+_MANY = 500
+"""Over so many parameters a lone sum is counted without growing its graph."""
+
+_PILOTS = 1_000
+_ENOUGH = 0.5
+"""A superset of which so large a share is legal is not improved any more."""
+
+_ENOUGH_OF_WIDE = 0.01
+"""The same where a budget is known to need a large graph: to try for one would take a minute."""
+
+Conditions = Mapping[str, Expression]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What is to be solved: parameters, when each is active, and the rules between them."""
+
+    parameters: tuple[Finite, ...]
+    conditions: Conditions
+    constraints: tuple[Expression, ...]
+
+    @cached_property
+    def folded(self) -> tuple[list[Block], list[Expression]]:
+        """The parameters in blocks that small rules make, and the rules that are not small."""
+        return fold_rules(self.parameters, self.constraints)
+
+    @cached_property
+    def wide(self) -> list[int]:
+        """The places of budgets that alone need large graphs: adding up is faster than growing."""
+        most = growth.MAX_TOTAL // _SMALL_SHARE
+        sizes = {p.name: len(p.values) for p in self.parameters}
+        linears = {
+            place: linear_of(self.parameters, rule)
+            for place, rule in enumerate([] if self.conditions else self.constraints)
+            if math.prod(sizes[name] for name in rule.names & sizes.keys()) > most
+        }
+        return [
+            place
+            for place, linear in linears.items()
+            if linear is not None
+            and least_edges(linear, most) > most
+            and least_edges(linear.over(self.folded[0]), most) > most
+        ]
+
+    def component(
+        self, graph: Graph, order: Sequence[int], dropped: Sequence[Expression] = ()
+    ) -> Component:
+        return Component(
+            parameters=self.parameters,
+            conditions=self.conditions,
+            constraints=self.constraints,
+            order=tuple(order),
+            graph=graph,
+            dropped=tuple(dropped),
+        )
+
+
+def solved(
+    parameters: Sequence[Finite],
+    conditions: Conditions,
+    constraints: Sequence[Expression],
+) -> Component:
+    """The component of these parameters: exact if its graph or a list of it fits."""
+    group = _Group(tuple(parameters), conditions, tuple(constraints))
+    sizes = [len(p.values) + (p.name in conditions) for p in parameters]
+    if math.prod(sizes) <= min(TRIED_ROWS, _FILTERED_CELLS // len(sizes)):
+        return _tried(group)
+    among = order_of(parameters, conditions, constraints)
+    if among is not None and len(constraints) == 1:
+        return group.component(among[0], range(len(parameters)))
+    lone = _summed(group)
+    if lone is not None:
+        return lone
+    if group.wide:
+        return _relaxed(group, group.wide)
+    usual = listing_order(parameters, conditions, constraints)
+    found = _grown(group, usual, _LEAST_SHARE, most_tried=_TRIED_SOON)
+    if not isinstance(found, Component):
+        found = _filtered_soon(group, found) or _grown(group, usual, _SMALL_SHARE)
+    return found if isinstance(found, Component) else _relaxed(group, found)
+
+
+def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
+    """The exact component, if the widest rules leave a graph small enough to list what it holds."""
+    if len(group.constraints) == 1:
+        return None
+    dropped = [group.constraints[wide[0]]]
+    kept = [rule for rule in group.constraints if rule is not dropped[0]]
+    usual = listing_order(group.parameters, group.conditions, kept)
+    for order in (usual, frontier_order(group.parameters, group.conditions, kept, usual)):
+        found = _grown(group, order, _SMALL_SHARE, dropped)
+        if isinstance(found, Component):
+            return _filtered(found) if found.bound <= _FILTERED_SOON else None
+    return None
+
+
+def _summed(group: _Group) -> Component | None:
+    """The component of one sum of whole numbers over very many parameters, if its graph fits.
+
+    Growing looks at all terms of the sum at each parameter, which is quadratic.
+    """
+    if len(group.constraints) != 1 or group.conditions or len(group.parameters) < _MANY:
+        return None
+    linear = linear_of(group.parameters, group.constraints[0])
+    if linear is None or not linear.is_whole or linear.is_strict or linear.most < 1:
+        return None
+    edges = sum(len(costs) for costs in linear.costs) * linear.most
+    if edges > growth.MAX_TOTAL // _SMALL_SHARE:
+        return None
+    budget = Budget(linear, math.ceil(linear.most))
+    if not budget.exact:
+        return None
+    return group.component(Diagram(budget.layers(), budget.turns), budget.order)
+
+
+def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
+    """The smallest superset that is found soon, listed if it is small; else the full search."""
+    small = min(_formulas(group), key=lambda one: one.bound, default=None)
+    enough = _ENOUGH_OF_WIDE if group.wide else _ENOUGH
+    if small is None or (small.bound > FILTERED_ROWS and _share(small) < enough):
+        exact = _grown(group, _narrower(group, group.constraints), _SMALL_SHARE)
+        if isinstance(exact, Component):
+            return exact
+        fewer = _without_rules(group, wide)
+        small = fewer if small is None else min([small, fewer], key=lambda one: one.bound)
+    listed = _filtered(small)
+    if listed is not None or _share(small) >= enough:
+        return listed or small
+    exact = _grown(group, _narrower(group, group.constraints), 1)
+    return exact if isinstance(exact, Component) else small
+
+
+def _narrower(group: _Group, kept: Sequence[Expression]) -> list[int]:
+    """The usual order of the parameters, or one that keeps fewer of them open."""
+    usual = listing_order(group.parameters, group.conditions, kept)
+    return frontier_order(group.parameters, group.conditions, kept, usual)
+
+
+def _grown(
+    group: _Group,
+    order: Sequence[int],
+    share: int,
+    dropped: Sequence[Expression] = (),
+    *,
+    most_tried: float = math.inf,
+) -> Component | list[int]:
+    """The component without the dropped rules; the rules that are too wide if it does not fit."""
+    listed = [group.parameters[place] for place in order]
+    kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
+    try:
+        layers = grown(listed, group.conditions, kept, share=share, most_tried=most_tried)
+    except TooWideError as error:
+        return error.rules
+    return group.component(Diagram(layers, order), order, dropped)
+
+
+def _formulas(group: _Group) -> Iterator[Component]:
+    """Supersets of the legal combinations that one rule alone makes: orders, and budgets."""
+    among = order_of(group.parameters, group.conditions, group.constraints)
+    if among is not None:
+        others = [rule for rule in group.constraints if rule is not among[1]]
+        yield group.component(among[0], range(len(group.parameters)), others)
+    yield from _budgets(group)
+
+
+def _without_rules(group: _Group, wide: Sequence[int]) -> Component:
+    """The graph with ever fewer rules, the widest left out first, until it fits."""
+    dropped, many, kept = list[Expression](), 1, list(group.constraints)
+    while True:
+        dropped += [kept[place] for place in sorted(wide[:many])]
+        kept = [rule for rule in group.constraints if not any(rule is one for one in dropped)]
+        found = _grown(group, _narrower(group, kept), _SMALL_SHARE, dropped)
+        if isinstance(found, Component):
+            return found
+        wide, many = found, 2 * many
+
+
+def _budgets(group: _Group) -> Iterator[Component]:
+    """Each rule that is a budget on its own grid, which is refined until most of it is legal.
+
+    Small rules shorten domains and tie parameters together first; the other ones are dropped.
+    """
+    if group.conditions:
+        return
+    blocks, left = group.folded
+    if not left or not all(len(block.rows) for block in blocks):
+        yield _folded(group, blocks)
+        return
+    for rule in left:
+        linear = linear_of(group.parameters, rule)
+        if linear is not None:
+            budget = _refined(group, rule, linear)
+            yield group.component(budget, budget.order, left)
+
+
+def _folded(group: _Group, blocks: Sequence[Block]) -> Component:
+    """The combinations where small rules leave one block of all parameters, or none of some."""
+    order = range(len(group.parameters))
+    rows = np.zeros((0, len(order)), dtype=np.int32)
+    if len(blocks) == 1:
+        rows = np.unique(blocks[0].rows[:, np.argsort(blocks[0].places)], axis=0)
+    return group.component(Diagram(_layers(rows), order), order)
+
+
+def _refined(group: _Group, rule: Expression, linear: Linear) -> Budget:
+    """The rule's budget on the coarsest grid of which most is legal, or on the finest that fits."""
+    blocks, _ = group.folded
+    budget = Budget(linear, _STATES, blocks)
+    for fineness in range(1, _REFINEMENTS):
+        alone = group.component(budget, budget.order, [rule])
+        if _share(alone) >= _ENOUGH or 2 * budget.edges > _MOST_EDGES:
+            break
+        budget = Budget(linear, _STATES << fineness, blocks)
+    return budget
+
+
+def _share(component: Component) -> float:
+    """Which share of some draws from the superset is legal."""
+    if not component.bound:
+        return 1.0
+    codes = component.diagram.draw(_PILOTS, np.random.default_rng(0))
+    return float(component.undropped(codes).mean())
+
+
+def _filtered(component: Component) -> Component | None:
+    """The component with the graph of just the legal combinations; ``None`` if they are many."""
+    if component.bound > FILTERED_ROWS:
+        return None
+    graph, found, cells = component.diagram, [component.none], 0
+    starts = range(0, graph.count, _CHUNK)
+    each = (graph.at(np.arange(start, min(start + _CHUNK, graph.count))) for start in starts)
+    for codes in graph.chunks(_CHUNK) if isinstance(graph, Budget) else each:
+        found.append(codes[component.undropped(codes)])
+        cells += found[-1].size
+        if cells > _FILTERED_CELLS:
+            return None
+    rows = np.concatenate(found)
+    exact = Diagram(_layers(rows[:, component.order]), component.order)
+    return replace(component, graph=exact, dropped=())
+
+
+def _layers(
+    rows: Codes,  # (r, k), in the order of the layers, each once and sorted
+) -> list[Layer]:
+    """The layers of a graph whose paths are these rows: a state for each beginning of a row."""
+    layers = list[Layer]()
+    before = np.zeros(len(rows), dtype=np.int64)
+    new = np.zeros(len(rows), dtype=bool)
+    new[:1] = True
+    for place in range(rows.shape[1]):
+        new[1:] |= rows[1:, place] != rows[:-1, place]
+        after = np.cumsum(new) - 1
+        first = np.flatnonzero(new)
+        last = place == rows.shape[1] - 1
+        target = np.zeros(len(first), dtype=np.int64) if last else after[first]
+        states = min(len(first), 1) if last else len(first)
+        layers.append(Layer(before[first], rows[first, place], target, states))
+        before = after
+    return layers
+
+
+def _tried(group: _Group) -> Component:
+    """The component with the table of what is left of all combinations, each of them tried."""
+    names = [parameter.name for parameter in group.parameters]
+    component = Component(
+        parameters=group.parameters,
+        conditions=group.conditions,
+        constraints=group.constraints,
+        order=tuple(names.index(name) for name in dependence_order(names, group.conditions)),
+    )
+    axes = [
+        np.arange(-1 if p.name in component.conditions else 0, len(p.values), dtype=np.int32)
+        for p in (component.parameters[place] for place in component.order)
+    ]
+    row = np.arange(math.prod(len(axis) for axis in axes))
+    codes = np.empty((len(row), len(axes)), dtype=np.int32)
+    repeats = len(row)
+    for place, axis in zip(component.order, axes, strict=True):  # the last one runs fastest
+        repeats //= len(axis)
+        codes[:, place] = axis[row // repeats % len(axis)]
+    if component.constraints or component.conditions:
+        codes = codes[component.legal(codes)]
+    return replace(component, table=codes)

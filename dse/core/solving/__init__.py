@@ -1,1 +1,0 @@
-"""The legal set of a space: found, counted, drawn from and moved in."""

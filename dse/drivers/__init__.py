@@ -1,1 +1,0 @@
-"""Who works on a study, and what each of them knows of it."""

@@ -1,0 +1,344 @@
+"""Evaluators in dependency order, each shown only what it reads, each answer checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial, reduce
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.design import Design, key_of
+from dse.core.metric import Fault, Metrics
+from dse.core.problem import Source
+from dse.core.trial import Outcome, State, Trial
+from dse.core.values import Floats, Mask
+from dse.errors import SpecError
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.checkpoints import evaluating, keep_outcome, kept_outcome
+from dse.evaluation.machine_lock import turn
+from dse.evaluation.reporting import Stopped, Watcher, listening, unheard
+from dse.protocols import Needs, Task
+
+
+class Pipeline:
+    """All evaluators of a study; turns tasks into outcomes, wherever it is called."""
+
+    def __init__(self, bound: Sequence[Bound], deciding: frozenset[str] | None = None) -> None:
+        """Make a pipeline of evaluators.
+
+        Args:
+            bound: the evaluators.
+            deciding: the metrics without which a design has no answer; all without it. What these
+                are computed from decides too.
+        """
+        self.bound = ordered(bound)
+        self.sources = _sources(self.bound)
+        if deciding is not None:
+            every = self._behind(deciding)
+            self.bound = tuple(_deciding(one, every) for one in self.bound)
+        self.may_start = False  # only what runs a study may have evaluators start programs
+        self.on_wait = _unheard
+        self.on_report: Watcher = unheard
+        self._turns = any(one.exclusive for one in self.bound)
+
+    def _behind(self, asked: frozenset[str]) -> frozenset[str]:
+        """The metrics asked for, their stated parts, and all that these are computed from."""
+        found = frozenset[str]()
+        for one in reversed(self.bound):  # whoever reads a metric comes after whoever provides it
+            for own, metric in one.evaluator.provides.items():
+                if {one.metric(own), one.metric(metric.part_of)} & (asked | found):
+                    found |= {one.metric(own)} | (one.reads_of(own) & self.sources.keys())
+        return found
+
+    @property
+    def needs(self) -> Needs:
+        """The most of each thing that one of its evaluators needs: they run one by one."""
+        return reduce(Needs.joined, (one.needs for one in self.bound))
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Outcome]:
+        """Return the outcome of each task; metrics that it brings along are not measured again.
+
+        An evaluation that has ended, and whose outcome nobody has stored, is not made again.
+        """
+        kept = [kept_outcome(task) for task in tasks]
+        rest = [task for task, outcome in zip(tasks, kept, strict=True) if outcome is None]
+        found = iter(self._evaluated(rest) if rest else [])
+        return [next(found) if outcome is None else outcome for outcome in kept]
+
+    def _evaluated(self, tasks: Sequence[Task]) -> list[Outcome]:
+        rows = [_Row(task) for task in tasks]
+        for rank, bound in enumerate(self.bound):
+            todo = [row for row in rows if row.needs(bound, bound.reads & self.sources.keys())]
+            groups = [todo] if bound.evaluator.kind == "modelled" else [[row] for row in todo]
+            for group in groups:
+                if group:
+                    self._evaluate(bound, group, rank)
+        outcomes = [row.outcome() for row in rows]
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            keep_outcome(task, outcome)
+        return outcomes
+
+    def known(self, batch: Batch) -> Metrics:
+        """Every metric that needs no measurement, under the study's names; NaN where undefined.
+
+        What is not ``pure``, and what reads of it, is left out before ``may_start`` is true.
+        Where evaluators that do not read one another have faults in one row, that a design cannot
+        exist goes before a failure.
+        """
+        columns: dict[str, Floats] = {}
+        faults: dict[int, Fault] = {}
+        for bound in self.bound:
+            sources = [self.sources[name] for name in bound.provides]
+            if any(one.kind == "measured" or not (one.pure or self.may_start) for one in sources):
+                continue
+            got = self._once(bound, batch)
+            read = [columns[name] for name in bound.reads if name in columns]
+            lost: Mask = np.zeros(len(batch), dtype=bool)
+            for values in read:
+                lost |= np.isnan(values)
+            for row, fault in got.faults.items():
+                if row not in faults or (fault.kind == "infeasible" and not lost[row]):
+                    faults[row] = fault
+            found = {bound.metric(own): values for own, values in got.columns.items()}
+            if lost.any() and not bound.reads_apart:
+                found = {name: np.where(lost, np.nan, values) for name, values in found.items()}
+            columns |= found
+            batch = batch.with_columns({name: _known(values) for name, values in found.items()})
+        return Metrics(columns=columns, faults=faults)
+
+    def _once(self, bound: Bound, batch: Batch) -> Metrics:
+        """What it says, asked once for rows that agree in all parameters behind what it reads."""
+        behind = frozenset[str]().union(*(self.sources[name].reads for name in bound.provides))
+        among = batch.distinct(behind)
+        if among.place is None:
+            return bound.evaluate(batch)
+        got = bound.evaluate(batch.take(among.rows))
+        return Metrics(
+            columns={name: among.spread(values) for name, values in got.columns.items()},
+            faults=among.spread_rows(got.faults),
+        )
+
+    def _evaluate(self, bound: Bound, rows: Sequence[_Row], rank: int) -> None:
+        rows = [row for row in rows if row.can(bound)]
+        if not rows:
+            return
+        batch = Batch.of([row.known() for row in rows])
+        with self._turn(bound), self._place(bound, rows, rank):
+            started = time.perf_counter()
+            got = self._told(bound, batch, rows)
+            seconds = (time.perf_counter() - started) / len(rows)
+        for place, row in enumerate(rows):
+            row.cost_s += seconds
+            row.measured += bound.evaluator.kind == "measured"
+            row.judge(got.faults.get(place))
+            if row.fault is None:
+                for own, values in got.columns.items():
+                    row.metrics[bound.metric(own)] = float(values[place])
+                for own, values in got.spread.items():
+                    if np.isfinite(values[place]):  # the row's spread may be unknown
+                        row.spread[bound.metric(own)] = float(values[place])
+
+    def _told(self, bound: Bound, batch: Batch, rows: Sequence[_Row]) -> Metrics:
+        """What it says; nothing where it was stopped. Only who measures one design reports."""
+        if len(rows) > 1:
+            return bound.evaluate(batch)
+        try:
+            with listening(partial(self._hear, bound, rows[0])):
+                return bound.evaluate(batch)
+        except Stopped:
+            rows[0].stopped = True
+            return Metrics(columns={})
+
+    def _hear(self, bound: Bound, row: _Row, step: int, metrics: Mapping[str, float]) -> bool:
+        row.reported = {bound.metric(own): value for own, value in metrics.items()}
+        return self.on_report(row.number, step, {**row.metrics, **row.reported})
+
+    def _place(self, bound: Bound, rows: Sequence[_Row], rank: int) -> AbstractContextManager[None]:
+        """Tell who measures for which trial it does; models are called for many."""
+        if bound.evaluator.kind == "modelled":
+            return nullcontext()
+        return evaluating(rows[0].task, rank)
+
+    def _turn(self, bound: Bound) -> AbstractContextManager[None]:
+        """The machine, while a measurement runs: alone if it is exclusive, else with others."""
+        if not self._turns or bound.evaluator.kind == "modelled":
+            return nullcontext()
+        return turn(alone=bound.exclusive, on_wait=self.on_wait)
+
+
+class Readings:
+    """What measured evaluators said, by what they read: nothing is measured twice."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._sources = pipeline.sources
+        self._measured = [b for b in pipeline.bound if b.evaluator.kind == "measured"]
+        self._known: dict[tuple[str, str], tuple[dict[str, float], dict[str, float]]] = {}
+
+    @property
+    def measured(self) -> bool:
+        """True if any evaluator measures."""
+        return bool(self._measured)
+
+    def learn(self, trial: Trial) -> None:
+        """Remember what was measured for a trial; one that was stopped told no last word."""
+        if trial.state is State.STOPPED:
+            return
+        for bound in self._measured:
+            if bound.answered(trial):
+                metrics = {name: trial.metrics.get(name, np.nan) for name in bound.provides}
+                spread = {n: trial.spread[n] for n in bound.provides if n in trial.spread}
+                self._known.setdefault(self._key(bound, trial.design), (metrics, spread))
+
+    def task(self, trial: Trial) -> Task:
+        """The trial as a task, with all that is known of it."""
+        metrics: dict[str, float] = {}
+        spread: dict[str, float] = {}
+        for bound in self._measured:
+            known = self._known.get(self._key(bound, trial.design))
+            if known is not None:
+                metrics |= known[0]
+                spread |= known[1]
+        return Task(number=trial.number, design=trial.design, given=metrics, spread=spread)
+
+    def _key(self, bound: Bound, design: Design) -> tuple[str, str]:
+        reads = frozenset[str]().union(*(self._sources[m].reads for m in bound.provides))
+        return bound.label, key_of({name: design[name] for name in reads if name in design})
+
+
+class _Row:
+    """One task on its way through the pipeline."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.design = task.design
+        self.metrics = dict(task.given)
+        self.spread = dict(task.spread)
+        self.only = task.only
+        self.skipped = False
+        self.stopped = False
+        self.reported: dict[str, float] = {}
+        self.number = task.number
+        self.fault: Fault | None = None
+        self.cost_s = 0.0
+        self.measured = 0
+
+    def needs(self, bound: Bound, read: Set[str]) -> bool:
+        """True if the evaluator, which reads these metrics, is to run for this row."""
+        if self.fault is not None:
+            return self._may_be_impossible(bound, read)
+        if self.stopped or bound.provides.keys() <= self.metrics.keys():
+            return False
+        wanted = self.only is None or bound.label in self.only
+        self.skipped |= not wanted
+        return wanted
+
+    def _may_be_impossible(self, bound: Bound, read: Set[str]) -> bool:
+        """Whether a model that reads nothing of what failed may still say that it cannot exist."""
+        assert self.fault is not None
+        free = bound.evaluator.kind == "modelled" and read <= self._defined().keys()
+        return free and self.only is None and self.fault.kind != "infeasible"
+
+    def judge(self, fault: Fault | None) -> None:
+        """Take a fault: that a design cannot exist goes before a failure, whatever came first."""
+        if self.fault is None or (fault is not None and fault.kind == "infeasible"):
+            self.fault = fault
+
+    def can(self, bound: Bound) -> bool:
+        """Return whether the evaluator can run; else its metrics are undefined, as one it reads."""
+        if bound.reads_apart or not any(np.isnan(self.metrics.get(n, 0.0)) for n in bound.reads):
+            return True
+        self.metrics |= dict.fromkeys(bound.provides, np.nan)
+        return False
+
+    def known(self) -> dict[str, Any]:
+        return {**self.design, **self._defined()}
+
+    def _defined(self) -> dict[str, float]:
+        return {name: value for name, value in self.metrics.items() if np.isfinite(value)}
+
+    def outcome(self) -> Outcome:
+        state = State.SCREENED if self.skipped else State.DONE
+        if self.stopped:
+            state, self.metrics = State.STOPPED, {**self.metrics, **self.reported}
+        if self.fault is not None:
+            state = State.INFEASIBLE if self.fault.kind == "infeasible" else State.FAILED
+        return Outcome(
+            state=state,
+            metrics=self._defined(),
+            spread=self.spread,
+            fault=self.fault,
+            cost_s=self.cost_s,
+            measured=self.measured,
+        )
+
+
+def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
+    """The evaluator with those of its metrics that are among these as the deciding ones."""
+    own = frozenset(own for own in bound.evaluator.provides if bound.metric(own) in metrics)
+    return replace(bound, deciding=own)
+
+
+def _known(values: Floats) -> Column:
+    """A metric as a column, absent where it is undefined."""
+    gone = np.isnan(values)
+    return Column(values, gone) if gone.any() else Column(values)
+
+
+def ordered(bound: Sequence[Bound]) -> tuple[Bound, ...]:
+    """The evaluators so that each follows what it reads; modelled ones as early as they can.
+
+    What a model finds infeasible is then never measured.
+
+    Raises:
+        SpecError: two give one metric, or they read one another in a circle.
+    """
+    by_metric: dict[str, Bound] = {}
+    for one in bound:
+        for metric in one.provides:
+            if metric in by_metric:
+                other = by_metric[metric].label
+                raise SpecError(f"both {other} and {one.label} provide {metric!r}")
+            by_metric[metric] = one
+    by_label = {one.label: one for one in bound}
+    sorter = TopologicalSorter(
+        {one.label: {by_metric[r].label for r in one.reads if r in by_metric} for one in bound}
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle = " -> ".join(reversed(error.args[1]))
+        raise SpecError(f"these evaluators read one another in a circle: {circle}") from error
+    order: list[Bound] = []
+    ready: list[str] = []
+    while sorter.is_active():
+        ready += sorter.get_ready()
+        ready.sort(key=lambda label: (by_label[label].evaluator.kind != "modelled", label))
+        order.append(by_label[ready[0]])
+        sorter.done(ready.pop(0))
+    return tuple(order)
+
+
+def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
+    """Each metric with its kind and all parameters behind it, through earlier evaluators too."""
+    sources: dict[str, Source] = {}
+    for one in bound:
+        earlier = [sources[name] for name in one.reads if name in sources]
+        reads = frozenset(name for name in one.reads if name not in sources)
+        reads = reads.union(*(source.reads for source in earlier))
+        measured = one.evaluator.kind == "measured" or any(s.kind == "measured" for s in earlier)
+        pure = one.pure and all(source.pure for source in earlier)
+        for name, metric in one.provides.items():
+            sources[name] = Source(
+                metric=metric, kind="measured" if measured else "modelled", reads=reads, pure=pure
+            )
+    return sources
+
+
+def _unheard(_: str) -> None:
+    """Nobody wants to know of waits."""

@@ -1,0 +1,1 @@
+"""Work done on the machines of a Ray cluster."""

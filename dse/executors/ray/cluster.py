@@ -1,0 +1,268 @@
+"""Work done on the machines of a Ray cluster; what is lost with a machine is done elsewhere."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import time
+from collections import deque
+
+from dse.core.trial import Event, Outcome
+from dse.errors import PluginError
+from dse.evaluation.reporting import Watcher, unheard
+from dse.executors.failures import failed
+from dse.executors.ray.resources import rooms_for, wanted_of
+from dse.executors.ray.session import START_S, STORE_BYTES, Joined, imported
+from dse.executors.ray.worker import LostError, RayWorker, ended, seats
+from dse.executors.worker_environment import THREADS
+from dse.executors.worker_process import Beginning, unnoted
+from dse.protocols import Needs, Task, Work
+
+_LOOK_S = 1.0
+_WAIT_S = 0.2
+"""For outcomes at a time: Ray ends a process soon after the raylet of its machine."""
+
+_STARTS = 3
+"""So many workers in a row that do not start are no accident."""
+
+_PATIENCE_S = 60.0
+"""How long to wait for a node where none that is left could take a task."""
+
+
+class RayCluster:
+    """Workers on the nodes of a Ray cluster, started when needed, each with one task at a time.
+
+    The work is pickled and put into the cluster once; a worker loads it once. Each worker keeps
+    for itself what the work's ``needs`` ask for. What crashes or hangs costs its task only, as
+    with ``processes``. A task whose worker is lost, with its node or alone, is collected as failed
+    with the fault ``lost``, by which a study knows to try it again: elsewhere.
+
+    Args:
+        address: ``auto``, ``host:port`` or ``ray://host:port`` of a cluster; without one that of
+            ``RAY_ADDRESS``, else a Ray of its own is started on this machine.
+        workers: tasks at once; without a number as many as the cluster has room for.
+        timeout_s: a task that takes longer has failed; waiting for a turn does not count.
+        start_s: how long a Ray that is started here may take to start.
+    """
+
+    barrier = False
+
+    def __init__(
+        self,
+        work: Work,
+        *,
+        address: str | None = None,
+        workers: int | None = None,
+        timeout_s: float | None = None,
+        start_s: float = START_S,
+    ) -> None:
+        _check(workers, timeout_s, start_s)
+        self.on_report: Watcher = unheard
+        self.on_begin: Beginning = unnoted
+        self._wanted = wanted_of(getattr(work, "needs", Needs()))
+        self._timeout_s = timeout_s
+        self._waiting: deque[Task] = deque()
+        self._workers: list[RayWorker] = []
+        self._events: list[Event] = []
+        self._unstarted = 0
+        self._hopeless_since: float | None = None
+        self._looked_at = time.monotonic()
+        self._closed = False
+        sent = _pickled(work)
+        cores = os.cpu_count() or 1
+        self._door = Joined(
+            address or os.environ.get("RAY_ADDRESS"),
+            cpus=max(workers or cores, cores),
+            store_bytes=max(STORE_BYTES, 2 * len(sent)),
+            start_s=start_s,
+        )
+        atexit.register(self.close)  # before Ray's own: a local one is ended, its folder goes
+        try:
+            self.capacity = self._capacity(workers)
+            self._sent = self._door.ray.put(sent)
+            self._seats = seats(self._door.ray, self._wanted)
+        except BaseException:
+            self.close()
+            raise
+
+    def submit(self, task: Task) -> None:
+        if self._closed:
+            raise RuntimeError("the executor is closed")
+        self._waiting.append(task)
+        self._assign()
+
+    def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
+        try:
+            return self._collected(timeout_s)
+        except ConnectionError as error:  # of a ray:// address; its own grace is over
+            raise self._door.head.lost(str(error)) from error
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        self._waiting.clear()
+        try:
+            if not self._door.head.gone:
+                ended(self._door.ray, self._workers)
+        finally:
+            self._workers.clear()
+            self._door.close()
+
+    def events(self) -> list[Event]:
+        """What a user should know of the cluster since the last call."""
+        told, self._events = self._events, []
+        return told
+
+    def _collected(self, timeout_s: float | None) -> dict[int, Outcome]:
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while self._waiting or any(worker.task for worker in self._workers):
+            self._door.check_raylet()
+            self._assign()
+            left_s = until - time.monotonic()
+            outcomes = self._finished(max(0.0, min(_WAIT_S, left_s)))
+            if outcomes or left_s <= 0:
+                return outcomes
+            if time.monotonic() - self._looked_at >= _LOOK_S:
+                self._looked_at = time.monotonic()
+                self._check_hope()
+        return {}
+
+    def _finished(self, timeout_s: float) -> dict[int, Outcome]:
+        """The outcomes that are there, or that come in this time; reports are passed on."""
+        signs = [sign for worker in self._workers for sign in worker.signs]
+        if not signs:  # nobody to wish a worker of
+            time.sleep(timeout_s)
+            return {}
+        come, _ = self._door.ray.wait(signs, num_returns=1, timeout=timeout_s)
+        if come:
+            come, _ = self._door.ray.wait(signs, num_returns=len(signs), timeout=0)
+        outcomes: dict[int, Outcome] = {}
+        for worker in list(self._workers):
+            task = worker.task
+            if worker.report in come:
+                worker.hear(self.on_report, self.on_begin)
+            outcome = self._settled(worker) if worker.sign in come else None
+            if task is not None and outcome is not None:
+                outcomes[task.number] = outcome
+        return outcomes
+
+    def _settled(self, worker: RayWorker) -> Outcome | None:
+        """What the worker's sign brought; a task that was not begun goes back to the queue."""
+        try:
+            outcome = worker.outcome()
+        except LostError as error:
+            task = self._drop(worker)
+            if worker.node:
+                return failed(error.kind, f"with its worker on {error.reason}", worker.spent_s)
+            self._waiting.extendleft([task] if task is not None else [])
+            self._note_unstarted(error.reason)
+            return None
+        self._unstarted = 0
+        return outcome
+
+    def _note_unstarted(self, reason: str) -> None:
+        """Know that a worker did not start.
+
+        Raises:
+            PluginError: nor did those before it.
+        """
+        self._tell(f"a worker did not start on {reason}")
+        self._unstarted += 1
+        if self._unstarted == _STARTS:
+            raise PluginError(
+                f"workers do not start on the cluster; the last one on {reason}",
+                hint="every node needs dse-engine and what the study's evaluators import, "
+                "in the driver's versions",
+            )
+
+    def _tell(self, text: str) -> None:
+        self._events.append(Event(kind="executor", text=text))
+
+    def _assign(self) -> None:
+        """Give waiting tasks to free workers; wish for a worker where one is missing."""
+        free = [worker for worker in self._workers if worker.task is None]
+        for worker in sorted(free, key=lambda worker: not worker.placed):
+            if worker.lost:
+                self._tell(f"a free worker was lost on {worker.node}")
+                self._drop(worker)
+            elif (task := self._next(worker)) is not None:
+                worker.take(task)
+        missing = min(len(self._waiting), self.capacity - len(self._workers))
+        if missing <= 0 or not self._door.head.answers():
+            return
+        for _ in range(missing):
+            arguments = (self._sent, self._timeout_s, self._environment())
+            worker = RayWorker(self._door.ray, self._seats, arguments)
+            worker.take(self._waiting.popleft())
+            self._workers.append(worker)
+
+    def _next(self, free: RayWorker) -> Task | None:
+        """The task that has waited longest, be it for a worker that still has no place."""
+        if free.placed:
+            for worker in self._workers:
+                if worker.task is not None and not worker.placed:
+                    return worker.give_back()
+        return self._waiting.popleft() if self._waiting else None
+
+    def _drop(self, worker: RayWorker) -> Task | None:
+        """Do without the worker; its task, if it had one."""
+        self._workers.remove(worker)
+        worker.drop()
+        return worker.task
+
+    def _environment(self) -> dict[str, str]:
+        """One thread per CPU of the worker for all numeric libraries, or what the user says."""
+        threads = str(max(1, int(self._wanted["CPU"])))
+        return {name: os.environ.get(name, threads) for name in THREADS}
+
+    def _capacity(self, workers: int | None) -> int:
+        rooms = rooms_for(self._wanted, self._door.nodes())
+        if workers is None or (self._door.local and rooms < workers):
+            return rooms  # this machine does not grow
+        return workers
+
+    def _check_hope(self) -> None:
+        """Nothing, while some node could take a task, or was there a while ago.
+
+        Raises:
+            PluginError: none is left that could, or the cluster's head is gone.
+        """
+        if not self._door.head.answers():
+            return
+        if any(worker.node for worker in self._workers):
+            self._hopeless_since = None
+            return
+        try:
+            rooms_for(self._wanted, self._door.nodes())
+        except PluginError:
+            now = time.monotonic()
+            self._hopeless_since = self._hopeless_since or now
+            if now - self._hopeless_since > _PATIENCE_S:
+                raise
+        else:
+            self._hopeless_since = None
+
+
+def _check(workers: int | None, timeout_s: float | None, start_s: float) -> None:
+    if workers is not None and workers < 1:
+        raise PluginError(f"the executor 'ray' cannot have {workers} workers")
+    if timeout_s is not None and timeout_s <= 0:
+        raise PluginError(f"the executor 'ray' cannot end tasks after {timeout_s:g} s")
+    if start_s <= 0:
+        raise PluginError(f"the executor 'ray' cannot start within {start_s:g} s")
+
+
+def _pickled(work: Work) -> bytes:
+    """The work; functions of the main script and of notebooks travel with their code."""
+    cloudpickle = imported().cloudpickle
+    try:
+        sent: bytes = cloudpickle.dumps(work)
+    except Exception as error:
+        raise PluginError(
+            f"the work cannot be sent to other machines: {error}",
+            hint="keep open files, locks and connections out of it, or take the executor 'serial'",
+        ) from error
+    return sent

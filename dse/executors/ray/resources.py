@@ -1,0 +1,62 @@
+"""What the nodes of a cluster have, beside what a task needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dse.errors import PluginError
+from dse.protocols import Needs
+from dse.units import units
+
+_TOLD_NODES = 5
+_OWN = {"CPU": "cpu", "GPU": "gpu", "memory": "memory"}
+_HIDDEN = ("node:", "accelerator_type:", "object_store_memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine of the cluster, with the amount of each resource that it offers in all."""
+
+    name: str
+    offers: Mapping[str, float]
+
+    def rooms(self, wanted: Mapping[str, float]) -> int:
+        """How many tasks fit at once."""
+        shares = [self.offers.get(name, 0.0) / amount for name, amount in wanted.items()]
+        return int(min(shares) + 1e-9)
+
+
+def wanted_of(needs: Needs) -> dict[str, float]:
+    """The needs by Ray's names; one CPU where nothing is said."""
+    amounts = {"CPU": needs.cpu or 1.0, "GPU": needs.gpu, "memory": float(needs.memory_bytes)}
+    return {name: amount for name, amount in {**amounts, **needs.custom}.items() if amount}
+
+
+def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
+    """How many tasks fit on all nodes at once.
+
+    Raises:
+        PluginError: not one fits on any node.
+    """
+    rooms = sum(node.rooms(wanted) for node in nodes)
+    if rooms == 0:
+        told = [f"{node.name} ({_told(node.offers)})" for node in nodes[:_TOLD_NODES]]
+        more = f" and {len(nodes) - _TOLD_NODES} more" if len(nodes) > _TOLD_NODES else ""
+        raise PluginError(
+            f"no node offers {_told(wanted)}; the cluster has {', '.join(told) or 'no node'}{more}",
+            hint="ask for less in the evaluator's 'resources', or start a node that offers it",
+        )
+    return rooms
+
+
+def _told(amounts: Mapping[str, float]) -> str:
+    """The amounts for people, those that every node has first."""
+    names = [*_OWN, *sorted(amounts.keys() - _OWN.keys())]
+    shown = [
+        f"{_OWN.get(name, name)}: "
+        + (units.shown(round(amounts[name]), "B") if name == "memory" else f"{amounts[name]:g}")
+        for name in names
+        if name in amounts and not name.startswith(_HIDDEN)
+    ]
+    return ", ".join(shown) or "nothing"

@@ -1,0 +1,278 @@
+"""A Ray cluster that this process has joined, or one of its own on this machine."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dse.errors import PluginError
+from dse.executors.process_tree import descendants, runs
+from dse.executors.ray.cleanup import RayWarden
+from dse.executors.ray.head import RayHead, check_reachable
+from dse.executors.ray.resources import Node
+from dse.system.credentials import private_environment
+
+STORE_BYTES = 100 * 2**20
+"""Of shared memory, for a Ray of our own: it holds the pickled work, and little else."""
+
+START_S = 300.0
+"""How long a Ray of our own may take to start, in all: a busy machine is slow."""
+
+_STARTS = 3
+"""So often it is started, should it hang: each try gets its share of the time."""
+
+_LOOK_S = 0.5
+
+_GCS_WAIT = "RAY_gcs_server_port_wait_time_s"
+
+_SETTINGS: Mapping[str, str] = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # else what runs beside a measurement goes before it
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that this will be the default
+}
+
+
+class Joined:
+    """The door to a cluster; closing it ends a cluster that was started here and no other.
+
+    Args:
+        address: ``auto``, ``host:port`` or ``ray://host:port``; ``None`` starts a Ray on this
+            machine, unless the process has joined one already, which is then used and left on.
+        cpus: how many tasks of one CPU a Ray that is started here takes at once.
+        store_bytes: of shared memory, for a Ray that is started here.
+        start_s: how long such a Ray may take to start.
+
+    Raises:
+        PluginError: Ray is not installed, or there is no such cluster, or it does not start.
+    """
+
+    def __init__(
+        self,
+        address: str | None,
+        *,
+        cpus: int,
+        store_bytes: int = STORE_BYTES,
+        start_s: float = START_S,
+    ) -> None:
+        self.ray = imported()
+        self._warden: RayWarden | None = None
+        self._raylet: int | None = None
+        self._theirs = bool(self.ray.is_initialized())
+        self.local = address is None and not self._theirs
+        if self._theirs:
+            self._check_same(address)
+        elif address is not None:
+            self._join(address)
+        else:
+            self._start(cpus, store_bytes, start_s)
+        from_afar = address if address and address.startswith("ray://") else None
+        self.head = RayHead(from_afar or self._gcs())
+        self._raylet = None if from_afar else _raylet_of(self._socket())
+
+    def check_raylet(self) -> None:
+        """Check that this machine's part of the cluster lives: Ray ends a process without it.
+
+        Raises:
+            PluginError: it has ended.
+        """
+        if self._raylet is not None and not runs(self._raylet):
+            raise self.head.cut_off()
+
+    def nodes(self) -> list[Node]:
+        """The nodes that are alive."""
+        return [
+            Node(name=str(one["NodeManagerHostname"]), offers=one["Resources"])
+            for one in self.ray.nodes()
+            if one["Alive"]
+        ]
+
+    def close(self) -> None:
+        """Leave the cluster; end it if it was started here."""
+        if not self._theirs:
+            self._end()
+        self._theirs = True
+
+    def _end(self) -> None:
+        if self._raylet is None or runs(self._raylet):  # else Ray would end us before the last word
+            self.ray.shutdown()
+        if self._warden is not None:
+            self._warden.close()
+            self._warden = None
+
+    def _check_same(self, address: str | None) -> None:
+        """Nothing, unless the cluster that this process has joined is certainly another one."""
+        joined = self._gcs()
+        if address is not None and re.fullmatch(r"[^/]+:\d+", address) and address != joined:
+            raise PluginError(
+                f"this process has joined the Ray cluster {joined} and cannot join {address}",
+                hint="ray.shutdown() leaves it",
+            )
+
+    def _socket(self) -> str:
+        """The address of this machine's raylet; empty where Ray does not say."""
+        node = getattr(self.ray._private.worker, "_global_node", None)  # noqa: SLF001 - no option
+        return str(getattr(node, "raylet_socket_name", ""))
+
+    def _gcs(self) -> str:
+        return str(self.ray.get_runtime_context().gcs_address)
+
+    def _join(self, address: str) -> None:
+        check_reachable(address)
+        try:
+            with _unheard(self.ray):
+                self.ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise PluginError(
+                f"the Ray cluster {address!r} cannot be joined: {_first_line(error)}",
+                hint="on its first machine: ray start --head; all machines need the same Ray and "
+                "Python, and the same token (RAY_AUTH_MODE=token and ~/.ray/auth_token)",
+            ) from error
+        if address.startswith("ray://"):
+            _hush_client()
+
+    def _start(self, cpus: int, store_bytes: int, start_s: float) -> None:
+        """Start one; again where it hangs, or ends at once.
+
+        Raises:
+            PluginError: it did not start in time.
+        """
+        for left in reversed(range(_STARTS)):
+            try:
+                with _patient(self.ray, start_s / _STARTS):
+                    self._begin(tempfile.mkdtemp(prefix="dse-ray-"), cpus, store_bytes)
+            except Exception as error:  # Ray raises a bare one where it took too long
+                self._end()
+                if left and "timed out" in str(error):
+                    continue
+                raise PluginError(
+                    f"Ray cannot be started here: {_first_line(error)}",
+                    hint=f"executor: {{use: ray, start_s: {2 * start_s:g}}} gives it longer; or "
+                    "start it yourself (ray start --head) and give its address",
+                ) from error
+            return
+
+    def _begin(self, folder: str, cpus: int, store_bytes: int) -> None:
+        self._warden = RayWarden(folder)
+        before = set(descendants(os.getpid()))
+        try:
+            with _unheard(self.ray), private_environment():
+                self.ray.init(
+                    address="local",
+                    num_cpus=cpus,
+                    object_store_memory=store_bytes,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _temp_dir=folder,
+                )
+        finally:
+            self._warden.watch(set(descendants(os.getpid())) - before)
+
+
+def imported() -> Any:
+    """The library, told to be quiet before it reads its environment.
+
+    Raises:
+        PluginError: it is not installed.
+    """
+    os.environ.update({name: os.environ.get(name, word) for name, word in _SETTINGS.items()})
+    try:
+        import ray
+    except ImportError as error:
+        raise PluginError(
+            "the executor 'ray' needs Ray, which is not installed",
+            hint="pip install 'dse-engine[ray]'",
+        ) from error
+    return ray
+
+
+@contextmanager
+def _patient(ray: Any, limit_s: float) -> Iterator[None]:
+    """Let Ray wait for the parts of a node that it starts as long as this.
+
+    Its own half minute for the raylet is no option of Ray's; where the name changes, it holds.
+
+    Args:
+        ray: the library.
+        limit_s: until then; a raylet that has ended is not waited for.
+    """
+    services = ray._private.services  # noqa: SLF001 - see above
+    ask = getattr(services, "get_node", None)
+    until = time.monotonic() + limit_s
+
+    def wait(*where: Any) -> Any:
+        assert ask is not None
+        while True:
+            try:
+                return ask(*where)
+            except RuntimeError as error:  # it is not known yet
+                lives = _raylet_of() is not None
+                if lives and time.monotonic() < until:
+                    time.sleep(_LOOK_S)
+                    continue
+                words = f"took more than {limit_s:g} s" if lives else "has ended"
+                raise TimeoutError(f"the start timed out: the raylet {words}") from error
+
+    gcs = os.environ.get(_GCS_WAIT)
+    os.environ[_GCS_WAIT] = gcs or str(math.ceil(limit_s))
+    services.get_node = wait
+    try:
+        yield
+    finally:
+        services.get_node = ask
+        if gcs is None:
+            del os.environ[_GCS_WAIT]
+
+
+def _raylet_of(socket: str = "") -> int | None:
+    """The raylet of this machine that listens there, or any that we started; ``None``: unknown."""
+    every = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    pids = every if socket else descendants(os.getpid())
+    for pid in pids:
+        with suppress(OSError):
+            program, *words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if program.endswith("/raylet") and (
+                not socket or f"--raylet_socket_name={socket}" in words
+            ):
+                return pid
+    return None
+
+
+@contextmanager
+def _unheard(ray: Any) -> Iterator[None]:
+    """No thread that prints the cluster's errors among our results: we tell them as events.
+
+    Ray has no option for it; where its name changes, its words come back and nothing else.
+    """
+    worker = ray._private.worker  # noqa: SLF001 - see above
+    listen = getattr(worker, "listen_error_messages", None)
+    worker.listen_error_messages = lambda *_: None
+    try:
+        yield
+    finally:
+        worker.listen_error_messages = listen
+
+
+def _hush_client() -> None:
+    """Nothing from its threads when Ray's client has lost its server: we tell that as an error."""
+    logging.getLogger("ray.util.client.logsclient").setLevel(logging.ERROR)
+    before = threading.excepthook
+
+    def told(fault: threading.ExceptHookArgs) -> None:
+        if fault.exc_type is not ValueError or "Channel closed" not in str(fault.exc_value):
+            before(fault)
+
+    threading.excepthook = told
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,204 @@
+"""The driver's side of one worker process."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import pickle
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
+
+from dse.core.metric import FaultKind
+from dse.core.trial import Outcome
+from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
+from dse.evaluation.reporting import Watcher, unheard
+from dse.executors.failures import failed, raised
+from dse.executors.process_tree import descendants, end
+from dse.executors.stopwatch import Stopwatch
+from dse.executors.worker_environment import birth
+from dse.executors.worker_main import BEGUN, GOES_ON, READY, REPORT, WAITS, guard, serve
+from dse.protocols import Task
+
+START_TIMEOUT_S = 300.0
+"""How long a worker may take to import what it needs; the limit of a task begins after that."""
+
+Beginning = Callable[[int, float], None]
+"""Called with a trial's number and the wall clock at which it was begun."""
+
+_EXIT_S = 5.0
+
+
+def unnoted(_number: int, _at: float) -> None:
+    """Note nothing."""
+
+
+class NotBegunError(Exception):
+    """The worker died, or did not start in time, before it had begun its task."""
+
+
+class Driven:
+    """A worker with a pipe of its own, so that no other worker's death can touch its task.
+
+    It is spawned and never forked: a fork of a process whose libraries run threads can stop dead.
+
+    Args:
+        work: the pickled work.
+        main: the work needs what the main script defines.
+        guarded: this process may be killed in a way that kills its children, but not theirs.
+
+    Attributes:
+        ready: its imports are behind it.
+        generation: how many workers before it, one after another, never were ready.
+    """
+
+    def __init__(self, work: bytes, *, main: bool = False, guarded: bool = False) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.task: Task | None = None
+        self.on_report: Watcher = unheard
+        self.on_begin: Beginning = unnoted
+        self.ready = False
+        self.generation = 0
+        self._begun_at: float | None = None
+        self._kills = 0
+        self._watch = Stopwatch()
+        self._pipe: Connection[Task | bool, bytes]
+        self._pipe, theirs = context.Pipe()
+        life = guard if guarded else serve
+        self._process = context.Process(target=life, args=(theirs,), name="dse-worker")
+        try:
+            with birth(main=main):
+                self._process.start()
+            theirs.close()
+            with suppress(OSError):  # it has just died, as for a task
+                self._pipe.send_bytes(work)
+        except BaseException:  # nobody else knows of it yet, and the interpreter would wait for it
+            self.end()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """True while it can take a task."""
+        return self._process.is_alive() and not self._pipe.closed
+
+    @property
+    def processes(self) -> list[int]:
+        """Its process, and all that were started by it."""
+        pid = self._process.pid
+        return [] if pid is None else [pid, *descendants(pid)]
+
+    @property
+    def signs(self) -> list[Connection[Task | bool, bytes] | int]:
+        """What to wait for: an answer, or the end of the process."""
+        return [self._pipe, self._process.sentinel]
+
+    def left_s(self, timeout_s: float | None) -> float:
+        """Time until its task is overdue; none passes while it waits for its turn."""
+        limit_s = START_TIMEOUT_S if not self.ready else timeout_s
+        if limit_s is None or self._watch.stopped:
+            return math.inf
+        return limit_s - self._watch.spent_s
+
+    def take(self, task: Task) -> None:
+        """Begin a task; only one that is free may."""
+        self.task = task
+        self._begun_at = None
+        self._kills = count_memory_kills()
+        if self.ready:
+            self._watch = Stopwatch()
+        with suppress(OSError):  # it has just died: that shows when its outcome is asked for
+            self._pipe.send(task)
+
+    def outcome(self, timeout_s: float | None) -> Outcome | None:
+        """Return what became of its task; ``None`` while it is at work.
+
+        Raises:
+            NotBegunError: nothing did, and the worker is no more.
+        """
+        over = not self._process.is_alive()  # asked first: what it said before it died counts
+        try:
+            while self._pipe.poll():
+                answer = self._pipe.recv_bytes()
+                if answer.startswith(REPORT):
+                    self._told(answer.removeprefix(REPORT))
+                elif answer.startswith(BEGUN):
+                    self._begin(float(answer.removeprefix(BEGUN)))
+                elif answer not in (READY, WAITS, GOES_ON):
+                    return _read(answer)
+                else:
+                    self._hear(answer)
+        except (EOFError, OSError):
+            over = True
+        if over:
+            return self._crashed()
+        return None if self.left_s(timeout_s) > 0 else self._overdue(timeout_s)
+
+    def end(self) -> None:
+        """Kill it with all that it started."""
+        if self._process.pid is not None and not self._pipe.closed:
+            end(self._process.pid)
+            self._process.join()
+            self._pipe.close()
+
+    def _hear(self, word: bytes) -> None:
+        if word == WAITS:
+            self._watch.stop()
+        elif word == GOES_ON:
+            self._watch.go_on()
+        else:
+            self.ready = True
+            self._watch = Stopwatch()
+
+    def _begin(self, at: float) -> None:
+        assert self.task is not None
+        self._begun_at = at
+        self.on_begin(self.task.number, at)
+
+    def _told(self, report: bytes) -> None:
+        """Pass a report on, and the word whether the task need not go on back."""
+        assert self.task is not None
+        sent_s, step, metrics = pickle.loads(report)  # noqa: S301 - from our own worker
+        stops = self.on_report(self.task.number, step, metrics)
+        self._watch.pass_over(time.monotonic() - sent_s)  # one clock for all of the machine
+        self._pipe.send(stops)
+
+    def _crashed(self) -> Outcome:
+        spent_s = self._watch.spent_s
+        self._process.join(_EXIT_S)
+        code = self._process.exitcode
+        self.end()
+        short = count_memory_kills() > self._kills
+        reason = f"its worker {_describe_exit(code, short=short)}"
+        if self._begun_at is None:
+            raise NotBegunError(reason)
+        number = -code if code is not None and code < 0 else 0
+        return self._failed(kind_of_death(number, short=short), reason, spent_s)
+
+    def _overdue(self, timeout_s: float | None) -> Outcome:
+        spent_s = self._watch.spent_s
+        self.end()
+        if not self.ready:
+            raise NotBegunError(f"its worker did not start in {START_TIMEOUT_S:g} s")
+        return self._failed("timeout", f"no outcome after {timeout_s:g} s", spent_s)
+
+    def _failed(self, kind: FaultKind, reason: str, spent_s: float) -> Outcome:
+        outcome = failed(kind, reason, spent_s)
+        return replace(outcome, begun_at=self._begun_at, finished_at=time.time())
+
+
+def _describe_exit(code: int | None, *, short: bool) -> str:
+    if code is None:
+        return "closed its pipe"
+    if code < 0:
+        return f"was ended by {describe_death(-code, short=short)}"
+    return f"exited with status {code}"
+
+
+def _read(answer: bytes) -> Outcome:
+    try:
+        outcome: Outcome = pickle.loads(answer)  # noqa: S301 - from our own worker
+    except Exception as error:  # noqa: BLE001 - a class that only the worker can import
+        return raised(error)
+    return outcome

@@ -1,0 +1,1 @@
+"""Studies, spaces and trials in the formats of other tools, and as files."""

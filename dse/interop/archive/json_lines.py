@@ -1,0 +1,222 @@
+"""A study as lines of JSON: each with its own check sum, the last with that of the whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
+from dse.errors import StorageError
+from dse.interop.archive.codec import noun_of, plain
+from dse.interop.archive.record import Record
+from dse.interop.archive.stream import Portable
+
+VERSION = 1
+"""Of the format; a reader refuses a newer one."""
+
+LONGEST = 1 << 28
+"""Bytes in one line; the longest is the first, with the texts of all files of the study."""
+
+_SUM = re.compile(rb'(.*),"crc32":"([0-9a-f]{8})"\}\n', re.DOTALL)
+_EVERYTHING_ELSE: Mapping[str, tuple[str, type]] = {
+    "driver": ("drivers", Driver),
+    "ask": ("asks", Asked),
+    "attempt": ("attempts", Attempt),
+    "report": ("reports", Report),
+    "event": ("events", Event),
+}
+_AGAIN = "export it again: dse studies export NAME -o FILE"
+
+
+def header(record: Portable) -> str:
+    """The first line: the format's version, the study's name and spec, units and goals."""
+    told = {"format": VERSION, "study": record.study, **record.about, "spec": record.spec}
+    return _line("study", told)
+
+
+def trial_line(trial: Trial, place: int | None) -> str:
+    """The line of a trial, with its place among the finished ones."""
+    return _line("trial", {**plain(trial), "finished": place})
+
+
+def other_lines(record: Portable) -> Iterator[tuple[str, str]]:
+    """One line for each driver, ask, attempt, report and event, with the part that it is of."""
+    for kind, (part, _) in _EVERYTHING_ELSE.items():
+        for one in record.others(part):
+            yield part, _line(kind, plain(one))
+
+
+def fingerprint(lines: Iterable[str]) -> str:
+    """The SHA-256 of the lines: of what a study is, whatever the file's form."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode())
+    return digest.hexdigest()
+
+
+def lines_of(record: Portable) -> Iterator[str]:
+    """All lines but the last."""
+    yield header(record)
+    yield from (trial_line(trial, place) for trial, place in record.placed_trials())
+    yield from (line for _, line in other_lines(record))
+
+
+def write_lines(record: Portable, file: BinaryIO) -> str:
+    """Write the study; the SHA-256 of all lines but the last is returned.
+
+    Raises:
+        StorageError: JSON has no word for something in it.
+    """
+    digest = hashlib.sha256()
+    counts = dict.fromkeys(("trials", *(part for part, _ in _EVERYTHING_ELSE.values())), 0)
+    trials = (("trials", trial_line(trial, place)) for trial, place in record.placed_trials())
+    for part, line in chain([("", header(record))], trials, other_lines(record)):
+        told = line.encode()
+        digest.update(told)
+        file.write(told)
+        if part:
+            counts[part] += 1
+    file.write(_line("end", {**counts, "sha256": digest.hexdigest()}).encode())
+    return digest.hexdigest()
+
+
+def read_lines(path: Path) -> Record:
+    """The study of a file of lines.
+
+    Raises:
+        StorageError: it is none, is damaged, or ends too early; with the line.
+    """
+    gathered, digest, place = Gathered(), hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while line := file.readline(LONGEST + 1):
+            place += 1
+            kind = gathered.read(line, f"{path}:{place}")
+            if kind == "end":
+                break
+            digest.update(line)
+        if gathered.end.get("sha256") != digest.hexdigest():
+            raise _cut(path, place) if not gathered.end else _unlike(path, place)
+        if file.read(1):
+            raise StorageError("something follows the end", where=f"{path}:{place + 1}")
+    return gathered.record()
+
+
+class Gathered:
+    """What was read of a study so far, line by line."""
+
+    def __init__(self) -> None:
+        self.end: dict[str, Any] = {}
+        self._head: dict[str, Any] = {}
+        self._trials: list[Trial] = []
+        self._places: dict[int, int] = {}
+        self._parts: dict[str, list[Any]] = {part: [] for part, _ in _EVERYTHING_ELSE.values()}
+
+    def read(self, line: bytes, where: str) -> str:
+        """Take one line in; its kind is returned.
+
+        Raises:
+            StorageError: it is damaged, or says what cannot be.
+        """
+        kind, told = _told(line, where)
+        try:
+            self._take(kind, told)
+        except StorageError as error:
+            raise error.at(where) from error
+        return kind
+
+    def add(self, trial: Trial, place: int | None) -> None:
+        """Take a trial in, and its place among the finished ones."""
+        if place is not None and place in self._places:
+            raise StorageError(
+                f"trials {self._places[place]} and {trial.number} ended in one place"
+            )
+        if trial.state.finished != (place is not None):
+            raise StorageError(f"trial {trial.number} is {trial.state.value}, and ended as {place}")
+        self._trials.append(trial)
+        if place is not None:
+            self._places[place] = trial.number
+
+    def record(self) -> Record:
+        """All of it."""
+        names = ("study", "spec", "format")
+        return Record(
+            study=self._head["study"],
+            spec=self._head["spec"],
+            trials=tuple(self._trials),
+            finished_order=tuple(self._places[place] for place in sorted(self._places)),
+            **{part: tuple(found) for part, found in self._parts.items()},
+            about={name: told for name, told in self._head.items() if name not in names},
+        )
+
+    def _take(self, kind: str, told: Any) -> None:
+        if (kind == "study") == bool(self._head):
+            raise StorageError(f"a {kind!r} stands in the wrong place", hint="is this a study?")
+        if kind == "study":
+            self._head = _checked_header(told)
+        elif kind == "trial":
+            place = told.pop("finished", None) if isinstance(told, dict) else None
+            self.add(noun_of(Trial, told), place)
+        elif kind == "end":
+            self.end = told if isinstance(told, dict) else {}
+        elif kind in _EVERYTHING_ELSE:
+            part, noun = _EVERYTHING_ELSE[kind]
+            self._parts[part].append(noun_of(noun, told))
+        else:
+            raise StorageError(f"{kind[:60]!r} is nothing that a study has")
+
+
+def _checked_header(told: Any) -> dict[str, Any]:
+    if not isinstance(told, dict) or not isinstance(told.get("format"), int):
+        raise StorageError("this is no study that was exported")
+    if told["format"] > VERSION:
+        raise StorageError(
+            f"the file has format {told['format']}, and this program knows up to {VERSION}",
+            hint="upgrade: pip install --upgrade dse-engine",
+        )
+    if not isinstance(told.get("study"), str) or not isinstance(told.get("spec"), dict):
+        raise StorageError("the file tells no name or no spec of its study")
+    return told
+
+
+def _line(kind: str, told: Mapping[str, Any]) -> str:
+    try:
+        text = json.dumps({kind: told}, separators=(",", ":"), allow_nan=False)[:-1]
+    except (TypeError, ValueError) as error:
+        raise StorageError(f"this {kind} cannot be written as JSON: {error}") from error
+    return f'{text},"crc32":"{zlib.crc32(text.encode()):08x}"}}\n'
+
+
+def _told(line: bytes, where: str) -> tuple[str, Any]:
+    """The kind and the value of a line that is as it was written."""
+    if len(line) > LONGEST:
+        raise StorageError(f"the line is longer than {LONGEST >> 20} MiB", where=where)
+    found = _SUM.fullmatch(line)
+    if found is None:
+        raise StorageError("this is no line of a study that was exported", where=where, hint=_AGAIN)
+    if f"{zlib.crc32(found[1]):08x}".encode() != found[2]:
+        raise StorageError("the line is damaged: its check sum differs", where=where, hint=_AGAIN)
+    try:
+        [(kind, told)] = json.loads(found[1] + b"}", parse_constant=_refused).items()
+    except (AttributeError, RecursionError, ValueError) as error:
+        raise StorageError(f"the line cannot be read: {error}", where=where) from error
+    return kind, told
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def _cut(path: Path, place: int) -> StorageError:
+    problem = "the file ends too early: its last line is missing"
+    return StorageError(problem, where=f"{path}:{place}", hint=_AGAIN)
+
+
+def _unlike(path: Path, place: int) -> StorageError:
+    problem = "the file is damaged: lines are missing, or were changed or exchanged"
+    return StorageError(problem, where=f"{path}:{place}", hint=_AGAIN)

@@ -1,0 +1,241 @@
+"""A study as one Parquet file: a row for each trial, a typed column for each name, with units.
+
+What is no trial (the spec, asks, events ...) stands in the file's metadata as the same lines that
+the other form has, and so does the SHA-256: a study has one, whatever the form of its file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from dse.core.trial import Trial
+from dse.core.trials import TIMES
+from dse.core.values import Value
+from dse.errors import StorageError
+from dse.interop.archive.codec import noun_of
+from dse.interop.archive.columns import ColumnKind, fact, reader
+from dse.interop.archive.json_lines import (
+    Gathered,
+    fingerprint,
+    header,
+    lines_of,
+    other_lines,
+    trial_line,
+)
+from dse.interop.archive.record import Record
+from dse.interop.archive.stream import Portable
+
+MOST_ROWS = 50_000_000
+MOST_BYTES = 1 << 35
+"""A file that says that it holds more is not opened."""
+
+_ROWS = 10_000
+_PIECE = 4096
+_PIECES = 4
+"""Trials that are made into columns at once, and how many such pieces make a row group."""
+_LONGEST = 64 << 20
+"""Bytes of metadata: Parquet's own readers take no text longer than 100 MB."""
+
+_DAMAGED = "the file is damaged, or no Parquet file of a study"
+_AGAIN = "export it again: dse studies export NAME -o FILE"
+_FACTS = ("number", "told", "measured", "attempts", "worker")
+_MAPS: Mapping[str, str] = {"design": "parameters", "metrics": "metrics", "spread": "metrics"}
+"""The fields of a trial that become a column for each name, and where its unit is told."""
+
+Place = tuple[str, str]
+"""A column: what of a trial it holds (``trial``, ``fault``, ``design`` ...), and its name."""
+
+_ALWAYS: tuple[Place, ...] = (
+    *(("trial", name) for name in (*_FACTS, "cost_s", *TIMES, "state", "finished")),
+    ("fault", "kind"),
+    ("fault", "reason"),
+)
+"""The columns that every file has."""
+
+
+def write_parquet(record: Portable, file: BinaryIO) -> str:
+    """Write the study; its SHA-256 is returned.
+
+    The trials are read twice: the first time for what their columns are.
+
+    Raises:
+        StorageError: it says more beside its trials than Parquet can hold.
+    """
+    head, others = header(record), _short(record)
+    kinds, digest = dict[Place, ColumnKind](), hashlib.sha256(head.encode())
+    for place in _ALWAYS:
+        kinds[place] = ColumnKind()
+    for trial, ended in record.placed_trials():
+        digest.update(trial_line(trial, ended).encode())
+        for place, value in _cells(trial, ended):
+            kinds.setdefault(place, ColumnKind()).take(value)
+    digest.update(others.encode())
+    places = [*_ALWAYS, *sorted(kinds.keys() - set(_ALWAYS), key=_order)]
+    kept = {"dse": head, "dse.lines": others, "dse.sha256": digest.hexdigest()}
+    fields = [_field(place, kinds[place], record.about) for place in places]
+    schema = pa.schema(fields, metadata=kept)
+    with parquet.ParquetWriter(
+        file, schema, compression="zstd", write_page_checksum=True
+    ) as writer:
+        for table in _tables(record, {place: kinds[place] for place in places}, schema):
+            writer.write_table(table)
+    return digest.hexdigest()
+
+
+def _short(record: Portable) -> str:
+    """The lines of all that is no trial."""
+    lines, length = list[str](), len(header(record))
+    for _, line in other_lines(record):
+        lines.append(line)
+        length += len(line)
+        if length > _LONGEST:
+            raise StorageError(
+                "what this study remembers beside its trials is too long for Parquet",
+                hint="write lines of JSON: -o FILE.jsonl",
+            )
+    return "".join(lines)
+
+
+def _tables(
+    record: Portable, kinds: Mapping[Place, ColumnKind], schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """The trials as tables of a row group each."""
+    trials, pieces = record.placed_trials(), list[pa.Table]()
+    while some := [dict(_cells(trial, ended)) for trial, ended in islice(trials, _PIECE)]:
+        arrays = [kind.array([row.get(place) for row in some]) for place, kind in kinds.items()]
+        pieces.append(pa.Table.from_arrays(arrays, schema=schema))
+        if len(pieces) == _PIECES:
+            yield pa.concat_tables(pieces).combine_chunks()
+            pieces = []
+    if pieces:
+        yield pa.concat_tables(pieces).combine_chunks()
+
+
+def read_parquet(path: Path) -> Record:
+    """The study of a Parquet file.
+
+    Raises:
+        StorageError: it is none, is damaged, or says that it is larger than any study.
+    """
+    try:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            return _record(file, str(path))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{_DAMAGED}: {error}", where=str(path), hint=_AGAIN) from error
+
+
+def _record(file: parquet.ParquetFile, where: str) -> Record:
+    _check_size(file.metadata, where)
+    kept = file.schema_arrow.metadata or {}
+    if not {b"dse", b"dse.lines", b"dse.sha256"} <= kept.keys():
+        raise StorageError("this Parquet file is no study that was exported", where=where)
+    gathered = Gathered()
+    gathered.read(kept[b"dse"], where)
+    for line in kept[b"dse.lines"].splitlines(keepends=True):
+        gathered.read(line, where)
+    try:
+        for trial, place in _trials(file):
+            gathered.add(trial, place)
+    except StorageError as error:
+        raise error.at(where) from error
+    record = gathered.record()
+    if fingerprint(lines_of(record)).encode() != kept[b"dse.sha256"]:
+        raise StorageError("the file is damaged: its check sum differs", where=where, hint=_AGAIN)
+    return record
+
+
+def _check_size(told: parquet.FileMetaData, where: str) -> None:
+    groups = [told.row_group(place) for place in range(told.num_row_groups)]
+    if told.num_rows > MOST_ROWS or sum(group.total_byte_size for group in groups) > MOST_BYTES:
+        raise StorageError(
+            f"the file says that it holds {told.num_rows:,} rows; no study is as large",
+            where=where,
+        )
+
+
+def _cells(trial: Trial, ended: int | None) -> Iterator[tuple[Place, Value]]:
+    """What the row of a trial holds, by column; nothing where the cell is empty."""
+    for name in (*_FACTS, *TIMES):
+        if (fact := getattr(trial, name)) is not None:
+            yield ("trial", name), fact
+    yield ("trial", "cost_s"), float(trial.cost_s)
+    yield ("trial", "state"), trial.state.value
+    if ended is not None:
+        yield ("trial", "finished"), ended
+    if trial.fault is not None:
+        yield ("fault", "kind"), trial.fault.kind
+        yield ("fault", "reason"), trial.fault.reason
+    for of in _MAPS:
+        for name, value in getattr(trial, of).items():
+            yield (of, name), _exact(of, value)
+
+
+def _field(place: Place, kind: ColumnKind, about: Mapping[str, Any]) -> pa.Field:
+    """The field of a column, with its unit."""
+    of, name = place
+    if of not in _MAPS:
+        unit = {"unit": "s"} if name in ("cost_s", *TIMES) else {}  # times: since 1970, UTC
+        return kind.field(name if of == "trial" else f"{of}.{name}", {"of": of, **unit})
+    unit = about.get(_MAPS[of], {}).get(name, {}).get("unit", "")
+    told = {"of": of, "name": json.dumps(name), "unit": unit}
+    return kind.field(f"{of}.{_shown(name)}", told)
+
+
+def _order(place: Place) -> tuple[int, str]:
+    """Parameters before metrics before spreads, each by name."""
+    return list(_MAPS).index(place[0]), place[1]
+
+
+def _exact(of: str, value: Value) -> Value:
+    """What a metric is, 5 too, is a float; a design's 5 and 5.0 are two."""
+    return value if of == "design" else float(value)
+
+
+def _shown(name: str) -> str:
+    """The name as Arrow can hold it; what it is exactly, the field's metadata tell."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _trials(file: parquet.ParquetFile) -> Iterator[tuple[Trial, int | None]]:
+    fields = list(file.schema_arrow)
+    readers = [reader(field) for field in fields]
+    places = [_place(field) for field in fields]
+    for batch in file.iter_batches(_ROWS):
+        cells = [read(array) for read, array in zip(readers, batch.columns, strict=True)]
+        for row in zip(*cells, strict=True):
+            yield _trial(places, row)
+
+
+def _place(field: pa.Field) -> tuple[str, str]:
+    """To which field of a trial the column belongs, and under which name."""
+    of = fact(field, "of")
+    if of == "trial":
+        return "", field.name
+    if of == "fault":
+        return of, field.name.removeprefix("fault.")
+    try:
+        return of, str(json.loads(fact(field, "name")))
+    except ValueError as error:
+        raise StorageError(f"the column {field.name!r} does not say what it is") from error
+
+
+def _trial(
+    places: Sequence[tuple[str, str]], row: Sequence[Value | None]
+) -> tuple[Trial, int | None]:
+    told: dict[str, Any] = {"": {}, "fault": {}, **{of: {} for of in _MAPS}}
+    for (of, name), value in zip(places, row, strict=True):
+        if of not in told:
+            raise StorageError(f"{of!r} is nothing that a trial has")
+        if value is not None or not of:
+            told[of][name] = value
+    facts = told.pop("")
+    place = facts.pop("finished", None)
+    return noun_of(Trial, {**facts, **told, "fault": told["fault"] or None}), place

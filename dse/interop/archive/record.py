@@ -1,0 +1,145 @@
+"""A whole study as one value: what a file of it holds, wherever it was stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dse.core.problem import Problem
+from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
+from dse.errors import StorageError, StudyError
+from dse.protocols import Storage
+from dse.storage.trust import unmarked, without_trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a study remembers, in the orders in which it was remembered.
+
+    ``trials`` stand by number, ``finished_order`` holds numbers as they ended. Who held a trial
+    that was not finished makes no difference elsewhere: it is pending, and free. ``about`` tells
+    readers of the file what its names and numbers mean; nothing is made of it.
+    """
+
+    study: str
+    spec: Mapping[str, Any]
+    trials: tuple[Trial, ...] = ()
+    finished_order: tuple[int, ...] = ()
+    events: tuple[Event, ...] = ()
+    asks: tuple[Asked, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    reports: tuple[Report, ...] = ()
+    drivers: tuple[Driver, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def finished(self) -> list[Trial]:
+        """The finished trials in the order in which they were finished."""
+        return [self.trials[number] for number in self.finished_order]
+
+    @property
+    def count(self) -> int:
+        """How many trials it has."""
+        return len(self.trials)
+
+    def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
+        """Iterate over the trials by number, each with its place among the finished ones."""
+        places = {number: place for place, number in enumerate(self.finished_order)}
+        return ((trial, places.get(trial.number)) for trial in self.trials)
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``."""
+        return iter(getattr(self, part))
+
+    @staticmethod
+    def of(storage: Storage, study: str) -> Record:
+        """The study as it is stored; what others add meanwhile is left out whole.
+
+        Whether it is trusted is no part of it: that holds in its storage alone.
+
+        Raises:
+            StudyError: there is none.
+        """
+        spec = storage.spec(study)
+        if spec is None:
+            raise StudyError(f"there is no study {study!r}")
+        trials = tuple(_free(trial) for trial in storage.trials(study))
+        order = storage.finished_order(study)
+        return Record(
+            study=study,
+            spec=unmarked(spec),
+            trials=trials,
+            finished_order=tuple(n for n in order if n < len(trials) and trials[n].state.finished),
+            events=without_trust(storage.events(study)),
+            asks=tuple(a for a in storage.asks(study) if a.first + a.count <= len(trials)),
+            attempts=tuple(a for a in storage.attempts(study) if a.number < len(trials)),
+            reports=tuple(r for r in storage.reports(study) if r.number < len(trials)),
+            drivers=tuple(replace(driver, left=True) for driver in storage.drivers(study)),
+        )
+
+
+def about(problem: Problem) -> dict[str, Any]:
+    """What the names and numbers of a study mean, for readers of its file."""
+    return {
+        "objectives": [
+            {"expression": o.text, "goal": o.goal, "unit": o.unit} for o in problem.objectives
+        ],
+        "limits": sorted({limit.text for limit in problem.limits}),
+        "metrics": {
+            name: {"unit": source.metric.unit, "kind": source.kind, "reads": sorted(source.reads)}
+            for name, source in sorted(problem.sources.items())
+        },
+        "parameters": {
+            p.name: {"kind": type(p).__name__.lower(), "unit": p.unit}
+            for p in problem.space.parameters
+        },
+    }
+
+
+def check_record(record: Record) -> None:
+    """Nothing, if the parts of the record fit one another.
+
+    Raises:
+        StorageError: with the first thing that cannot be.
+    """
+    for place, trial in enumerate(record.trials):
+        if trial.number != place:
+            raise StorageError(f"trial {trial.number} stands where trial {place} belongs")
+    ended = [trial.number for trial in record.trials if trial.state.finished]
+    if sorted(record.finished_order) != ended:
+        raise StorageError("the finished trials and the order of their ends do not agree")
+    _check_attempts(record)
+    _check_asks(record)
+
+
+def _check_attempts(record: Record) -> None:
+    given_up: Counter[int] = Counter()
+    told = {one.number for one in record.attempts} | {one.number for one in record.reports}
+    if told and max(told) >= len(record.trials):
+        raise StorageError(f"there is no trial {max(told)}, but something is told of it")
+    for attempt in record.attempts:
+        if attempt.attempt != given_up[attempt.number]:
+            raise StorageError(f"an attempt of trial {attempt.number} is missing")
+        given_up[attempt.number] += 1
+    for trial in record.trials:
+        if trial.attempts != given_up[trial.number]:
+            raise StorageError(f"trial {trial.number} counts {trial.attempts} attempts")
+
+
+def _check_asks(record: Record) -> None:
+    place = 0
+    for ask in record.asks:
+        if ask.first < place or ask.first + ask.count > len(record.trials):
+            raise StorageError(f"what was asked from trial {ask.first} on is not what there is")
+        place = ask.first + ask.count
+        if any(trial.told != ask.told for trial in record.trials[ask.first : place]):
+            raise StorageError(f"trials from {ask.first} on were told something else")
+    for place, driver in enumerate(record.drivers):
+        if driver.id != place:
+            raise StorageError(f"driver {driver.id} stands where driver {place} belongs")
+
+
+def _free(trial: Trial) -> Trial:
+    return trial if trial.state.finished else trial.freed()

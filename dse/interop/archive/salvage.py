@@ -1,0 +1,273 @@
+"""What is sound of a damaged study, as a study that nothing is missing of.
+
+A storage numbers trials without a gap, so sound trials keep their order and move up to the next
+free number; places among the finished ones and all that names either move with them. ``told``
+becomes how many of the finished trials that were known then are left. What was asked knowing a
+lost trial cannot be proved any more: ``spec["salvaged"]`` says from which trial on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dse.core.trial import Asked, Attempt, Damage, Driver, Event, Report
+from dse.core.values import Ints
+from dse.interop.archive.stream import PlacedTrial, Stream
+from dse.protocols import StudyReader, SupportsReading
+from dse.storage.trust import unmarked, without_trust
+
+MARK = "salvaged"
+"""The key of the spec, and the kind of the event, by which a salvaged study is known."""
+
+UNKNOWN = "unknown"
+"""The host of a driver whose row is lost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Salvage:
+    """A damaged study that is read past its damage; ``damages`` are all of it.
+
+    ``numbers`` are the sound trials (n,), ``places`` those of the finished ones among the finished
+    (m,), both ascending, as they were; ``attempts`` counts the sound attempts of each trial.
+    """
+
+    study: str
+    spec: Mapping[str, Any]
+    reader: StudyReader
+    damages: Sequence[Damage]
+    numbers: Ints
+    places: Ints
+    attempts: Mapping[int, int]
+    intact: int
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many trials it has."""
+        return len(self.numbers)
+
+    def placed_trials(self) -> Iterator[PlacedTrial]:
+        """Iterate over the sound trials by their new numbers."""
+        stream = Stream(study=self.study, spec=self.spec, reader=self.reader)
+        for number, (trial, place) in enumerate(stream.placed_trials()):
+            moved = replace(
+                trial,
+                number=number,
+                told=self._told(trial.told),
+                attempts=self.attempts.get(trial.number, 0),
+                worker=trial.worker if self._is_driver(trial.worker) else None,
+            )
+            yield moved, None if place is None else self._told(place)
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over what is sound of one part."""
+        mend: Mapping[str, Callable[[], Iterator[Any]]] = {
+            "drivers": self._drivers,
+            "asks": self._asks,
+            "attempts": self._attempts,
+            "reports": self._reports,
+            "events": self._events,
+        }
+        return mend[part]()
+
+    def _told(self, told: int) -> int:
+        """How many of the first so many finished trials are left; the new place of a place."""
+        return int(np.searchsorted(self.places, told))
+
+    def _number(self, number: int) -> int:
+        """How many sound trials stand before a number; the new number of a sound one."""
+        return int(np.searchsorted(self.numbers, number))
+
+    def _is_sound(self, number: int) -> bool:
+        place = self._number(number)
+        return place < len(self.numbers) and int(self.numbers[place]) == number
+
+    def _is_driver(self, worker: int | None) -> bool:
+        return worker is not None and worker < self.reader.counts["drivers"]
+
+    def _drivers(self) -> Iterator[Driver]:
+        """All drivers; one whose row is lost keeps its number."""
+        place = 0
+        for one in self.reader.others("drivers"):
+            yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, one.id))
+            yield replace(one, left=True)
+            place = one.id + 1
+        count = self.reader.counts["drivers"]
+        yield from (Driver(id=n, host=UNKNOWN, left=True) for n in range(place, count))
+
+    def _asks(self) -> Iterator[Asked]:
+        """The asks of which a trial is left, or that gave none."""
+        for one in self.reader.others("asks"):
+            first = self._number(one.first)
+            count = self._number(one.first + one.count) - first
+            if count or not one.count:
+                worker = one.worker if self._is_driver(one.worker) else None
+                told = self._told(one.told)
+                yield replace(one, first=first, count=count, told=told, worker=worker)
+
+    def _attempts(self) -> Iterator[Attempt]:
+        seen = Counter[int]()
+        for one in self.reader.others("attempts"):
+            if self._is_sound(one.number):
+                yield replace(one, number=self._number(one.number), attempt=seen[one.number])
+                seen[one.number] += 1
+
+    def _reports(self) -> Iterator[Report]:
+        for one in self.reader.others("reports"):
+            if self._is_sound(one.number):
+                attempt = min(one.attempt, self.attempts.get(one.number, 0))
+                worker = one.worker if self._is_driver(one.worker) else None
+                number = self._number(one.number)
+                yield replace(one, number=number, attempt=attempt, worker=worker)
+
+    def _events(self) -> Iterator[Event]:
+        for one in without_trust(self.reader.others("events")):
+            yield replace(one, told=self._told(one.told))
+        if self.damages:
+            yield Event(kind=MARK, text=salvage_words(self), told=len(self.places))
+
+
+def salvage_words(found: Salvage) -> str:
+    """Say in words what was left out."""
+    written = found.reader.counts["trials"]
+    parts = "; ".join(map(damage_text, found.damages))
+    return f"{written - found.count} of {written} trials were left out of a damaged study ({parts})"
+
+
+def damage_text(damage: Damage) -> str:
+    """Say in a line which rows are damaged: ``trials 4, 7-9: missing``."""
+    rows = ranges_text(damage.rows)
+    return f"{damage.part}{' ' if rows else ''}{rows}: {damage.reason}"
+
+
+def ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of each run of numbers that follow one another."""
+    if not len(rows):
+        return []
+    numbers = np.unique(np.asarray(rows, dtype=np.int64))
+    cuts = np.flatnonzero(np.diff(numbers) > 1)
+    firsts, lasts = numbers[[0, *(cuts + 1)]], numbers[[*cuts, len(numbers) - 1]]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def ranges_text(rows: Sequence[int]) -> str:
+    """Return numbers in short: ``4, 7-9``."""
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges(rows))
+
+
+@contextmanager
+def open_salvage(
+    storage: SupportsReading, study: str, spec: Mapping[str, Any] | None = None
+) -> Iterator[Salvage]:
+    """Open a damaged study; it is read once for what is sound, and again as it is written.
+
+    Args:
+        storage: where it is.
+        study: its name.
+        spec: in place of the study's own, where that is damaged.
+
+    Raises:
+        StudyError: there is none.
+    """
+    notes = DamageNotes()
+    with storage.reader(study, notes.take) as reader:
+        numbers, places = _sound_trials(reader)
+        counted = Counter(one.number for one in reader.others("attempts"))
+        tried = np.fromiter(counted, dtype=np.int64, count=len(counted))
+        sound = tried[np.isin(tried, numbers)].tolist()
+        intact = _count_intact(reader, numbers, places)
+        for part in ("reports", "drivers", "events"):
+            for _ in reader.others(part):
+                pass
+        notes.close()
+        if any(one.part == "events" for one in notes.damages):
+            intact = 0  # what ``auto`` chose may be among them
+        found = Salvage(
+            study=study,
+            spec=unmarked(reader.spec if spec is None else spec),
+            reader=reader,
+            damages=notes.damages,
+            numbers=numbers,
+            places=places,
+            attempts={number: counted[number] for number in sound},
+            intact=intact,
+        )
+        yield replace(found, spec=_marked(found)) if found.damages else found
+
+
+class DamageNotes:
+    """Damages as they are met while a study is read, those of one part and reason together."""
+
+    def __init__(self) -> None:
+        self._rows = dict[tuple[str, str, str], list[int]]()
+        self._open = True
+
+    def take(self, damage: Damage) -> None:
+        """Note a damage, unless it was met before."""
+        if self._open:
+            key = damage.study, damage.part, damage.reason
+            self._rows.setdefault(key, []).extend(damage.rows)
+
+    def close(self) -> None:
+        """Note nothing more."""
+        self._open = False
+
+    @property
+    def damages(self) -> list[Damage]:
+        """What was noted."""
+        found = [
+            Damage(study=study, part=part, rows=rows, reason=reason)
+            for (study, part, reason), rows in self._rows.items()
+        ]
+        return sorted(found, key=lambda one: (one.part, *one.rows[:1]))
+
+
+def _sound_trials(reader: StudyReader) -> tuple[Ints, Ints]:
+    """The numbers of the sound trials, and their places among the finished ones, ascending."""
+    numbers, places = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for page in reader.trials():
+        numbers.append(page.number)
+        places.append(page.ended[page.ended >= 0])
+    return np.concatenate(numbers), np.sort(np.concatenate(places))
+
+
+def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
+    """How many trials at the beginning were asked knowing nothing that is lost."""
+    trials, finished = _until_gap(numbers), _until_gap(places)
+    first = min(trials, reader.counts["trials"])
+    for one in reader.others("asks"):
+        if one.first + one.count > trials or one.told > finished:
+            first = min(first, one.first)
+    return first
+
+
+def _until_gap(ascending: Ints) -> int:
+    """How many numbers from 0 on are there without a gap."""
+    same = ascending == np.arange(len(ascending))
+    return len(ascending) if same.all() else int(np.argmin(same))
+
+
+def _marked(found: Salvage) -> dict[str, Any]:
+    """The spec with what was left out, and with as many carried trials as are left."""
+    spec = dict(found.spec)
+    if "carried" in spec:
+        carried = int(spec["carried"].get("trials", 0))
+        left = int(np.searchsorted(found.numbers, carried))
+        spec["carried"] = {**spec["carried"], "trials": left}
+    before = spec.get(MARK, {}).get("intact", found.intact)
+    spec[MARK] = {
+        "trials": found.count,
+        "of": found.reader.counts["trials"],
+        "intact": min(found.intact, before),
+        "left_out": [
+            {"part": one.part, "rows": ranges_text(one.rows), "reason": one.reason}
+            for one in found.damages
+        ],
+    }
+    return spec

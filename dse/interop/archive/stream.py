@@ -1,0 +1,110 @@
+"""A study on its way to a file, in pieces: a million trials need no more memory than a few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from dse.core.trial import Driver, Event, Trial
+from dse.core.trials import TrialStream
+from dse.interop.archive.record import Record
+from dse.protocols import Storage, StudyReader, SupportsReading
+from dse.storage.trust import unmarked, without_trust
+
+PlacedTrial = tuple[Trial, int | None]
+"""A trial with its place among the finished ones."""
+
+
+class Portable(Protocol):
+    """What can be written as a file: a record, or a study that is read while it is written."""
+
+    @property
+    def study(self) -> str:
+        """What it is called in the file."""
+        ...
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What it was created with."""
+        ...
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What its names and numbers mean, for readers of the file."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many trials it has."""
+        ...
+
+    def placed_trials(self) -> Iterator[PlacedTrial]:
+        """Iterate over the trials by number; the same each time."""
+        ...
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A stored study, free of what held it: see :class:`Record`."""
+
+    study: str
+    spec: Mapping[str, Any]
+    reader: StudyReader
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many trials it has."""
+        return self.reader.counts["trials"]
+
+    def placed_trials(self) -> Iterator[PlacedTrial]:
+        """Iterate over the trials by number; unfinished ones are pending and free."""
+        for page in self.reader.trials():
+            for trial, place in zip(page, page.ended.tolist(), strict=True):
+                yield (trial, place) if place >= 0 else (trial.freed(), None)
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over what it keeps beside its trials; all drivers have left."""
+        for one in self.reader.others(part):
+            if isinstance(one, Driver):
+                yield replace(one, left=True)
+            elif not isinstance(one, Event) or without_trust([one]):
+                yield one
+
+
+@contextmanager
+def open_stream(storage: Storage, study: str) -> Iterator[Stream | Record]:
+    """Open one state of a stored study; one that cannot be read in pieces is read as a whole.
+
+    Raises:
+        StudyError: there is none.
+        StorageError: it is damaged.
+    """
+    if isinstance(storage, SupportsReading):
+        with storage.reader(study) as reader:
+            yield Stream(study=study, spec=unmarked(reader.spec), reader=reader)
+    else:
+        yield Record.of(storage, study)
+
+
+@contextmanager
+def open_trials(storage: Storage, study: str) -> Iterator[TrialStream]:
+    """Open the trials of one state of a stored study for reading in parts.
+
+    Raises:
+        StudyError: there is none.
+        StorageError: it is damaged.
+    """
+    if isinstance(storage, SupportsReading):
+        with storage.reader(study) as reader:
+            yield TrialStream(
+                size=reader.counts["trials"], spread=reader.spread_names(), parts=reader.trials()
+            )
+    else:
+        yield TrialStream.of(storage.trials(study))

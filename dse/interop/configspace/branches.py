@@ -1,0 +1,161 @@
+"""A formula over finite parameters as a tree of "is this parameter one of these values".
+
+That is all that another tool's conditions and forbidden clauses can ask. The tree tests parents
+before the parameters that they activate, so that an inactive parameter is never asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dse.core.batch import Column
+from dse.core.expressions.expression import Absent, Expression, Node, children, names_in
+from dse.core.parameter import Finite, Real
+from dse.core.space import Space
+from dse.core.values import Ints, Mask, Value
+from dse.errors import SpecError
+
+MAX_ROWS = 250_000
+"""A formula is tried out on at most so many combinations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """Whether the parameter is active and has one of these values."""
+
+    parameter: Finite
+    values: tuple[Value, ...]
+
+
+Tree = bool | tuple[tuple[Test, "Tree"], ...]
+"""Decided, or the alternatives: a test, and what is left to ask where it holds."""
+
+Path = tuple[Test, ...]
+
+
+class UnsayableError(SpecError):
+    """The other tool has no words for it; the problem is the reason."""
+
+
+def tree(space: Space, rule: Expression, *, wanted: bool) -> Tree:
+    """Where the formula is known to be ``wanted``.
+
+    Raises:
+        UnsayableError: it reads the value of a real parameter, or has too many combinations.
+    """
+    real = sorted(
+        values_read(rule.node) & {p.name for p in space.parameters if isinstance(p, Real)}
+    )
+    if real:
+        raise UnsayableError(f"it reads {real[0]}, a real parameter")
+    table = _Table(space)
+    for name in _ordered(space, rule.names):
+        table.add(name)
+    truth = rule.holds(table.columns, table.size, unknown=not wanted) == wanted
+    return table.built(truth)
+
+
+def paths(found: Tree) -> Iterator[Path]:
+    """Each way through the tree that ends in yes."""
+    if found is True:
+        yield ()
+    elif found is not False:
+        for test, rest in found:
+            for path in paths(rest):
+                yield (test, *path)
+
+
+def values_read(node: Node) -> set[str]:
+    """The names whose values the formula reads; ``x is absent`` reads none."""
+    if isinstance(node, Absent):
+        return set()
+    here = {name.name for name in names_in(node)} if not children(node) else set[str]()
+    return here.union(*(values_read(child) for child in children(node)))
+
+
+def _ordered(space: Space, names: frozenset[str]) -> list[str]:
+    """The names and all that activates them, parents first."""
+    found: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in found:
+            return
+        rule = space.conditions.get(name)
+        for parent in sorted(rule.names if rule else ()):
+            visit(parent)
+        found.append(name)
+
+    for name in sorted(names):
+        visit(name)
+    return found
+
+
+class _Table:
+    """All combinations of some parameters' values, inactive ones marked, in lexical order."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._parameters: list[Finite | Real] = []
+        self._codes: list[Ints] = []
+        self.size = 1
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return {
+            p.name: Column.coded((0.0,) if isinstance(p, Real) else p.values, codes)
+            for p, codes in zip(self._parameters, self._codes, strict=True)
+        }
+
+    def add(self, name: str) -> None:
+        """Multiply each row by the values of one more parameter, where it is active."""
+        parameter = self._space.by_name[name]
+        active = self._active(name)
+        count = 1 if isinstance(parameter, Real) else len(parameter.values)
+        times = np.where(active, count, 1)
+        if int(times.sum()) > MAX_ROWS:
+            raise UnsayableError(f"it has more than {MAX_ROWS:,} combinations")
+        rows = np.repeat(np.arange(self.size), times)
+        starts = np.cumsum(times) - times
+        codes = np.arange(len(rows)) - starts[rows]
+        self._codes = [column[rows] for column in self._codes]
+        self._codes.append(np.where(active[rows], codes, -1))
+        self._parameters.append(parameter)
+        self.size = len(rows)
+
+    def _active(self, name: str) -> Mask:
+        rule = self._space.conditions.get(name)
+        if rule is None:
+            return np.ones(self.size, dtype=bool)
+        real = [n for n in values_read(rule.node) if isinstance(self._space.by_name[n], Real)]
+        if real:
+            raise UnsayableError(f"{name} is active by {real[0]}, a real parameter")
+        return rule.holds(self.columns, self.size, unknown=False)
+
+    def built(self, truth: Mask) -> Tree:
+        """The tree that tells the rows that are true."""
+        return self._part(truth, 0, self.size, 0)
+
+    def _part(self, truth: Mask, low: int, high: int, depth: int) -> Tree:
+        """The tree of the rows from ``low`` to ``high``, which agree in the columns before."""
+        known = truth[low:high]
+        if known.all() or not known.any():
+            return bool(known[0])
+        parameter, codes = self._parameters[depth], self._codes[depth][low:high]
+        if isinstance(parameter, Real) or codes[0] < 0:
+            return self._part(truth, low, high, depth + 1)
+        bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)), high - low]
+        values: dict[Tree, list[Value]] = {}
+        for start, end in pairwise(bounds):
+            rest = self._part(truth, low + int(start), low + int(end), depth + 1)
+            values.setdefault(rest, []).append(parameter.values[int(codes[start])])
+        if len(values) == 1:
+            return next(iter(values))
+        return tuple(
+            (Test(parameter, tuple(some)), rest)
+            for rest, some in values.items()
+            if rest is not False
+        )

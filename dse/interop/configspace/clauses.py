@@ -1,0 +1,215 @@
+"""Conditions and forbidden clauses of ConfigSpace's JSON as formulas of ours.
+
+In ConfigSpace a clause over an inactive parameter is false, so that ``a != 1`` is the one test
+that holds where ``a`` is inactive; here it would be unknown, and so it says so.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from dse.core.expressions.expression import (
+    Absent,
+    Compare,
+    Expression,
+    Logic,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    Unary,
+)
+from dse.core.expressions.printer import printed
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse.interop.configspace.hyperparameters import name_in
+from dse.interop.values import numbers_only, value_of
+
+MAX_DEPTH = 50
+_EXACT = 2**53
+"""Below this a whole number is the same as a float."""
+
+_TESTS = {"EQ": "==", "NEQ": "!=", "LT": "<", "GT": ">"}
+_CLAUSES = {
+    "EQUALS": "==",
+    "CLAUSE_LT": "<",
+    "CLAUSE_LE": "<=",
+    "CLAUSE_GT": ">",
+    "CLAUSE_GE": ">=",
+}
+_RELATIONS = {
+    "RELATION_LT": "<",
+    "RELATION_LE": "<=",
+    "RELATION_EQ": "==",
+    "RELATION_GT": ">",
+    "RELATION_GE": ">=",
+}
+_LAMBDAS = {
+    "LT": "<",
+    "EQ": "==",
+    "GT": ">",
+    "LESS": "<",
+    "EQUALS": "==",
+    "GREATER": ">",
+    "LESSEQUAL": "<=",
+    "GREATEREQUAL": ">=",
+}
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_ORDER: Mapping[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class Clauses:
+    """Reads clauses over these parameters, which are known by their names in the other tool."""
+
+    def __init__(self, parameters: Mapping[str, Parameter], conditional: Collection[str]) -> None:
+        self._parameters = parameters
+        self._conditional = conditional
+
+    def condition(self, item: Any) -> Expression:
+        """The formula that tells whether the item's child is active.
+
+        Raises:
+            SpecError: the item is no condition.
+        """
+        return _expression(self._condition(item, 0))
+
+    def rules(self, item: Any) -> Iterator[Expression]:
+        """What must hold so that the forbidden clause does not.
+
+        Raises:
+            SpecError: the item is no forbidden clause.
+        """
+        if isinstance(item, dict) and item.get("type") == "OR":
+            for clause in _parts(item, "clauses"):
+                yield from self.rules(clause)
+            return
+        yield _expression(_negated(self._forbidden(item, 0)))
+
+    def _condition(self, item: Any, depth: int) -> Node:
+        kind = _kind(item, depth)
+        if kind in ("AND", "OR"):
+            parts = [self._condition(part, depth + 1) for part in _parts(item, "conditions")]
+            return _joined(kind.lower(), parts)
+        parent = self._parameter(item, "parent")
+        if kind == "IN":
+            return _member(parent, _parts(item, "values"))
+        if kind not in _TESTS:
+            raise SpecError(f"{kind!r} is no condition", hint=nearest(kind, [*_TESTS, "IN"]))
+        node = _compared(parent, _TESTS[kind], item.get("value"))
+        if kind == "NEQ" and parent.name in self._conditional:
+            return Logic("or", (Absent(Name(parent.name)), node))
+        return node
+
+    def _forbidden(self, item: Any, depth: int) -> Node:
+        kind = _kind(item, depth)
+        if kind in ("AND", "OR"):
+            parts = [self._forbidden(part, depth + 1) for part in _parts(item, "clauses")]
+            return _joined(kind.lower(), parts)
+        if kind.startswith("RELATION"):
+            return self._relation(item, kind)
+        parameter = self._parameter(item, "name")
+        if kind == "IN":
+            return _member(parameter, _parts(item, "values"))
+        if kind not in _CLAUSES:
+            known = [*_CLAUSES, *_RELATIONS, "IN", "AND", "OR"]
+            raise SpecError(f"{kind!r} is no forbidden clause", hint=nearest(kind, known))
+        return _compared(parameter, _CLAUSES[kind], item.get("value"))
+
+    def _relation(self, item: Any, kind: str) -> Node:
+        sign = _RELATIONS.get(kind) or _LAMBDAS.get(str(item.get("lambda")))
+        if sign is None:
+            raise SpecError(f"{kind!r} is no relation", hint=nearest(kind, _RELATIONS))
+        sides = [self._parameter(item, key) for key in ("left", "right")]
+        words = [_is_word(side) for side in sides]
+        if words[0] != words[1] or (words[0] and sign != "=="):
+            names = " and ".join(side.name for side in sides)
+            raise SpecError(f"{names} are not both numbers, and cannot be compared by {sign!r}")
+        return Compare((sign,), tuple(Name(side.name) for side in sides))
+
+    def _parameter(self, item: Any, key: str) -> Parameter:
+        name = name_in(item, key)
+        if name not in self._parameters:
+            raise SpecError(
+                f"there is no hyperparameter {name!r}", hint=nearest(name, self._parameters)
+            )
+        return self._parameters[name]
+
+
+def _kind(item: Any, depth: int) -> str:
+    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+        raise SpecError(f"a clause with a 'type' is expected, not {str(item)[:60]}")
+    if depth > MAX_DEPTH:
+        raise SpecError(f"a clause is nested deeper than {MAX_DEPTH}")
+    kind: str = item["type"]
+    return kind
+
+
+def _parts(item: Mapping[str, Any], key: str) -> list[Any]:
+    parts = item.get(key)
+    if not isinstance(parts, list) or not parts:
+        raise SpecError(f"a clause of the type {item.get('type')!r} has no {key!r}")
+    return parts
+
+
+def _joined(word: str, parts: list[Node]) -> Node:
+    return parts[0] if len(parts) == 1 else Logic(word, tuple(parts))
+
+
+def _member(parameter: Parameter, values: list[Any]) -> Node:
+    literals = tuple(_literal(value_of(parameter, value)) for value in values)
+    if len(literals) == 1:
+        return Compare(("==",), (Name(parameter.name), literals[0]))
+    return Member(Name(parameter.name), literals)
+
+
+def _compared(parameter: Parameter, sign: str, value: Any) -> Node:
+    """A comparison with a value; of a list that does not ascend, by the places in the list."""
+    own = value_of(parameter, value)
+    name = Name(parameter.name)
+    if sign in ("==", "!=") or isinstance(parameter, Real | Integer):
+        return Compare((sign,), (name, _literal(own)))
+    values = parameter.values
+    if isinstance(parameter, Ordinal) and list(values) == sorted(parameter.values):
+        return Compare((sign,), (name, _literal(own)))
+    order = _ORDER[sign]
+    chosen = [mine for place, mine in enumerate(values) if order(place, values.index(own))]
+    if not chosen:  # the name keeps it unknown, and so vacuous, where the parameter is absent
+        return Member(name, tuple(map(_literal, values)), negated=True)
+    return Member(name, tuple(map(_literal, chosen)))
+
+
+def _negated(node: Node) -> Node:
+    match node:
+        case Compare() if len(node.operators) == 1:
+            return Compare((_OPPOSITE[node.operators[0]],), node.operands)
+        case Member():
+            return Member(node.item, node.values, not node.negated)
+        case _:
+            return Unary("not", node)
+
+
+def _is_word(parameter: Parameter) -> bool:
+    return isinstance(parameter, Choice) and not numbers_only(parameter.values)
+
+
+def _literal(value: Value) -> Node:
+    if isinstance(value, bool):
+        return Truth(value)
+    if isinstance(value, str):
+        return Text(value)
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
+    return Number(int(value) if whole else value)
+
+
+def _expression(node: Node) -> Expression:
+    return Expression(printed(node), node)

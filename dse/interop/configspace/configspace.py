@@ -1,0 +1,180 @@
+"""ConfigSpace's JSON, as its ``to_json`` and ``from_json`` write and read it.
+
+Source:
+    https://automl.github.io/ConfigSpace/latest/reference/serialization/, format version 0.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dse.core.expressions.expression import Expression
+from dse.core.parameter import Parameter, Real
+from dse.core.space import Space
+from dse.errors import SpecError
+from dse.interop.configspace.clauses import Clauses
+from dse.interop.configspace.conditions import Clause
+from dse.interop.configspace.forbidden import Forbidden
+from dse.interop.configspace.hyperparameters import Reader, hyperparameter, name_in
+from dse.interop.conversion import Exported, Imported, Unsaid
+from dse.interop.document import Document, Names
+from dse.interop.values import first
+
+FORMAT_VERSION = 0.4
+
+
+def read(text: str, file: str = "configspace.json") -> Imported:
+    """The space that a JSON text of ConfigSpace says.
+
+    Args:
+        text: what ``ConfigurationSpace.to_json`` wrote, of this version or an older one.
+        file: how messages call it.
+
+    Raises:
+        SpecError: the text is none of ConfigSpace's, or says something that cannot be.
+    """
+    document = Document(text, file)
+    names, reader = Names(), Reader()
+    parameters: dict[str, Parameter] = {}
+    for item in _items(document, "hyperparameters"):
+        with _placed(document, item, "name"):
+            theirs = name_in(item)
+            if theirs in parameters:
+                raise SpecError(f"there are two hyperparameters {theirs!r}")
+            parameters[theirs] = reader.parameter(item, names.add(theirs))
+    if not parameters:
+        raise SpecError("there are no hyperparameters", where=f"{file}:1")
+    conditions = _conditions(document, parameters)
+    clauses = Clauses(parameters, conditions.keys())
+    rules: list[Expression] = []
+    for item in _items(document, "forbiddens"):
+        with _placed(document, item, "name"):
+            rules += clauses.rules(item)
+    space = Space(
+        parameters=tuple(parameters.values()), conditions=conditions, constraints=tuple(rules)
+    )
+    called = document.value.get("name")
+    return Imported(
+        space=space,
+        name=called if isinstance(called, str) else "",
+        names=names.ours,
+        warnings=(*names.warnings, *reader.warnings, *_defaults(document)),
+    )
+
+
+def write(space: Space, name: str, *, drop_rules: bool = False) -> Exported:
+    """The space as a JSON text that ``ConfigurationSpace.from_json`` reads.
+
+    The default configuration is one legal design.
+
+    Args:
+        space: ours.
+        name: what the text calls it.
+        drop_rules: leave out what ConfigSpace cannot say, with a warning, and export a superset.
+
+    Raises:
+        SpecError: ConfigSpace cannot say all rules and conditions, and they are not to be dropped.
+        DesignError: the space has no legal design.
+    """
+    defaults = space.sample(1, np.random.default_rng(0)).row(0)
+    forbidden, unsaid = Forbidden(space), Unsaid("ConfigSpace", space)
+    conditions: list[Clause] = []
+    for child in space.conditions:
+        with unsaid.condition(child):
+            found = forbidden.condition(child)
+            conditions += [] if isinstance(found, bool) else [found]
+    clauses: list[Clause] = []
+    for rule in space.constraints:
+        with unsaid.rule(rule):
+            clauses += forbidden.clauses(rule)
+    warnings = unsaid.warnings(drop=drop_rules)
+    value = {
+        "name": name,
+        "hyperparameters": [
+            hyperparameter(p, defaults.get(p.name, first(p)))
+            for p in space.parameters
+            if p.name not in forbidden.never
+        ],
+        "conditions": conditions,
+        "forbiddens": clauses,
+        "format_version": FORMAT_VERSION,
+    }
+    never = [f"{child} is never active, and is left out" for child in sorted(forbidden.never)]
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    return Exported(text=text, warnings=(*warnings, *never, *forbidden.warnings))
+
+
+def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict[str, Expression]:
+    items: dict[str, Any] = {}
+    for item in _items(document, "conditions"):
+        with _placed(document, item, "child"):
+            child = name_in(item, "child")
+            if child not in parameters:
+                raise SpecError(f"a condition is about {child!r}, which there is not")
+            if parameters[child].name in items:
+                raise SpecError(f"{child!r} has two conditions", hint="join them by AND or OR")
+            items[parameters[child].name] = item
+    clauses = Clauses(parameters, items.keys())
+    found: dict[str, Expression] = {}
+    for name, item in items.items():
+        with _placed(document, item, "child"):
+            found[name] = clauses.condition(item)
+    _check(found, {p.name: p for p in parameters.values()}, document)
+    return found
+
+
+def _check(
+    conditions: Mapping[str, Expression], parameters: Mapping[str, Parameter], document: Document
+) -> None:
+    """Nothing, if no condition goes in a circle or asks too much of a real parameter."""
+    for name, rule in conditions.items():
+        above, seen = set(rule.names), {name}
+        while above:
+            parent = above.pop()
+            if parent == name:
+                raise SpecError(f"{name} is active by itself", where=document.place(name))
+            if parent not in seen and parent in conditions:
+                above |= conditions[parent].names
+            seen.add(parent)
+        real = sorted(n for n in rule.names if isinstance(parameters[n], Real))
+        if real and not isinstance(parameters[name], Real):
+            raise SpecError(
+                f"{name} cannot be active by the value of {real[0]}, a real parameter",
+                where=document.place(name),
+                hint=f"give {real[0]} steps",
+            )
+
+
+def _defaults(document: Document) -> list[str]:
+    """What the default configuration says, as a study's baseline would."""
+    defaults = {
+        item["name"]: item.get("default_value", item.get("default"))
+        for item in document.value["hyperparameters"]
+    }
+    told = ", ".join(f"{name}: {value}" for name, value in defaults.items() if value is not None)
+    if not told:
+        return []
+    return [f"defaults are not part of a space; a study's 'baselines' can hold them: {told}"]
+
+
+def _items(document: Document, key: str) -> list[Any]:
+    found = document.value.get(key, [])
+    if not isinstance(found, list):
+        raise SpecError(f"{key!r} is no list", where=document.place(key))
+    return found
+
+
+@contextmanager
+def _placed(document: Document, item: Any, key: str) -> Iterator[None]:
+    """A mistake of the block is told with the line of the item's name."""
+    try:
+        yield
+    except SpecError as error:
+        name = item.get(key) if isinstance(item, dict) else None
+        where = document.place(name) if isinstance(name, str) else f"{document.file}:1"
+        raise error.at(where) from error

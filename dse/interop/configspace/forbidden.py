@@ -1,0 +1,240 @@
+"""A space's conditions and rules as the clauses of ConfigSpace's JSON.
+
+ConfigSpace asks one hyperparameter for one of some values or for a side of a value, compares two
+hyperparameters, and joins such clauses by ``and`` and ``or``. What can be said so is said so;
+a rule over few combinations is said by listing those that break it.
+
+``<=`` and ``>=`` with a number are avoided: in ConfigSpace 1.2.2 the first is evaluated the wrong
+way round for many configurations at once, and the second prints what it compares.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from dse.core.expressions.expression import (
+    Absent,
+    Call,
+    Compare,
+    Expression,
+    Listed,
+    Logic,
+    Name,
+    Node,
+    Number,
+    Unary,
+)
+from dse.core.parameter import Choice, Real
+from dse.core.space import Space
+from dse.interop.configspace.branches import UnsayableError, paths, tree, values_read
+from dse.interop.configspace.conditions import (
+    Clause,
+    asked,
+    clauses_of,
+    condition_of,
+    conjunction,
+    joined_conditions,
+)
+
+MAX_CLAUSES = 10_000
+"""A rule is said by at most so many forbidden combinations."""
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_RELATIONS = {
+    "<": "RELATION_LT",
+    "<=": "RELATION_LE",
+    ">": "RELATION_GT",
+    ">=": "RELATION_GE",
+    "==": "RELATION_EQ",
+}
+
+
+class Forbidden:
+    """Says a space's conditions, then its rules.
+
+    ``never`` are the parameters that are never active; ``warnings`` grows with what is said only
+    nearly.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self.never: set[str] = set()
+        self.warnings: list[str] = []
+
+    def clauses(self, rule: Expression) -> list[Clause]:
+        """What is forbidden so that the rule holds.
+
+        Raises:
+            UnsayableError: it cannot be said.
+        """
+        found = [conjunction(path) for path in self._where(rule.node, wanted=False)]
+        if {} in found:
+            raise UnsayableError("it never holds")
+        return found
+
+    def condition(self, name: str) -> Clause | bool:
+        """When the parameter is active: a condition, always (true) or never (false).
+
+        Raises:
+            UnsayableError: it cannot be said.
+        """
+        found = self._active(self._space.conditions[name].node, name)
+        if found is False:
+            self.never.add(name)
+        return found
+
+    def _active(self, node: Node, child: str) -> Clause | bool:
+        if not self._reads_real(node):
+            return asked(tree(self._space, Expression("", node), wanted=True), child)
+        ways = [
+            joined_conditions("and", [condition_of(clause, child) for clause in way], child)
+            for way in self._where(node, wanted=True)
+        ]
+        return joined_conditions("or", ways, child)
+
+    # -- rules ----------------------------------------------------------------------------------
+
+    def _where(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
+        """The alternatives, each a conjunction of clauses, in which the node is ``wanted``."""
+        special = self._special(node, wanted=wanted)
+        if special is not None:
+            return special
+        if self._reads_real(node):
+            return self._by_parts(node, "it computes with a real parameter", wanted=wanted)
+        try:
+            return self._listed(node, wanted=wanted)
+        except UnsayableError as error:
+            return self._by_parts(node, error.problem, wanted=wanted)
+
+    def _by_parts(self, node: Node, why_not: str, *, wanted: bool) -> list[tuple[Clause, ...]]:
+        match node:
+            case Unary(operator="not"):
+                return self._where(node.operand, wanted=not wanted)
+            case Logic(operator="->"):
+                first, second = node.operands
+                either = Logic("or", (Unary("not", first), second))
+                return self._where(either, wanted=wanted)
+            case Logic():
+                return self._logic(node, wanted=wanted)
+            case Compare() if len(node.operators) > 1:
+                sides = zip(node.operators, node.operands, node.operands[1:], strict=False)
+                links = tuple(Compare((operator,), (a, b)) for operator, a, b in sides)
+                return self._where(Logic("and", links), wanted=wanted)
+            case Listed() if node.negated != wanted:
+                return self._rows(node)
+            case _:
+                raise UnsayableError(why_not)
+
+    def _logic(self, node: Logic, *, wanted: bool) -> list[tuple[Clause, ...]]:
+        parts = [self._where(operand, wanted=wanted) for operand in node.operands]
+        if (node.operator == "or") == wanted:
+            return list(itertools.chain.from_iterable(parts))
+        found: list[tuple[Clause, ...]] = [()]
+        for part in parts:
+            _check_count(len(found) * len(part))
+            found = [(*path, *more) for path in found for more in part]
+        return found
+
+    def _rows(self, node: Listed) -> list[tuple[Clause, ...]]:
+        """The rows of a table, one by one; a blank cell asks whether a parameter is absent."""
+        if any(value is None for row in node.rows for value in row):
+            raise UnsayableError("its table has blank cells, and too many combinations to try")
+        _check_count(len(node.rows))
+        names = [name.name for name in node.names]
+        return [
+            tuple(
+                {"type": "EQUALS", "name": name, "value": value}
+                for name, value in zip(names, row, strict=True)
+            )
+            for row in node.rows
+        ]
+
+    def _special(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
+        """What ConfigSpace has words for, without trying all combinations."""
+        match node:
+            case Compare(operators=(operator,), operands=(Name() as left, Name() as right)):
+                said = operator if wanted else _OPPOSITE[operator]
+                return self._relation(said, left.name, right.name)
+            case Compare(operators=(operator,), operands=(Name() as name, Number() as number)):
+                said = operator if wanted else _OPPOSITE[operator]
+                return self._compared(said, name.name, number.value)
+            case Compare(operators=(operator,), operands=(Number() as number, Name() as name)):
+                said = _MIRRORED[operator if wanted else _OPPOSITE[operator]]
+                return self._compared(said, name.name, number.value)
+            case Call(function="all_different") if not wanted and _all_names(node.arguments):
+                return self._some_equal([n.name for n in node.arguments if isinstance(n, Name)])
+            case _:
+                return None
+
+    def _relation(self, operator: str, left: str, right: str) -> list[tuple[Clause, ...]] | None:
+        if self.never & {left, right}:
+            return []
+        sides = [self._space.by_name[name] for name in (left, right)]
+        if any(isinstance(side, Choice) for side in sides):  # listed: words do not compare
+            return None
+        said = ["<", ">"] if operator == "!=" else [operator]
+        return [({"type": _RELATIONS[one], "left": left, "right": right},) for one in said]
+
+    def _some_equal(self, names: Sequence[str]) -> list[tuple[Clause, ...]] | None:
+        """Some two of these are equal; listed where only a part of them may be absent."""
+        rules = [self._space.conditions.get(name) for name in names]
+        if len({None if rule is None else rule.node for rule in rules}) > 1:
+            return None
+        found = [self._relation("==", a, b) for a, b in itertools.combinations(names, 2)]
+        return None if None in found else [way for some in found for way in some or []]
+
+    def _compared(self, operator: str, name: str, number: float) -> list[tuple[Clause, ...]] | None:
+        """Clauses on which side of a number a real parameter lies."""
+        parameter = self._space.by_name[name]
+        if not isinstance(parameter, Real) or parameter.low == parameter.high:
+            return None
+        if name in self.never:
+            return []
+        if operator == "!=":
+            sides = [self._compared(side, name, number) or [] for side in ("<", ">")]
+            return [*sides[0], *sides[1]]
+        if operator == "==":
+            inside = parameter.low <= number <= parameter.high
+            return [({"type": "EQUALS", "name": name, "value": number},)] if inside else []
+        return self._sided(operator, parameter, number)
+
+    def _sided(self, operator: str, real: Real, number: float) -> list[tuple[Clause, ...]]:
+        below = operator in ("<", "<=")
+        first, last = (real.low, real.high) if below else (-real.high, -real.low)
+        end = number if below else -number
+        if end < first or (end == first and operator in ("<", ">")):
+            return []
+        if end > last or (end == last and operator in ("<=", ">=")):
+            return self._where(Absent(Name(real.name), negated=True), wanted=True)
+        if operator in ("<=", ">="):
+            self.warnings.append(
+                f"{real.name} {operator} {number} is said as {operator[0]}: ConfigSpace differs "
+                f"where {real.name} is exactly {number}"
+            )
+        kind = "CLAUSE_LT" if below else "CLAUSE_GT"
+        return [({"type": kind, "name": real.name, "value": float(number)},)]
+
+    def _listed(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]]:
+        found: list[tuple[Clause, ...]] = []
+        for path in paths(tree(self._space, Expression("", node), wanted=wanted)):
+            clauses = tuple(clause for test in path for clause in clauses_of(test))
+            _check_count(max([len(found) + 1, *(len(c.get("values", ())) for c in clauses)]))
+            found.append(clauses)
+        return found
+
+    def _reads_real(self, node: Node) -> bool:
+        return any(self._is_real(name) for name in values_read(node))
+
+    def _is_real(self, name: str) -> bool:
+        return isinstance(self._space.by_name[name], Real)
+
+
+def _all_names(nodes: Sequence[Node]) -> bool:
+    return all(isinstance(node, Name) for node in nodes)
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_CLAUSES:
+        raise UnsayableError(f"more than {MAX_CLAUSES:,} combinations break it")

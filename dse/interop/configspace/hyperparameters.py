@@ -1,0 +1,167 @@
+"""One hyperparameter of ConfigSpace's JSON as a parameter, and one of ours as theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse.interop.document import legal_name
+from dse.interop.values import check_count, number_in, numbers_only, stepped, values_in
+from dse.units import units
+
+Item = Mapping[str, Any]
+
+
+class Reader:
+    """Reads hyperparameters; ``warnings`` grows with what is not kept."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def parameter(self, item: Item, name: str) -> Parameter:
+        """The parameter, under our name.
+
+        Raises:
+            SpecError: the item is none that ConfigSpace writes, or its domain is empty.
+        """
+        kind = str(item.get("type"))
+        kinds: Mapping[str, Callable[[Item, str, str], Parameter]] = {
+            "uniform_float": self._float,
+            "normal_float": self._float,
+            "beta_float": self._float,
+            "uniform_int": self._integer,
+            "normal_int": self._integer,
+            "beta_int": self._integer,
+            "categorical": self._categorical,
+            "ordinal": self._ordinal,
+            "constant": self._constant,
+            "unparametrized": self._constant,  # a constant's older name
+        }
+        if kind not in kinds:
+            raise SpecError(f"{name} is of the type {kind!r}", hint=nearest(kind, kinds))
+        self._told(item, kind, name)
+        return kinds[kind](item, name, self._unit(item, name))
+
+    def _float(self, item: Item, name: str, unit: str) -> Parameter:
+        low, high, scale = _range(item, name)
+        step = number_in(item, "q", name) if item.get("q") is not None else None
+        if step is None:
+            return Real(name=name, low=low, high=high, unit=unit, scale=scale)
+        values = stepped(low, high, step, name)
+        return Ordinal(name=name, values=values, unit=unit, scale=scale)
+
+    def _integer(self, item: Item, name: str, unit: str) -> Parameter:
+        low, high, scale = _range(item, name)
+        step = number_in(item, "q", name) if item.get("q") is not None else 1
+        if not (low.is_integer() and high.is_integer() and float(step).is_integer() and step > 0):
+            raise SpecError(f"{name} is a whole number, but goes from {low} to {high} by {step}")
+        count = int((high - low) // step)
+        check_count(count + 1, name)
+        return Integer(
+            name=name,
+            low=int(low),
+            high=int(low) + count * int(step),
+            step=int(step),
+            unit=unit,
+            scale=scale,
+        )
+
+    def _categorical(self, item: Item, name: str, unit: str) -> Parameter:
+        values = values_in(item, "choices", name, self.warnings)
+        return Choice(name=name, values=values, unit=unit if numbers_only(values) else "")
+
+    def _ordinal(self, item: Item, name: str, unit: str) -> Parameter:
+        values = values_in(item, "sequence", name, self.warnings)
+        if numbers_only(values):
+            return Ordinal(name=name, values=cast("tuple[int | float, ...]", values), unit=unit)
+        self.warnings.append(f"{name}: the order of its words is not kept")
+        return Choice(name=name, values=values)
+
+    def _constant(self, item: Item, name: str, unit: str) -> Parameter:
+        (value,) = values_in({"value": [item.get("value")]}, "value", name, self.warnings)
+        if numbers_only([value]):
+            return Ordinal(name=name, values=(cast("int | float", value),), unit=unit)
+        return Choice(name=name, values=(value,))
+
+    def _told(self, item: Item, kind: str, name: str) -> None:
+        """Note what the item says that a parameter of ours does not."""
+        shape, _, _ = kind.partition("_")
+        if shape in ("normal", "beta"):
+            said = [
+                f"{key} = {item[key]}" for key in ("mu", "sigma", "alpha", "beta") if key in item
+            ]
+            self.warnings.append(
+                f"{name}: its {shape} distribution ({', '.join(said)}) is not kept; "
+                "no value of the range is preferred"
+            )
+        weights = item.get("weights") or item.get("probabilities")
+        if isinstance(weights, list) and len({str(weight) for weight in weights}) > 1:
+            self.warnings.append(
+                f"{name}: its weights {weights} are not kept; all values are equal"
+            )
+
+    def _unit(self, item: Item, name: str) -> str:
+        """The unit that our own export put under ``meta``; other notes there are not kept."""
+        meta = item.get("meta") or {}
+        others = sorted(set(meta) - {"unit"}) if isinstance(meta, dict) else ["meta"]
+        if others:
+            self.warnings.append(f"{name}: its notes under 'meta' are not kept")
+        unit = meta.get("unit", "") if isinstance(meta, dict) else ""
+        if not isinstance(unit, str) or not unit:
+            return ""
+        try:
+            return unit if units.coherent(unit) == unit else self._no_unit(name, unit)
+        except SpecError:
+            return self._no_unit(name, unit)
+
+    def _no_unit(self, name: str, unit: str) -> str:
+        self.warnings.append(f"{name}: its unit {unit!r} is not kept; it is not one of ours")
+        return ""
+
+
+def name_in(item: Any, key: str = "name") -> str:
+    """The name that an item holds.
+
+    Raises:
+        SpecError: it is no JSON object, or its name is no text.
+    """
+    if not isinstance(item, dict):
+        raise SpecError(f"a JSON object is expected, not {str(item)[:60]}")
+    name = item.get(key)
+    if not isinstance(name, str) or not legal_name(name):
+        raise SpecError(f"{key!r} is {name!r}, and no name")
+    return name
+
+
+def hyperparameter(parameter: Parameter, default: Value) -> dict[str, Any]:
+    """The parameter as ConfigSpace writes it, without a prior."""
+    meta = {"unit": parameter.unit} if parameter.unit else None
+    rest = {"name": parameter.name, "meta": meta}
+    if isinstance(parameter, Real):
+        if parameter.low == parameter.high:
+            return {"type": "constant", "value": parameter.low, **rest}
+        ends = {"lower": parameter.low, "upper": parameter.high, "log": parameter.scale == "log"}
+        return {"type": "uniform_float", **ends, "default_value": default, **rest}
+    values = list(parameter.values)
+    if len(values) == 1:
+        return {"type": "constant", "value": values[0], **rest}
+    if isinstance(parameter, Integer) and parameter.step == 1:
+        ends = {"lower": parameter.low, "upper": parameter.high, "log": parameter.scale == "log"}
+        return {"type": "uniform_int", **ends, "default_value": default, **rest}
+    if isinstance(parameter, Choice):
+        rest["weights"] = None
+        return {"type": "categorical", "choices": values, "default_value": default, **rest}
+    return {"type": "ordinal", "sequence": values, "default_value": default, **rest}
+
+
+def _range(item: Item, name: str) -> tuple[float, float, Scale]:
+    low, high = (float(number_in(item, key, name)) for key in ("lower", "upper"))
+    scale: Scale = "log" if item.get("log") is True else "linear"
+    if low > high:
+        raise SpecError(f"{name} goes backwards: {low} .. {high}")
+    if scale == "log" and low <= 0:
+        raise SpecError(f"{name} has a log scale, but starts at {low}", hint="start above zero")
+    return low, high, scale

@@ -1,0 +1,94 @@
+"""What comes of an exchange with another tool: a space or a text, and what was lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dse.core.design import Design
+from dse.core.expressions.expression import Expression
+from dse.core.space import Space
+from dse.errors import SpecError
+from dse.interop.values import value_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A space of another tool, as one of ours.
+
+    ``warnings`` say what our language has no words for; ``names`` maps their names to ours.
+    """
+
+    space: Space
+    name: str
+    names: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    def design(self, values: Mapping[str, Any]) -> Design:
+        """Their configuration as a design: our names, and exactly our values.
+
+        Raises:
+            SpecError: a value is none of its parameter's.
+        """
+        return Design(
+            {
+                self.names[name]: value_of(self.space.by_name[self.names[name]], value)
+                for name, value in values.items()
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A space of ours as another tool's text; ``warnings`` say what it leaves out."""
+
+    text: str
+    warnings: tuple[str, ...]
+
+
+class Unsaid:
+    """The conditions and rules that another tool has no words for."""
+
+    def __init__(self, tool: str, space: Space) -> None:
+        self._tool = tool
+        self._space = space
+        self._told: list[tuple[str, str]] = []
+
+    @contextmanager
+    def condition(self, name: str) -> Iterator[None]:
+        """Keep what the block raises about the condition of this parameter."""
+        rule = self._space.conditions[name]
+        what = f"that {name} exists only when {rule.text!r}"
+        with self._kept(what, self._space.places.get(name, "")):
+            yield
+
+    @contextmanager
+    def rule(self, rule: Expression) -> Iterator[None]:
+        """Keep what the block raises about this rule."""
+        with self._kept(f"the rule {rule.text!r}", self._space.places.get(rule.text, "")):
+            yield
+
+    @contextmanager
+    def _kept(self, what: str, where: str) -> Iterator[None]:
+        try:
+            yield
+        except SpecError as error:
+            place = f" ({where})" if where else ""
+            self._told.append((where, f"{what}{place}: {error.problem}"))
+
+    def warnings(self, *, drop: bool) -> list[str]:
+        """One sentence for each; what the other tool gets is a superset of the space.
+
+        Raises:
+            SpecError: something is unsaid, and not to be dropped.
+        """
+        if self._told and not drop:
+            problem = "; ".join(told for _, told in self._told)
+            raise SpecError(
+                f"{self._tool} cannot say {problem}",
+                where=self._told[0][0],
+                hint="--drop-rules leaves out what it cannot say, and exports a superset",
+            )
+        return [f"left out {told}" for _, told in self._told]

@@ -1,0 +1,125 @@
+"""The finished trials of several studies of one space as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dse.core.design import Design
+from dse.core.trial import Asked, Event, State, Trial
+from dse.errors import StudyError
+from dse.interop.archive.record import Record
+
+_FIXED = ("use", "options", "version", "reads")
+_LEARNT = (State.DONE, State.INFEASIBLE, State.SCREENED, State.STOPPED, State.FAILED)
+"""Of one design the trial that tells most is kept: the first in this order, then in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """The record of all; how many designs more than one study had, and how many disagree."""
+
+    record: Record
+    shared: int
+    unlike: int
+
+
+def merged(
+    records: Sequence[Record], identities: Sequence[Mapping[str, Any]], name: str, *, by: str
+) -> Merged:
+    """One study with what all of them found; it asks what the first one asks.
+
+    The trials stand in the order of their first appearance, study by study, and cost the new study
+    nothing. Of a design that several have, the trial that tells most is kept, of equals the first.
+
+    Args:
+        records: the studies.
+        identities: what each was begun with, in today's words.
+        name: the new study's name.
+        by: what asks of trials that come from elsewhere are called.
+
+    Raises:
+        StudyError: a space or an evaluator differs from the first study's.
+    """
+    for record, identity in zip(records[1:], identities[1:], strict=True):
+        _check_alike(records[0].study, record.study, identities[0], identity)
+    best: dict[Design, Trial] = {}
+    owners: dict[Design, set[int]] = {}
+    unlike: set[Design] = set()
+    for place, record in enumerate(records):
+        for trial in record.finished:
+            design = trial.design
+            first = best.setdefault(design, trial)
+            owners.setdefault(design, set()).add(place)
+            if _tells(trial) == _tells(first) == 0 and trial.metrics != first.metrics:
+                unlike.add(design)
+            if _tells(trial) < _tells(first):
+                best[design] = trial
+    shared = sum(len(places) > 1 for places in owners.values())
+    sources = ", ".join(record.study for record in records)
+    text = f"{len(best)} trials of {sources}; {shared} designs in more than one of them"
+    if unlike:
+        text += f", {len(unlike)} of these with unlike numbers: the first are kept"
+    event = Event(kind="carried", text=text)
+    asked = Asked(first=0, count=len(best), by=by)
+    record = _record(records[0], name, list(best.values()), sources)
+    record = replace(record, events=(event,), asks=(asked,))
+    return Merged(record=record, shared=shared, unlike=len(unlike))
+
+
+def _record(first: Record, name: str, found: Sequence[Trial], sources: str) -> Record:
+    trials = tuple(
+        Trial(
+            number=number,
+            design=trial.design,
+            state=trial.state,
+            metrics=trial.metrics,
+            spread=trial.spread,
+            fault=trial.fault,
+        )
+        for number, trial in enumerate(found)
+    )
+    return replace(
+        first,
+        study=name,
+        spec={**first.spec, "carried": {"from": sources, "trials": len(trials)}},
+        trials=trials,
+        finished_order=tuple(range(len(trials))),
+        attempts=(),
+        reports=(),
+        drivers=(),
+    )
+
+
+def _tells(trial: Trial) -> int:
+    return _LEARNT.index(trial.state) if trial.state in _LEARNT else len(_LEARNT)
+
+
+def _check_alike(one: str, other: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    for part in ("space", "order of parameters"):
+        if ours.get(part) != theirs.get(part):
+            raise StudyError(
+                f"{one!r} and {other!r} have unlike spaces: {_difference(ours, theirs, part)}",
+                hint="carry one over to the other's space first: dse studies migrate",
+            )
+    for name in sorted(ours["evaluators"].keys() | theirs["evaluators"].keys()):
+        mine, its = ours["evaluators"].get(name), theirs["evaluators"].get(name)
+        for part in _FIXED:
+            before = mine and mine.get(part)
+            after = its and its.get(part)
+            if before != after:
+                raise StudyError(
+                    f"the evaluator {name!r} of {one!r} and {other!r} is not the same: {part} is "
+                    f"{before!r} and {after!r}",
+                    hint="their numbers would not be comparable",
+                )
+
+
+def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], part: str) -> str:
+    """The first thing that only one of them has."""
+    mine, its = ours.get(part), theirs.get(part)
+    if isinstance(mine, Mapping) and isinstance(its, Mapping):
+        key = min(k for k in mine.keys() | its.keys() if mine.get(k) != its.get(k))
+        return f"{key} is {mine.get(key)!r:.120} and {its.get(key)!r:.120}"
+    return f"{mine!r:.120} and {its!r:.120}"

@@ -1,0 +1,1 @@
+"""Spaces and studies in the formats of Optuna."""

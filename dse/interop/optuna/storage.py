@@ -1,0 +1,282 @@
+"""A study in a storage of Optuna, so that its dashboard shows it; and one of Optuna's, as found.
+
+Optuna's storages know neither expressions nor metrics: objectives become ``values`` in their own
+units and directions, metrics ``user_attrs``, and limits the attribute ``constraints`` of its
+samplers, of which none is above zero where a design is within all. A record has no clock: trials
+stand one after another from 1970 on, each as long as it cost.
+
+Source:
+    https://optuna.readthedocs.io/en/stable/reference/storages.html
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.errors import PluginError, StorageError, nearest
+from dse.interop.found_trials import Found, header
+from dse.interop.optuna.distributions import write
+from dse.system.credentials import mask_url
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # Optuna's have no zone
+_STATES: Mapping[State, str] = {
+    State.PENDING: "WAITING",
+    State.RUNNING: "WAITING",
+    State.DONE: "COMPLETE",
+    State.SCREENED: "PRUNED",
+    State.STOPPED: "PRUNED",
+    State.INFEASIBLE: "FAIL",
+    State.FAILED: "FAIL",
+    State.OUTSIDE: "FAIL",
+}
+_ENDS: Mapping[str, State] = {
+    "COMPLETE": State.DONE,
+    "PRUNED": State.STOPPED,
+    "FAIL": State.FAILED,
+}
+_NUMBER, _STATE = "dse:trial", "dse:state"
+_REASON, _COST = "dse:reason", "dse:cost [s]"
+
+
+def write_study(problem: Problem, finished: Sequence[Trial], name: str, url: str) -> list[str]:
+    """Write a study of ours into an Optuna storage; what Optuna has no words for is returned.
+
+    Args:
+        problem: what the study asks.
+        finished: its finished trials, in the order in which they were finished.
+        name: what it is called there.
+        url: ``sqlite:///optuna.db``, another URL of SQLAlchemy, or a journal file's path.
+
+    Raises:
+        PluginError: Optuna is not installed.
+        StorageError: the storage cannot be written, or has a study of that name.
+    """
+    optuna = _optuna()
+    exported = write(problem.space, drop_rules=True)
+    distributions = {
+        parameter: optuna.distributions.json_to_distribution(text)
+        for parameter, text in json.loads(exported.text).items()
+    }
+    with _storage(url) as storage:
+        try:
+            study = optuna.create_study(
+                storage=storage,
+                study_name=name,
+                directions=[objective.goal for objective in problem.objectives],
+            )
+        except optuna.exceptions.DuplicatedStudyError as error:
+            problem_ = f"{url} has a study {name!r} already"
+            raise StorageError(problem_, hint="take another name: --name NAME") from error
+        study.set_metric_names([objective.text for objective in problem.objectives])
+        study.set_user_attr("units", {o.text: o.unit for o in problem.objectives})
+        study.add_trials(list(_theirs(problem, finished, distributions)))
+    return list(exported.warnings)
+
+
+def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, list[Found]]:
+    """The finished trials of an Optuna study in the order of their ends, and its name.
+
+    Args:
+        name: the study; may be left out where there is only one.
+        url: as in :func:`write_study`.
+        goals: ``minimize`` or ``maximize``, in the order of our objectives.
+
+    Raises:
+        PluginError: Optuna is not installed.
+        StorageError: the storage cannot be read, has no such study, or one of other goals.
+    """
+    optuna = _optuna()
+    file = Path(url.removeprefix("sqlite:///"))
+    if (url.startswith("sqlite:///") or "://" not in url) and not file.is_file():
+        raise StorageError(f"there is no file {file}")
+    with _storage(url) as storage:
+        names = optuna.get_all_study_names(storage)
+        chosen = name if name is not None else names[0] if len(names) == 1 else ""
+        if chosen not in names:
+            raise StorageError(f"{url} has no study {chosen!r}", hint=nearest(chosen, names))
+        study = optuna.load_study(study_name=chosen, storage=storage)
+        theirs = [direction.name.lower() for direction in study.directions]
+        if theirs != list(goals):
+            raise StorageError(
+                f"the study {chosen!r} asks to {', '.join(theirs)}, and ours to {', '.join(goals)}",
+                hint="the objectives must be the same, in the same order",
+            )
+        ended = [t for t in study.trials if t.state.is_finished()]
+        ended.sort(key=lambda trial: (trial.datetime_complete, trial.number))
+    return chosen, [_found(trial) for trial in ended]
+
+
+def _theirs(
+    problem: Problem, finished: Sequence[Trial], distributions: Mapping[str, Any]
+) -> Iterator[Any]:
+    """Optuna's trials in the order of our numbers; their ends tell the order of the record."""
+    from optuna.trial import TrialState
+
+    ends = _ends(finished)
+    by_number = sorted(range(len(finished)), key=lambda place: finished[place].number)
+    trials = [finished[place] for place in by_number]
+    values = problem.losses(problem.columns(trials), len(trials))
+    signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
+    slacks = problem.slacks(problem.columns(trials), len(trials))
+    for place, trial in enumerate(trials):
+        known = bool(np.isfinite(values[place]).all())
+        state = _STATES[trial.state] if known or trial.state is not State.DONE else "FAIL"
+        start, end = ends[trial.number]
+        yield _frozen(
+            state=TrialState[state],
+            values=(signs * values[place]).tolist() if state == "COMPLETE" else None,
+            params=_params(trial, distributions),
+            distributions=distributions,
+            user_attrs=_attributes(problem, trial),
+            system_attrs=_constraints(slacks[place]),
+            times=(start, end),
+        )
+
+
+def _frozen(
+    *,
+    params: Mapping[str, Any],
+    distributions: Mapping[str, Any],
+    times: tuple[datetime, datetime],
+    **told: Any,
+) -> Any:
+    from optuna.trial import FrozenTrial
+
+    return FrozenTrial(
+        number=-1,
+        trial_id=-1,
+        value=None,
+        params=dict(params),
+        distributions={name: distributions[name] for name in params},
+        intermediate_values={},
+        datetime_start=times[0],
+        datetime_complete=times[1],
+        **told,
+    )
+
+
+def _ends(finished: Sequence[Trial]) -> dict[int, tuple[datetime, datetime]]:
+    """When each began and ended; no two at once, so that their order can be read again."""
+    found = {}
+    now = _BEGINNING
+    for trial in finished:
+        end = now + timedelta(seconds=trial.cost_s) + timedelta(microseconds=1)
+        found[trial.number] = (now, end)
+        now = end
+    return found
+
+
+def _params(trial: Trial, distributions: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that Optuna's distributions have; an older space may have had others."""
+    found = {}
+    for name, value in trial.design.items():
+        kind = distributions.get(name)
+        try:
+            inside = kind is not None and kind._contains(kind.to_internal_repr(value))  # noqa: SLF001 - it has no other test
+        except ValueError:
+            inside = False
+        if inside:
+            found[name] = value
+    return found
+
+
+def _attributes(problem: Problem, trial: Trial) -> dict[str, Any]:
+    units = {name: metric.unit for name, metric in problem.metrics.items()}
+    told: dict[str, Any] = {
+        f"{name} [{units[name]}]" if units.get(name) else name: value
+        for name, value in trial.metrics.items()
+    }
+    told |= {_NUMBER: trial.number, _STATE: trial.state.value, _COST: trial.cost_s}
+    if trial.fault is not None:
+        told[_REASON] = trial.fault.reason.encode("utf-8", "replace").decode().replace("\0", "")
+    return told
+
+
+def _constraints(slacks: Any) -> dict[str, Any]:
+    known = len(slacks) and np.isfinite(slacks).all()
+    return {"constraints": (-slacks).tolist()} if known else {}
+
+
+def _found(trial: Any) -> Found:
+    told = dict(trial.user_attrs)
+    state = str(told.pop(_STATE, ""))
+    ours = state in {one.value for one in State if one.finished}
+    reason, cost_s = told.pop(_REASON, ""), told.pop(_COST, None)
+    headers = {key: header(str(key)) for key in told}
+    spent = trial.duration.total_seconds() if trial.duration is not None else 0.0
+    return Found(
+        values={**{headers[key][0]: value for key, value in told.items()}, **trial.params},
+        units={name: unit for name, unit in headers.values() if unit},
+        objectives=tuple(trial.values or ()) if trial.state.name == "COMPLETE" else (),
+        state=State(state) if ours else _ENDS[trial.state.name],
+        reason=str(reason),
+        cost_s=float(spent if cost_s is None else cost_s),
+    )
+
+
+def _optuna() -> Any:  # Optuna is an extra
+    try:
+        import optuna
+    except ImportError as error:
+        hint = "it comes with: pip install 'dse-engine[optuna]'"
+        raise PluginError("Optuna is not installed", hint=hint) from error
+    return optuna
+
+
+@contextmanager
+def _storage(url: str) -> Iterator[Any]:
+    """Optuna's storage, without what it says of itself; its errors are told as ours."""
+    optuna = _optuna()
+    from sqlalchemy.exc import SQLAlchemyError
+
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), closing(_Opened(url)) as opened:
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield opened.storage
+    except (SQLAlchemyError, OSError, RuntimeError, ValueError) as error:
+        place = mask_url(url)
+        first = str(error).partition("\n")[0].replace(url, place)
+        problem = f"the Optuna storage {place} cannot be used: {first}"
+        raise StorageError(problem) from None  # its words may hold the password
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
+class _Opened:
+    """Optuna's storage for a URL of SQLAlchemy or the path of a journal."""
+
+    def __init__(self, url: str) -> None:
+        from optuna.storages import JournalStorage, RDBStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        self._database = RDBStorage(url) if "://" in url else None
+        if self._database is None:
+            _check_journal(Path(url))
+        self.storage = self._database or JournalStorage(JournalFileBackend(url))
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.remove_session()
+            self._database.engine.dispose()
+
+
+def _check_journal(path: Path) -> None:
+    """Nothing, if a journal can be, or is, at the path; anything else would be written into."""
+    if path.is_file() and path.stat().st_size:
+        with path.open("rb") as opened:
+            if opened.read(1) != b"{":
+                hint = f"a database is told by its URL: sqlite:///{path}"
+                raise StorageError(f"{path} is no journal of Optuna", hint=hint)

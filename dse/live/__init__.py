@@ -1,1 +1,0 @@
-"""What is known and shown of a study while it runs: for commands, programs and notebooks."""

@@ -1,0 +1,1 @@
+"""What fits optimizers of other packages to ours."""

@@ -1,0 +1,145 @@
+"""Optuna's study of a problem: told every finished trial, asked for one wish at a time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import TPESampler
+from optuna.trial import FrozenTrial, TrialState
+
+from dse.core.batch import Column
+from dse.core.design import Design
+from dse.core.legal_set.variable_order import dependence_order
+from dse.core.parameter import Parameter, Real
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Value
+from dse.optimizers.adapters.ax_space import Wish, axes, unordered, wish_of
+from dse.optimizers.support.constraints import trial_violations
+from dse.optimizers.support.quiet_library import quiet
+
+
+class TpeStudy:
+    """Grows by what is told; what a question leaves in it is given up as failed.
+
+    Optuna leaves failed trials out of all that it looks at, so that no question changes a later
+    one. Parameters have the names and the terms of :mod:`dse.optimizers.adapters.ax_space`.
+
+    Args:
+        problem: the question.
+        candidates: drawn for each parameter, of which the best is taken.
+        multivariate: all parameters drawn together; ``None`` leaves it to Optuna.
+    """
+
+    def __init__(self, problem: Problem, *, candidates: int, multivariate: bool | None) -> None:
+        self._problem = problem
+        self._candidates = candidates
+        self._multivariate = multivariate
+        self._names = {p.name: name for name, p in axes(problem.space).items()}
+        self._axes = {name: _axis(p) for name, p in axes(problem.space).items()}
+        with _undisturbed():
+            self._study = optuna.create_study(directions=["minimize"] * len(problem.objectives))
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Add finished trials; from those without metrics nothing is learnt."""
+        losses = self._problem.trial_losses(trials)
+        slacks = self._problem.slacks(self._problem.columns(trials), len(trials))
+        done = np.isfinite(trial_violations(self._problem, trials))
+        with _undisturbed():
+            for row in np.flatnonzero(done).tolist():
+                limits = {f"limit{at}": -float(slack) for at, slack in enumerate(slacks[row])}
+                told = self._trial(
+                    trials[row].design, values=losses[row].tolist(), constraints=limits
+                )
+                self._study.add_trial(told)
+
+    def wish(self, pending: Sequence[Design], seed: int) -> Wish:
+        """What Optuna would try next, while ``pending`` are under way."""
+        with _undisturbed():
+            self._study.sampler = TPESampler(
+                n_startup_trials=0,
+                n_ei_candidates=self._candidates,
+                multivariate=self._multivariate,
+                seed=seed,
+            )
+            first = len(self._study.get_trials(deepcopy=False))
+            for design in pending:
+                self._study.add_trial(self._trial(design, state=TrialState.RUNNING))
+            asked = self._study.ask()
+            wish = self._suggested(asked)
+            for number in range(first, asked.number + 1):
+                self._study.tell(number, state=TrialState.FAIL)
+            return wish
+
+    def _suggested(self, asked: optuna.Trial) -> Wish:
+        """One parameter after the other; what is inactive given those before is left out."""
+        space = self._problem.space
+        columns = {parameter.name: Column.of([None]) for parameter in space.parameters}
+        wish: dict[str, float | int | str] = {}
+        for own in dependence_order(list(space.by_name), space.conditions):
+            rule = space.conditions.get(own)
+            if rule is not None and not rule.holds(columns, 1, unknown=False)[0]:
+                continue
+            name = self._names.get(own, "")
+            if name:
+                wish[name] = _suggestion(asked, name, self._axes[name])
+            columns[own] = Column.of([_value(space.by_name[own], wish.get(name, 0))])
+        return wish
+
+    def _trial(self, design: Design, **outcome: Any) -> FrozenTrial:
+        active = {self._names[own] for own in design if own in self._names}
+        wish = wish_of(self._problem.space, design)
+        return optuna.create_trial(
+            params={name: wish[name] for name in wish if name in active},
+            distributions={name: self._axes[name] for name in wish if name in active},
+            **outcome,
+        )
+
+
+def _axis(parameter: Parameter) -> BaseDistribution:
+    if isinstance(parameter, Real):
+        return FloatDistribution(0.0, 1.0)
+    size = len(parameter.values)
+    if unordered(parameter):
+        return CategoricalDistribution([f"v{code}" for code in range(size)])
+    return IntDistribution(0, size - 1)
+
+
+def _suggestion(asked: optuna.Trial, name: str, axis: BaseDistribution) -> float | int | str:
+    match axis:
+        case FloatDistribution():
+            share: float = asked.suggest_float(name, axis.low, axis.high)
+            return share
+        case IntDistribution():
+            rank: int = asked.suggest_int(name, axis.low, axis.high)
+            return rank
+        case _:
+            assert isinstance(axis, CategoricalDistribution)
+            return str(asked.suggest_categorical(name, axis.choices))
+
+
+def _value(parameter: Parameter, wished: float | str) -> Value:
+    """The natural value of what is wished in the terms of an axis."""
+    if isinstance(parameter, Real):
+        return float(parameter.at(np.array([float(wished)]))[0])
+    code = int(wished.removeprefix("v")) if isinstance(wished, str) else int(wished)
+    return parameter.values[code]
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Optuna tells of each study, and warns of what is new in it."""
+    with quiet("optuna"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,104 @@
+"""Bayesian optimisation as Meta's Ax does it by default, kept legal and replayable."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.optimizers.adapters.ax_space import axes, granted
+from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.support.constraints import known_admissible, trial_violations
+from dse.optimizers.support.even_sequence import EvenSequence, first_designs
+from dse.optimizers.support.seeded_scope import seeded
+
+
+class AxService:
+    """A fresh Ax client for every question, told the whole history.
+
+    What Ax wishes is taken to the nearest legal design that was not asked before and that breaks
+    no known limit; so are its batches. Objectives and limits are Ax's own.
+
+    Args:
+        initial: designs of the even sequence before Ax is asked; by default as many as there are
+            parameters, but 8 at least and 20 at most.
+        restarts: of Ax's search for the best point. Its own number is 20; fewer cost a fraction
+            of the time, and all that is found is rounded to legal designs anyway.
+
+    Source:
+        Olson et al.: Ax: A Platform for Adaptive Experimentation, AutoML 2025.
+    """
+
+    def __init__(self, problem: Problem, *, initial: int | None = None, restarts: int = 4) -> None:
+        self._problem = problem
+        self._restarts = restarts
+        self._initial = initial or first_designs(problem.space)
+        self._sequence = EvenSequence(problem, lambda batch: known_admissible(problem, batch))
+        self._told: list[Trial] = []
+        self._events: list[Event] = []
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        rng = self._problem.rng(len(self._told), len(pending))
+        taken = {*(trial.design for trial in self._told), *pending}
+        if self._is_early(pending):
+            found = self._sequence.first(count, taken)
+        else:
+            found = self._granted(count, pending, rng)
+        if len(found) < count:
+            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+        return found
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told += finished
+
+    def events(self) -> list[Event]:
+        drained, self._events = self._events, []
+        return drained
+
+    def _is_early(self, pending: Sequence[Design]) -> bool:
+        """True while there is too little for a model, or nothing that Ax could vary."""
+        done = np.isfinite(trial_violations(self._problem, self._told)).sum()
+        asked = len(self._told) + len(pending)
+        return asked < self._initial or done < 2 or not axes(self._problem.space)
+
+    def _granted(
+        self, count: int, pending: Sequence[Design], rng: np.random.Generator
+    ) -> list[Design]:
+        taken = {*(trial.design for trial in self._told), *pending}
+        seed = int(rng.integers(2**31))
+        found: list[Design] = []
+        with seeded(seed):
+            with _silent_import():
+                from dse.optimizers.adapters.ax_client import wishes
+            try:
+                asked = wishes(
+                    self._problem,
+                    self._told,
+                    pending=pending,
+                    count=count,
+                    seed=seed,
+                    restarts=self._restarts,
+                )
+            except Exception as error:  # noqa: BLE001 - Ax may raise anything; a study goes on
+                text = f"drawn at random, because Ax failed: {type(error).__name__}: {error}"
+                self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
+                return []
+        for wish in asked:
+            found += granted(self._problem, wish, taken.union(found), rng)
+        return found
+
+
+@contextmanager
+def _silent_import() -> Iterator[None]:
+    """Ax says on import which SQLAlchemy it found."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)

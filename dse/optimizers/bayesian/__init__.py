@@ -1,0 +1,1 @@
+"""Parts of Bayesian optimizers: surrogates, acquisition, stopping."""

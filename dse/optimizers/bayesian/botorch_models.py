@@ -1,0 +1,192 @@
+"""Gaussian processes over encoded designs, by BoTorch; to be imported in a seeded scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import numpy as np
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.logei import (
+    qLogNoisyExpectedImprovement,
+    qLogProbabilityOfFeasibility,
+)
+from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
+from botorch.acquisition.multi_objective.parego import qLogNParEGO
+from botorch.acquisition.objective import GenericMCObjective
+from botorch.exceptions.errors import BotorchError, ModelFittingError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.gp_regression import SingleTaskGP
+from botorch.models.model_list_gp_regression import ModelListGP
+from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from linear_operator.utils.errors import NotPSDError  # type: ignore[import-untyped]
+
+from dse.core.values import Floats
+from dse.optimizers.bayesian.training_data import MANY_OBJECTIVES, Lesson, Scale, Target
+
+NUMERICAL = (
+    ArithmeticError,
+    RuntimeError,
+    ValueError,
+    BotorchError,
+    ModelFittingError,
+    NotPSDError,
+)
+"""What goes wrong when numbers are too large, too small or too alike."""
+
+_SAMPLES = {1: 128, 2: 64, 3: 16, 4: 8}
+_LEAST_VARIANCE = 1e-6
+_FIT_STEPS = 100
+_CHUNK = 128
+
+
+class Surrogate:
+    """Independent Gaussian processes, one for each target of a lesson.
+
+    Source:
+        Ament, Daulton, Eriksson, Balandat, Bakshy: Unexpected Improvements to Expected
+        Improvement for Bayesian Optimization, NeurIPS 2023 (the acquisition functions); Hvarfner,
+        Hellsten, Nardi: Vanilla Bayesian Optimization Performs Great in High Dimensions, ICML
+        2024 (the priors).
+    """
+
+    def __init__(self, lesson: Lesson) -> None:
+        self._lesson = lesson
+        self._model = ModelListGP(
+            *(_fitted(lesson.points, list(group)) for _, group in groupby(lesson.targets, _kind))
+        )
+
+    def moments(
+        self,
+        points: Floats,  # (n, coordinates)
+    ) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of every target at the points, each (n, targets)."""
+        with torch.no_grad():
+            # a posterior holds the covariance of all its points: few at a time are cheaper
+            found = [self._model.posterior(part) for part in torch.split(_tensor(points), _CHUNK)]
+            means = torch.cat([one.mean for one in found])
+            variances = torch.cat([one.variance for one in found])
+        return means.numpy(), variances.clamp_min(1e-12).sqrt().numpy()
+
+    def acquisition(self, rng: np.random.Generator) -> Acquisition:
+        """The acquisition function that suits the lesson."""
+        return Acquisition(self._function(rng))
+
+    def _function(self, rng: np.random.Generator) -> AcquisitionFunction:
+        lesson, objectives = self._lesson, len(self._lesson.scales)
+        constraints = [
+            _constraint(place, target.threshold)
+            for place, target in enumerate(lesson.targets)
+            if target.threshold is not None
+        ]
+        sampler = SobolQMCNormalSampler(
+            torch.Size([_SAMPLES.get(objectives, 64)]), seed=int(rng.integers(2**31))
+        )
+        if not lesson.baseline.any():
+            return qLogProbabilityOfFeasibility(self._model, constraints, sampler=sampler)
+        baseline = _tensor(lesson.points[lesson.baseline])
+        if objectives == 1:
+            return qLogNoisyExpectedImprovement(
+                self._model,
+                baseline,
+                sampler=sampler,
+                objective=GenericMCObjective(self._gain),
+                constraints=constraints or None,
+            )
+        gains = GenericMCMultiOutputObjective(self._gains)
+        if objectives > MANY_OBJECTIVES:
+            return qLogNParEGO(
+                self._model,
+                baseline,
+                scalarization_weights=_tensor(rng.dirichlet(np.ones(objectives))),
+                sampler=sampler,
+                objective=gains,
+                constraints=constraints or None,
+                prune_baseline=True,
+            )
+        return qLogNoisyExpectedHypervolumeImprovement(
+            self._model,
+            torch.zeros(objectives, dtype=torch.double),
+            baseline,
+            sampler=sampler,
+            objective=gains,
+            constraints=constraints or None,
+            prune_baseline=True,
+        )
+
+    def _gains(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
+        """Judged losses with the other sign, from samples of what was learnt, (..., m)."""
+        gains = [
+            -_judged(scale, samples[..., place]) for place, scale in enumerate(self._lesson.scales)
+        ]
+        return torch.stack(gains, dim=-1)
+
+    def _gain(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
+        """The same where there is one objective, (...)."""
+        return self._gains(samples)[..., 0]
+
+
+class Acquisition:
+    """The worth of asking a design next, as a logarithm."""
+
+    def __init__(self, function: AcquisitionFunction) -> None:
+        self._function = function
+
+    def wait_for(
+        self,
+        points: Floats,  # (p, coordinates)
+    ) -> None:
+        """From now on the worth is what a design adds to these ones, whose outcomes are open."""
+        if len(points):
+            self._function.set_X_pending(_tensor(points))
+
+    def worth(
+        self,
+        points: Floats,  # (n, coordinates)
+    ) -> Floats:
+        """The worth of each point, (n,)."""
+        with torch.no_grad():
+            parts = [
+                self._function(part[:, None, :]) for part in torch.split(_tensor(points), _CHUNK)
+            ]
+        return np.nan_to_num(torch.cat(parts).numpy(), nan=-np.inf)
+
+
+def _kind(target: Target) -> tuple[bytes, bool]:
+    """Neighbours of one kind share their points, and are fitted in one batch."""
+    return target.rows.tobytes(), target.variances is None
+
+
+def _fitted(points: Floats, targets: Sequence[Target]) -> SingleTaskGP:
+    observed = [target.variances for target in targets if target.variances is not None]
+    variances = _tensor(np.column_stack(observed)).clamp_min(_LEAST_VARIANCE) if observed else None
+    model = SingleTaskGP(
+        _tensor(points[targets[0].rows]),
+        _tensor(np.column_stack([target.values for target in targets])),
+        variances,
+        outcome_transform=None,
+    )
+    fit_gpytorch_mll(
+        ExactMarginalLogLikelihood(model.likelihood, model),
+        optimizer_kwargs={"options": {"maxiter": _FIT_STEPS}},
+    )
+    return model
+
+
+def _judged(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
+    """:meth:`Scale.losses`, then :meth:`Scale.judged`, for tensors."""
+    mapped = learnt * scale.width + scale.centre
+    losses = scale.log * (scale.log * mapped).exp() if scale.log else mapped
+    return (losses - scale.reference) / scale.reach
+
+
+def _constraint(place: int, threshold: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    """BoTorch's sense: negative where the limit is kept."""
+    return lambda samples: threshold - samples[..., place]
+
+
+def _tensor(values: Floats | Sequence[float]) -> torch.Tensor:
+    return torch.as_tensor(np.asarray(values), dtype=torch.double)

@@ -1,0 +1,95 @@
+"""Candidates for an acquisition function: legal, unseen, and not known to be bad."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.variation import crossed, mutated
+from dse.optimizers.support.constraints import known_admissible, known_violations
+from dse.optimizers.support.unseen_designs import fresh, unseen
+
+POOL = 1_024
+"""Candidates that are looked at; a space of up to so many designs is looked at whole."""
+
+_SPARE = 64
+"""Draws beside those wanted, so that some may keep the known limits."""
+
+_REPAIRS = 12
+_LEAST = 8
+
+_STEPS = 24
+"""Moves tried from each design whose surroundings are looked at."""
+
+
+def candidates(
+    problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
+) -> list[Design]:
+    """Half drawn uniformly, half moved from the best designs and crossed between them."""
+    space = problem.space
+    total = space.count()
+    if not best or (total is not None and total <= POOL):
+        return admissible(problem, fresh(space, POOL, rng, taken), taken, rng)
+    uniform = fresh(space, POOL // 2, rng, taken)
+    parents = space.batch(best)
+    mothers, fathers = rng.integers(len(best), size=(2, POOL // 4))
+    children = crossed(space, parents.take(mothers), parents.take(fathers), rng)
+    bred = unseen(mutated(space, children, rng), {*taken, *uniform})
+    moved = _moved(problem, best, POOL // 4, {*taken, *uniform, *bred}, rng)
+    return admissible(problem, uniform + bred + moved, taken, rng)
+
+
+def around(
+    problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
+) -> list[Design]:
+    """Legal designs a step away from each of the best, that break no known limit."""
+    near = _moved(problem, best, _STEPS * len(best), taken, rng)
+    if not near:
+        return []
+    kept = known_admissible(problem, problem.space.batch(near))
+    return [design for design, ok in zip(near, kept, strict=True) if ok]
+
+
+def drawn(
+    problem: Problem, count: int, rng: np.random.Generator, taken: Collection[Design]
+) -> list[Design]:
+    """Up to ``count`` designs drawn uniformly from those that nothing known speaks against."""
+    uniform = fresh(problem.space, count + _SPARE, rng, taken)
+    return admissible(problem, uniform, taken, rng)[:count]
+
+
+def admissible(
+    problem: Problem,
+    designs: list[Design],
+    taken: Collection[Design],
+    rng: np.random.Generator,
+) -> list[Design]:
+    """The designs that break no known limit.
+
+    Where all do, legal steps lead from those that break them least towards those that do not; if
+    that fails too, the least bad are the answer. The models cost nothing, measurements do.
+    """
+    for _ in range(_REPAIRS):
+        if not designs:
+            break
+        violations = known_violations(problem, problem.space.batch(designs))
+        if not violations.min():
+            return [d for d, v in zip(designs, violations, strict=True) if not v]
+        designs = [designs[place] for place in np.argsort(violations, kind="stable")]
+        designs += _moved(problem, designs[:_LEAST], _SPARE, {*taken, *designs}, rng)
+    return designs
+
+
+def _moved(
+    problem: Problem,
+    best: Sequence[Design],
+    count: int,
+    taken: Collection[Design],
+    rng: np.random.Generator,
+) -> list[Design]:
+    """Unseen designs among ``count`` that are a step away from one of the best."""
+    starts = np.arange(count) % len(best)
+    return unseen(mutated(problem.space, problem.space.batch(best).take(starts), rng), taken)

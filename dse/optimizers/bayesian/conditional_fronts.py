@@ -1,0 +1,358 @@
+"""What is best of all designs that share a measured part, as far as models tell.
+
+The known losses of these designs do not wait for a measurement. Only those that none of the others
+beats can ever matter: the *staircase* of the measured part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.batch import Batch, Column, joined
+from dse.core.design import Design
+from dse.core.pareto import nondominated
+from dse.core.problem import Problem
+from dse.core.space import Space
+from dse.core.values import Floats, Ints, Mask
+from dse.core.variation import crossed, mutated
+from dse.errors import DesignError
+from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.shared_parts import firsts, keys, merged, paired
+from dse.optimizers.exact.chunks import impossible_rows
+from dse.optimizers.exact.magnitude import LARGE, Magnitude
+
+LISTED = 65_536
+"""Up to so many designs that share a measured part are all looked at."""
+
+_BROOD = 256
+_GENERATIONS = 12
+_SEARCH = 100_000
+"""So many designs could be listed in the time of a search, whose moves cost more than models."""
+_MODELS, _LOOKS = (24, 512), 4_000_000
+"""So many measured parts tell what the staircases of others may look like: at least the first,
+at most the second, and as many as so many designs looked at allow."""
+_PROBED = 256
+"""A sample of so many designs tells how large a known loss is."""
+_SHELF = 1_536
+"""Free parts that every other measured part is tried with."""
+_PROBES = 32
+_CHUNK = 200_000
+_ABREAST = 8
+"""So many measured parts are searched at a time: models are asked for all their broods at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staircase:
+    """Designs of one measured part, and their known losses.
+
+    ``failed`` of the designs that were looked at for it have no value, among them ``example``.
+    """
+
+    designs: Batch
+    losses: Floats  # (r, known objectives)
+    failed: int = 0
+    example: Design | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """How many designs have no value, and one of them; with ``at_least`` there may be more."""
+
+    failed: int = 0
+    example: Design | None = None
+    at_least: bool = False
+
+
+class Staircases:
+    """Staircases by measured part: exact or searched for one, from a shelf for many.
+
+    Parts whose known losses agree on a set of probes are taken for equal where many are guessed.
+    What a design is told to have in a front is always its own evaluation. What is kept depends on
+    the measured part alone, and neither on the design that brought it nor on what was asked before:
+    a study that was killed and resumed asks what an undisturbed one asks.
+
+    Args:
+        problem: the question.
+        roles: what of it is known.
+        bounded: map known losses so that products of them are numbers, see :mod:`.magnitude`.
+    """
+
+    def __init__(self, problem: Problem, roles: Roles, *, bounded: bool = False) -> None:
+        self._bounded = bounded
+        self._magnitudes: list[Magnitude] | None = None
+        self._problem = problem
+        self._roles = roles
+        self._names = sorted(roles.part)
+        self._whole: dict[bytes, tuple[Staircase, int]] = {}
+        self._guessed: dict[bytes, Staircase] = {}
+        self._shelf: Batch | None = None
+        self._probes: Batch | None = None
+        self.looks = 0
+        """Designs that a part's staircase takes to be found, in the mean of those on the shelf."""
+
+    @property
+    def magnitudes(self) -> list[Magnitude]:
+        """How each known loss is mapped, found once from a sample of the space."""
+        if self._magnitudes is None:
+            self._magnitudes = []  # what the sample itself is told without
+            if self._bounded and self._roles.known:
+                probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
+                losses, _, fine, _ = self._computed(probe, _all(probe))
+                self._magnitudes = [_for_all(column) for column in losses[fine].T]
+        return self._magnitudes
+
+    def wholes(self, batch: Batch) -> list[Staircase]:
+        """The staircase of each design's measured part, by listing or by searching."""
+        return [staircase for staircase, _ in self._known(batch)]
+
+    def _known(self, batch: Batch) -> list[tuple[Staircase, int]]:
+        """The same, and how many designs were looked at for each, now or earlier."""
+        tags = keys(batch, self._names)
+        searched: list[tuple[bytes, Batch, Space]] = []
+        for row in firsts(tags).tolist():
+            if tags[row] not in self._whole:
+                one = batch.take(np.array([row]))
+                inner = self._inside(one)
+                found = self._listed(one, inner)
+                if found is None:
+                    searched.append((tags[row], one, inner))
+                else:
+                    self._whole[tags[row]] = found
+        for start in range(0, len(searched), _ABREAST):
+            names, ones, inside = zip(*searched[start : start + _ABREAST], strict=True)
+            for tag, staircase in zip(names, self._searched(ones, inside), strict=True):
+                self._whole[tag] = staircase, _SEARCH
+        return [self._whole[tag] for tag in tags]
+
+    def lost(self) -> Lost:
+        """Return what has no value among the designs looked at for whole staircases."""
+        found = [one for one in self._whole.values() if one[0].failed]
+        return Lost(
+            failed=sum(own.failed for own, _ in found),
+            example=next((own.example for own, _ in found), None),
+            at_least=any(looks == _SEARCH for _, looks in found),
+        )
+
+    def guessed(self, batch: Batch) -> tuple[list[Staircase], Ints]:
+        """Staircases over the shelf, and which of them each row has, (n,); -1 for an empty one."""
+        if not self._roles.free:
+            return self._single(batch)
+        if self._shelf is None:
+            self._begin()
+        assert self._probes is not None
+        tags, parts = self._tags(batch), keys(batch, self._names)
+        first = firsts(tags)
+        fresh = np.array([row for row in first if parts[row] not in self._guessed], dtype=np.int64)
+        self._guess(batch.take(fresh), [parts[row] for row in fresh])
+        stairs: list[Staircase] = []
+        places: dict[bytes, int] = {}
+        for row in first.tolist():
+            own = self._guessed[parts[row]]
+            places[tags[row]] = len(stairs) if len(own.losses) else -1
+            stairs += [own] if len(own.losses) else []
+        return stairs, np.array([places[tag] for tag in tags], dtype=np.int64)
+
+    def on(self, one: Batch, staircase: Staircase) -> Staircase:
+        """A guessed staircase's free parts with this measured part, as they really are."""
+        return self._with([one], [staircase.designs])[0]
+
+    def _single(self, batch: Batch) -> tuple[list[Staircase], Ints]:
+        """Where nothing is free each design is its own staircase, and all are alike but for it."""
+        losses, fine, _ = self._judged(batch, _all(batch))
+        if not losses.shape[1]:
+            one = Staircase(designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1])
+            return [one], np.where(fine, 0, -1)
+        rows = np.flatnonzero(fine)
+        places = np.full(len(batch), -1)
+        places[rows] = np.arange(len(rows))
+        found = [
+            Staircase(designs=batch.take(np.array([row])), losses=losses[row : row + 1])
+            for row in rows
+        ]
+        return found, places
+
+    def _begin(self) -> None:
+        """Fill the shelf from the staircases of measured parts drawn at random."""
+        rng = self._problem.rng(0, 1)
+        drawn = self._problem.space.sample(_PROBES, rng)
+        batch = self._problem.space.sample(2 * _MODELS[1], rng)
+        order = firsts(keys(batch, self._names))[: _MODELS[1]]
+        found: list[Batch] = []
+        looked_at = 0
+        for start in range(0, len(order), _ABREAST):
+            for own, looks in self._known(batch.take(order[start : start + _ABREAST])):
+                if len(found) < _MODELS[0] or looked_at < _LOOKS:
+                    found.append(own.designs)
+                    looked_at += looks
+            if len(found) >= _MODELS[0] and looked_at >= _LOOKS:
+                break
+        self.looks = looked_at // max(len(found), 1)
+        shelf = joined([*(one for one in found if len(one)), drawn])
+        tags = keys(shelf, sorted(self._roles.free))
+        counts = Counter(tags)
+        rows = firsts(tags)
+        served = np.array([counts[tags[row]] for row in rows])
+        rows = rows[np.argsort(-served, kind="stable")[:_SHELF]]
+        self._shelf = shelf.take(rows)
+        spread = np.linspace(0, len(rows) - 1, min(_PROBES, len(rows))).round().astype(int)
+        self._probes = self._shelf.take(np.unique(spread))
+
+    def _tags(self, batch: Batch) -> list[bytes]:
+        """Equal for parts whose known losses and limits agree on the probes, kept or not."""
+        assert self._probes is not None
+        step = max(1, _CHUNK // len(self._probes))
+        tags: list[bytes] = []
+        for start in range(0, len(batch), step):
+            rows = batch.take(np.arange(start, min(start + step, len(batch))))
+            pairs = paired(self._problem.space, rows, self._probes, self._roles.part)
+            losses, slacks, _, _ = self._computed(*pairs)
+            table = np.hstack([losses, slacks]).reshape(len(rows), -1)
+            tags += [row.tobytes() for row in table]
+        return tags
+
+    def _guess(self, batch: Batch, parts: Sequence[bytes]) -> None:
+        assert self._shelf is not None
+        step = max(1, _CHUNK // len(self._shelf))
+        for start in range(0, len(batch), step):
+            rows = batch.take(np.arange(start, min(start + step, len(batch))))
+            pairs, legal = paired(self._problem.space, rows, self._shelf, self._roles.part)
+            sizes = [len(self._shelf)] * len(rows)
+            for row, found in enumerate(self._staircases(pairs, legal, sizes)):
+                self._guessed[parts[start + row]] = found
+
+    def _inside(self, one: Batch) -> Space:
+        """The designs that share the measured part."""
+        here = one.row(0)
+        return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
+
+    def _listed(self, one: Batch, inner: Space) -> tuple[Staircase, int] | None:
+        """By looking at all designs of the measured part; nothing where they are too many."""
+        total = inner.count() if self._roles.free else 0
+        if total is None or total > LISTED:
+            return None
+        parts = inner.enumerate() if total else [one]
+        found = [self._staircases(part, _all(part), [len(part)])[0] for part in parts]
+        return _best(found), max(total, 1)
+
+    def _searched(self, ones: Sequence[Batch], inside: Sequence[Space]) -> list[Staircase]:
+        """By evolution of each one's free part alone; the models cost nothing."""
+        space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
+        first = [
+            joined([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
+            for inner, rng in zip(inside, rngs, strict=True)
+        ]
+        best = self._with(ones, first)
+        for _ in range(_GENERATIONS):
+            broods = [_brood(space, own.designs, rng) for own, rng in zip(best, rngs, strict=True)]
+            more = self._with(ones, broods)
+            best = [_best(pair) for pair in zip(best, more, strict=True)]
+        return best
+
+    def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[Staircase]:
+        """The staircase of each measured part over free parts of its own."""
+        sizes = [len(own) for own in free]
+        measured = joined(ones).take(np.repeat(np.arange(len(ones)), sizes))
+        pairs, legal = merged(self._problem.space, measured, joined(free), self._roles.part)
+        return self._staircases(pairs, legal, sizes)
+
+    def _staircases(self, batch: Batch, legal: Mask, sizes: Sequence[int]) -> list[Staircase]:
+        """One over each run of rows, of these sizes."""
+        losses, fine, lost = self._judged(batch, legal)
+        found = []
+        for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
+            rows = run[fine[run]]
+            rows = rows[nondominated(losses[rows])] if len(rows) else rows
+            gone = run[lost[run]]
+            found.append(
+                Staircase(
+                    designs=batch.take(rows),
+                    losses=losses[rows],
+                    failed=len(gone),
+                    example=batch.design(int(gone[0])) if len(gone) else None,
+                )
+            )
+        return found
+
+    def _judged(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
+        """Known losses, (n, k), which designs keep known limits, and which have no value."""
+        losses, slacks, fine, lost = self._computed(batch, legal)
+        return losses, fine & (slacks >= 0).all(axis=1), lost
+
+    def _computed(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
+        """Known losses, (n, k), slacks of known limits, (n, l), and where there are any, (n,).
+
+        Last which legal designs have none although nobody says that they cannot exist, (n,).
+        """
+        problem, roles = self._problem, self._roles
+        rows = np.flatnonzero(legal)
+        inside = batch.take(rows)
+        known = problem.known(inside)
+        columns = {
+            **inside.columns,
+            **{name: Column(values) for name, values in known.columns.items()},
+        }
+        size = len(inside)
+        found = [_loss(problem, place, columns, size) for place in roles.known]
+        found += [limit.slacks(columns, size) for limit in roles.known_limits]
+        own = np.column_stack(found) if found else np.zeros((size, 0))
+        own[list(known.faults)] = np.nan
+        table = np.full((len(batch), own.shape[1]), np.nan)
+        table[rows] = own
+        cut = len(roles.known)
+        losses, slacks = table[:, :cut], table[:, cut:]
+        fine = legal & np.isfinite(losses).all(axis=1) & ~np.isnan(slacks).any(axis=1)
+        fine[rows[list(known.faults)]] = False
+        lost = legal & ~fine
+        lost[rows[impossible_rows(known, size)]] = False
+        for place, magnitude in enumerate(self.magnitudes):
+            losses[:, place] = magnitude(losses[:, place])
+        return losses, slacks, fine, lost
+
+
+def _loss(problem: Problem, place: int, columns: dict[str, Column], size: int) -> Floats:
+    objective = problem.objectives[place]
+    sign = 1.0 if objective.goal == "minimize" else -1.0
+    return sign * objective.values(columns, size)
+
+
+def _for_all(losses: Floats) -> Magnitude:
+    """The map for a loss of which only a sample is known: others may be larger."""
+    found = Magnitude.of(losses)
+    return Magnitude(scale=found.scale, most=LARGE)
+
+
+def _all(batch: Batch) -> Mask:
+    return np.ones(len(batch), dtype=bool)
+
+
+def _any_of(inner: Space, space: Space, rng: np.random.Generator) -> Batch:
+    """A design of a part of the space, whatever brought the part; none if none is found."""
+    try:
+        return space.batch(inner.sample(1, rng).designs())
+    except DesignError:
+        return space.batch([])
+
+
+def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
+    """Children of the staircase; where there is none, designs drawn at random."""
+    if not len(parents):
+        return space.sample(4 * _BROOD, rng)
+    mothers, fathers = rng.integers(len(parents), size=(2, _BROOD))
+    children = crossed(space, parents.take(mothers), parents.take(fathers), rng)
+    return mutated(space, children, rng)
+
+
+def _best(parts: Sequence[Staircase]) -> Staircase:
+    full = [part for part in parts if len(part.losses)]
+    found = (full or parts)[0]
+    if len(full) > 1:
+        losses = np.vstack([part.losses for part in full])
+        rows = np.flatnonzero(nondominated(losses))
+        designs = joined([part.designs for part in full]).take(rows)
+        found = Staircase(designs=designs, losses=losses[rows])
+    example = next((part.example for part in parts if part.example is not None), None)
+    return replace(found, failed=sum(part.failed for part in parts), example=example)

@@ -1,0 +1,195 @@
+"""The hypervolume that measuring a part of a design is expected to add, with all its completions.
+
+Losses are either learnt, ``u``, or known, ``k``. A measured part s has one u, of which a surrogate
+holds a belief, and a staircase K(s) of known losses. The gain is the integral over all points
+(z, x) below the reference point that the archive leaves open, of P(u(s) <= z) where K(s) reaches
+x. The losses u are believed to be independent of one another.
+
+Source:
+    Emmerich, Deutz, Klinkenberg: Hypervolume-based expected improvement: Monotonicity properties
+    and exact computation, CEC 2011, for K empty; the slices are the same integral with the order
+    of the axes changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import qmc
+
+from dse.core.pareto import nondominated
+from dse.core.values import Floats, Ints
+from dse.optimizers.bayesian.box_decomposition import open_boxes
+from dse.optimizers.bayesian.metric_model import Prediction
+
+_BOXES = 4
+"""Up to so many learnt losses are integrated box by box."""
+_DARTS = 4_096
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """What is known to be possible: points that have learnt and known losses."""
+
+    learnt: Floats  # (n, a)
+    known: Floats  # (n, b)
+    learnt_reference: Floats  # (a,)
+    known_reference: Floats  # (b,)
+
+    @property
+    def best(self) -> Archive:
+        """The members that no other beats."""
+        every = np.hstack([self.learnt, self.known])
+        rows = np.flatnonzero(nondominated(every)) if len(every) else np.zeros(0, dtype=int)
+        return Archive(
+            learnt=self.learnt[rows],
+            known=self.known[rows],
+            learnt_reference=self.learnt_reference,
+            known_reference=self.known_reference,
+        )
+
+
+def expected_gains(
+    archive: Archive,
+    predictions: Sequence[Prediction],  # a of them, each for n parts
+    stairs: Sequence[Floats],  # (r, b) each
+    groups: Ints,  # (n,), the staircase of each part; -1 where it has none
+    rng: np.random.Generator,
+) -> Floats:
+    """The expected gain of each of n parts, (n,)."""
+    gains = np.zeros(len(groups))
+    rows = np.flatnonzero(groups >= 0)
+    beliefs = [one.take(rows) for one in predictions]
+    if not len(rows):
+        return gains
+    known = archive.known.shape[1]
+    if not known and len(beliefs) <= _BOXES:
+        gains[rows] = _boxed(archive, beliefs)
+    elif len(beliefs) == 1 and known <= 2:
+        gains[rows] = _sliced(archive, beliefs[0], stairs, groups[rows])
+    else:
+        gains[rows] = _darted(archive, beliefs, stairs, groups[rows], rng)
+    return gains
+
+
+def _boxed(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
+    """All is learnt: a sum over open boxes of products of one-dimensional integrals."""
+    lower, upper = open_boxes(archive.learnt, archive.learnt_reference)
+    size = len(beliefs[0].means)
+    step = max(1, _CHUNK // max(len(lower), 1))
+    found = [
+        _over_boxes(
+            [one.take(np.arange(start, min(start + step, size))) for one in beliefs], lower, upper
+        )
+        for start in range(0, size, step)
+    ]
+    return np.concatenate(found)
+
+
+def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> Floats:
+    volume = np.ones((len(beliefs[0].means), len(lower)))
+    for place, belief in enumerate(beliefs):
+        edges = np.unique(np.concatenate([lower[:, place], upper[:, place]]))
+        edges = edges[np.isfinite(edges)]
+        gain = np.hstack([np.zeros((len(volume), 1)), belief.gain(edges)])
+        first = np.where(
+            np.isfinite(lower[:, place]), 1 + np.searchsorted(edges, lower[:, place]), 0
+        )
+        last = 1 + np.searchsorted(edges, upper[:, place])
+        volume *= np.maximum(gain[:, last] - gain[:, first], 0.0)
+    return volume.sum(axis=1)
+
+
+def _sliced(archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints) -> Floats:
+    """One learnt loss: slices between the archive's values of it, on each the area K(s) adds.
+
+    EHVI(s) = sum over i of A_i(s) (psi(z_{i+1}) - psi(z_i)), psi(z) = E[max(z - u, 0)].
+    """
+    reference = float(archive.learnt_reference[0])
+    inside = archive.learnt[:, 0] < reference
+    heights = np.unique(archive.learnt[inside, 0])
+    steps = np.append(heights, reference)
+    psi = belief.gain(steps)
+    widths = np.diff(np.hstack([np.zeros((len(psi), 1)), psi]), axis=1)
+    levels = np.searchsorted(heights, archive.learnt[inside, 0])
+    known = archive.known[inside]
+    areas = _lengths if known.shape[1] == 1 else _areas
+    table = areas(known, levels, len(steps), stairs, archive.known_reference)
+    return np.asarray((table[groups] * np.maximum(widths, 0.0)).sum(axis=1))
+
+
+def _lengths(
+    known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
+) -> Floats:
+    """One known loss: how far each staircase undercuts what each slice has, (stairs, slices)."""
+    floor = np.full(slices, reference[0])
+    for value, level in zip(known[:, 0].tolist(), levels.tolist(), strict=True):
+        floor[level + 1 :] = np.minimum(floor[level + 1 :], value)
+    own = np.array([rows[:, 0].min() for rows in stairs])
+    return np.maximum(floor[None, :] - own[:, None], 0.0)
+
+
+def _areas(
+    known: Floats, levels: Ints, slices: int, stairs: Sequence[Floats], reference: Floats
+) -> Floats:
+    """Two known losses: the area that each staircase adds to each slice's, (stairs, slices).
+
+    Both are step functions of the first loss; between all their steps the difference is constant.
+    """
+    edges = np.unique(known[:, 0])
+    floor = np.full((slices, len(edges) + 1), reference[1])  # column j: between edges j-1 and j
+    columns = 1 + np.searchsorted(edges, known[:, 0])
+    for (_, second), level, column in zip(known, levels, columns, strict=True):
+        part = floor[level + 1 :, column:]
+        np.minimum(part, second, out=part)
+    table = np.zeros((len(stairs), slices))
+    for place, rows in enumerate(stairs):
+        own = rows[np.argsort(rows[:, 0], kind="stable")]
+        own = own[(own[:, 0] < reference[0]) & (own[:, 1] < reference[1])]
+        if not len(own):
+            continue
+        low = np.minimum.accumulate(own[:, 1])
+        grid = np.unique(np.concatenate([own[:, 0], edges[edges > own[0, 0]]]))
+        grid = grid[grid < reference[0]]
+        widths = np.diff(np.append(grid, reference[0]))
+        height = low[np.searchsorted(own[:, 0], grid, side="right") - 1]
+        there = floor[:, np.searchsorted(edges, grid, side="right")]
+        table[place] = np.maximum(there - height, 0.0) @ widths
+    return table
+
+
+def _darted(
+    archive: Archive,
+    beliefs: Sequence[Prediction],
+    stairs: Sequence[Floats],
+    groups: Ints,
+    rng: np.random.Generator,
+) -> Floats:
+    """By quasi-Monte Carlo over the open points; the integral over u itself stays exact."""
+    best = archive.best
+    front = np.hstack([best.learnt, best.known])
+    top = np.append(best.learnt_reference, best.known_reference)
+    hopes = [float(one.at(-2.0).min()) for one in beliefs]
+    reach = np.min([rows.min(axis=0) for rows in stairs], axis=0) if stairs else np.zeros(0)
+    low = np.minimum(np.append(hopes, reach), top)
+    darts = low + (top - low) * qmc.Sobol(len(top), rng=rng).random(_DARTS)
+    for member in front:
+        darts = darts[~(member <= darts).all(axis=1)]
+    if not len(darts):
+        return np.zeros(len(groups))
+    count = len(beliefs)
+    reached = np.array(
+        [(rows[:, None, :] <= darts[None, :, count:]).all(axis=2).any(axis=0) for rows in stairs]
+    ).reshape(len(stairs), -1)
+    found = np.empty(len(groups))
+    step = max(1, _CHUNK // len(darts))
+    for start in range(0, len(groups), step):
+        rows = np.arange(start, min(start + step, len(groups)))
+        chance = reached[groups[rows]].astype(float)
+        for place, one in enumerate(beliefs):
+            chance *= one.take(rows).below(darts[:, place])
+        found[rows] = chance.sum(axis=1)
+    return found * float((top - low).prod()) / _DARTS

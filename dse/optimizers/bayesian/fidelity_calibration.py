@@ -1,0 +1,155 @@
+"""A cheap measure brought onto the scale of the true one, and how far off it still is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Ints
+from dse.units import units
+
+Kind = Literal["as it is", "linear", "logarithmic", "monotone"]
+
+FEWEST = 4
+"""Fewer shared designs calibrate nothing: the cheap number is taken as it is."""
+
+_FOLDS = 10
+_MARGIN = 0.98
+"""A richer calibration has to be better by this: of two that are alike the plainer one is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What the true measure is likely to be where the cheap one is known."""
+
+    kind: Kind
+    curve: Callable[[Floats], Floats]
+
+    def __call__(self, low: Floats) -> Floats:
+        return self.curve(low)
+
+
+def calibrated(low: Floats, high: Floats) -> Calibration:
+    """The plainest calibration that predicts held-out designs best.
+
+    Args:
+        low: (n,), the cheap measure of designs that have both.
+        high: (n,), the true one.
+    """
+    best, least = _identity(low, high), np.inf
+    for fit in _kinds(low, high):
+        error = _size(_held_out(fit, low, high) - high)
+        if error < _MARGIN * least:
+            best, least = fit(low, high), error
+    return best
+
+
+def held_out(low: Floats, high: Floats) -> Floats:
+    """What each design's true measure is taken to be from all others: the choice included, (n,)."""
+    return _held_out(calibrated, low, high)
+
+
+def shared(
+    problem: Problem, rung: str, metric: str, trials: Sequence[Trial]
+) -> tuple[Floats, Floats]:
+    """A lower rung and the metric, of all designs that have both, in the unit of the metric."""
+    both = {
+        trial.design: (trial.metrics[rung], trial.metrics[metric])
+        for trial in trials
+        if rung in trial.metrics and metric in trial.metrics
+    }
+    table = np.array(list(both.values())).reshape(-1, 2)
+    lower, upper = problem.metrics[rung].unit, problem.metrics[metric].unit
+    return table[:, 0] * units.converted(1.0, lower, upper), table[:, 1]
+
+
+def _held_out(fit: Callable[[Floats, Floats], Calibration], low: Floats, high: Floats) -> Floats:
+    found = np.zeros(len(low))
+    for fold in _folds(low):
+        rest = np.setdiff1d(np.arange(len(low)), fold)
+        found[fold] = fit(low[rest], high[rest])(low[fold])
+    return found
+
+
+def _folds(low: Floats) -> list[Ints]:
+    """Every fold spans the whole range: each tenth design in the order of the cheap measure."""
+    order = np.argsort(low, kind="stable")
+    return [order[start::_FOLDS] for start in range(min(_FOLDS, len(order)))]
+
+
+def _kinds(low: Floats, high: Floats) -> Sequence[Callable[[Floats, Floats], Calibration]]:
+    if len(low) < FEWEST:
+        return [_identity]
+    if low.min() > 0 and high.min() > 0:
+        return [_identity, _linear, _logarithmic, _monotone]
+    return [_identity, _linear, _monotone]
+
+
+def _identity(low: Floats, high: Floats) -> Calibration:  # noqa: ARG001 - a fit
+    return Calibration("as it is", lambda values: values)
+
+
+def _linear(low: Floats, high: Floats) -> Calibration:
+    slope, level = _line(low, high)
+    return Calibration("linear", lambda values: slope * values + level)
+
+
+def _logarithmic(low: Floats, high: Floats) -> Calibration:
+    slope, level = _line(np.log(low), np.log(high))
+    least = low.min()  # below what was seen, and below zero, the curve stays where it is
+
+    def curve(values: Floats) -> Floats:
+        return np.asarray(np.exp(slope * np.log(np.maximum(values, least)) + level))
+
+    return Calibration("logarithmic", curve)
+
+
+def _line(low: Floats, high: Floats) -> tuple[float, float]:
+    """Least squares; a cheap measure that does not differ tells the mean."""
+    away = low - low.mean()
+    square = float(away @ away)
+    slope = float(away @ high) / square if square > 0 else 0.0
+    return slope, float(high.mean() - slope * low.mean())
+
+
+def _monotone(low: Floats, high: Floats) -> Calibration:
+    """Isotonic regression by pooling neighbours that stand in the wrong order.
+
+    It rises or falls, whichever fits better; between designs it is a straight line.
+
+    Source:
+        Barlow, Bartholomew, Bremner, Brunk: Statistical Inference under Order Restrictions, 1972,
+        section 1.2 (pool adjacent violators).
+    """
+    order = np.argsort(low, kind="stable")
+    up, down = _pooled(high[order]), -_pooled(-high[order])
+    curve = up if _size(up - high[order]) <= _size(down - high[order]) else down
+    points, first = np.unique(low[order], return_index=True)
+    sums = np.add.reduceat(curve, first)
+    counts = np.diff(np.append(first, len(curve)))
+    return Calibration("monotone", lambda values: np.interp(values, points, sums / counts))
+
+
+def _pooled(values: Floats) -> Floats:
+    """The ascending values nearest to these, by least squares."""
+    means: list[float] = []
+    sizes: list[int] = []
+    for value in values.tolist():
+        mean, size = value, 1
+        while means and means[-1] >= mean:
+            mean = (means[-1] * sizes[-1] + mean * size) / (sizes[-1] + size)
+            size += sizes.pop()
+            means.pop()
+        means.append(mean)
+        sizes.append(size)
+    return np.repeat(means, sizes)
+
+
+def _size(residuals: Floats) -> float:
+    """The root of the mean square."""
+    return float(np.sqrt(np.mean(residuals**2))) if len(residuals) else np.inf

@@ -1,0 +1,111 @@
+"""The measured parts that may be chosen: all of them where they can be listed, else a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, joined
+from dse.core.problem import Problem
+from dse.core.values import Floats
+from dse.core.variation import crossed, mutated
+from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.shared_parts import keys
+
+LISTED = 50_000
+"""Up to so many measured parts are all looked at."""
+
+_DRAWN = 1_024
+_BRED = 512
+
+
+class Parts:
+    """Designs that stand for measured parts, one for each."""
+
+    def __init__(self, problem: Problem, roles: Roles) -> None:
+        self._problem = problem
+        self._names = sorted(roles.part)
+        self._part = roles.part
+        self._list = self._listed()
+
+    @property
+    def all(self) -> Batch | None:
+        """One design for each measured part there is; ``None`` where they are too many."""
+        return self._list
+
+    def keys(self, batch: Batch) -> list[bytes]:
+        """Equal for designs with equal measured parts."""
+        return keys(batch, self._names)
+
+    def distinct(self, batch: Batch, taken: set[bytes]) -> Batch:
+        """The first design of each measured part that is not ``taken``."""
+        found: dict[bytes, int] = {}
+        for row, key in enumerate(self.keys(batch)):
+            if key not in taken:
+                found.setdefault(key, row)
+        return batch.take(np.fromiter(found.values(), dtype=np.int64, count=len(found)))
+
+    def pool(self, best: Batch, taken: set[bytes], rng: np.random.Generator) -> Batch:
+        """Parts to choose from: all there are, or draws and children of the best."""
+        if self._list is not None:
+            return self.distinct(self._list, taken)
+        space = self._problem.space
+        found = [space.sample(_DRAWN, rng)]
+        if len(best):
+            mothers, fathers = rng.integers(len(best), size=(2, _BRED))
+            children = crossed(space, best.take(mothers), best.take(fathers), rng)
+            found += [children, mutated(space, children, rng)]
+            found += [mutated(space, best.take(np.arange(_BRED) % len(best)), rng)]
+        return self.distinct(joined([batch for batch in found if len(batch)]), taken)
+
+    def around(
+        self, best: Batch, width: float, each: int, taken: set[bytes], rng: np.random.Generator
+    ) -> Batch:
+        """Parts near the best: a legal step away, their reals within about ``width``."""
+        space = self._problem.space
+        many = best.take(np.repeat(np.arange(len(best)), each))
+        found = [mutated(space, many, rng)]
+        if space.legal.reals:
+            found.append(self._shaken(many, width, rng))
+        return self.distinct(joined([batch for batch in found if len(batch)] or [best]), taken)
+
+    def _shaken(self, batch: Batch, width: float, rng: np.random.Generator) -> Batch:
+        legal = self._problem.space.legal
+        shares: Floats = legal.shares(batch)
+        moved = rng.random(shares.shape) < max(0.5, 1 / max(shares.shape[1], 1))
+        shares = np.clip(shares + moved * width * rng.standard_normal(shares.shape), 0, 1)
+        codes = [legal.codes(component, batch) for component in legal.components]
+        return legal.assembled(codes, shares)
+
+    def _listed(self) -> Batch | None:
+        space = self._problem.space
+        count = space.count()
+        if count is not None and count <= LISTED:
+            return self.distinct(joined(space.enumerate()), set()) if count else space.batch([])
+        legal = space.legal
+        if any(real.name in self._part for real in legal.reals) or legal.mixed:
+            return None
+        choices: list[np.ndarray] = []
+        total = 1
+        for component in legal.components:
+            own = [place for place, name in enumerate(component.names) if name in self._part]
+            rows = component.rows
+            if rows is None and own:
+                return None
+            if rows is None:
+                rows = component.sample(1, self._problem.rng(0))
+            firsts = np.unique(rows[:, own], axis=0, return_index=True)[1] if own else [0]
+            choices.append(rows[np.sort(firsts)])
+            total *= len(choices[-1])
+            if total > LISTED:
+                return None
+        return self._product(choices, total)
+
+    def _product(self, choices: Sequence[np.ndarray], total: int) -> Batch:
+        places, codes = np.arange(total), []
+        for rows in reversed(choices):
+            codes.append(rows[places % len(rows)])
+            places = places // len(rows)
+        legal = self._problem.space.legal
+        return legal.assembled(codes[::-1], np.full((total, len(legal.reals)), 0.5))

@@ -1,0 +1,216 @@
+"""One measured number as a Gaussian process over the parameters that it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.encoding import blocks, encoded
+from dse.core.parameter import Real
+from dse.core.problem import Problem
+from dse.core.values import Floats, Ints
+from dse.optimizers.bayesian.gaussian_process import ALONE, GaussianProcess, Hyper, owners_of
+from dse.optimizers.bayesian.output_transform import Kind, Warp
+from dse.optimizers.bayesian.transfer_prior import PriorMean
+
+_SMOOTH = 2.0
+_FEATURES = 6
+"""At most so many modelled metrics help to predict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What is believed of a loss at k designs: normal in learnt units."""
+
+    means: Floats  # (k,)
+    deviations: Floats  # (k,)
+    warp: Warp
+
+    def gain(self, thresholds: Floats) -> Floats:
+        """E[max(z - u, 0)] for each design and threshold, (k, t)."""
+        return self.warp.gain(self.means, self.deviations, thresholds)
+
+    def below(self, thresholds: Floats) -> Floats:
+        """P(u <= z) for each design and threshold, (k, t)."""
+        return self.warp.below(self.means, self.deviations, thresholds)
+
+    def at(self, shift: Floats | float) -> Floats:
+        """The loss so many standard deviations from its median; broadcasts over (k,)."""
+        return self.warp.losses(self.means + shift * self.deviations)
+
+    def take(self, rows: Ints) -> Prediction:
+        """What is believed of these designs."""
+        return Prediction(means=self.means[rows], deviations=self.deviations[rows], warp=self.warp)
+
+    def widened(self, factor: float) -> Prediction:
+        """The same means, with deviations multiplied: a bolder guess."""
+        return Prediction(means=self.means, deviations=factor * self.deviations, warp=self.warp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """What another study would guess of a metric, and how far that is to be trusted, 0 to 1."""
+
+    mean: PriorMean
+    metric: str
+    trust: float
+
+    def of(self, batch: Batch) -> Floats:
+        """The guess as one coordinate, (n,): of size 1, and the smaller the less it is trusted."""
+        _, centre, width = self.mean.learnt[self.metric]
+        return self.trust * (self.mean(batch)[self.metric] - centre) / (4 * width or 1.0)
+
+
+class Inputs:
+    """What a number may be predicted from: its parameters, models of them alone, and guesses."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        names: frozenset[str],
+        probe: Batch,
+        guesses: Sequence[Guess] = (),
+    ) -> None:
+        self._problem = problem
+        self.names = names
+        self._guesses = tuple(guesses)
+        self._features = _features(problem, names, probe)
+        layout = blocks(problem.space, names)
+        more = len(self._features) + len(guesses)
+        self.owners = owners_of([*(block.stop - block.start for block in layout), *([1] * more)])
+        smooth = [isinstance(block.parameter, Real) for block in layout] + [True] * more
+        self.alone = np.where(smooth, _SMOOTH, ALONE)
+        """Lengths of main effects: what is continuous is smoother than steps may be."""
+
+    def points(self, batch: Batch) -> Floats:
+        """The designs as coordinates, (n, c)."""
+        points = encoded(self._problem.space, batch, self.names)
+        extra = [guess.of(batch) for guess in self._guesses]
+        if self._features:
+            known = self._problem.known(batch).columns
+            spans = self._features.items()
+            extra = [*(_scaled(known[name], *span) for name, span in spans), *extra]
+        return np.column_stack([points, *extra]) if extra else points
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictor:
+    """A fitted process with the warp under which it predicts left-out values best."""
+
+    process: GaussianProcess
+    warp: Warp
+    score: float
+    """The log density of the losses, each predicted from all others."""
+
+    @staticmethod
+    def fitted(
+        points: Floats,  # (n, c)
+        losses: Floats,  # (n,)
+        owners: Ints,
+        kinds: Sequence[Kind],
+        *,
+        alone: Floats | None = None,  # (b,), lengths of main effects
+        spread: Floats | None = None,  # (n,), standard errors of the losses
+    ) -> Predictor:
+        """The best of the kinds of warp, by leave-one-out density."""
+        found = [_fit(points, losses, owners, kind, spread, alone=alone) for kind in kinds]
+        return max(found, key=lambda one: one.score)
+
+    def taught(self, points: Floats, losses: Floats, *, spread: Floats | None = None) -> Predictor:
+        """The same kind of warp and the same hyperparameters for other values."""
+        old = self.process
+        return _fit(
+            points, losses, old.owners, self.warp.kind, spread, alone=old.alone, hyper=old.hyper
+        )
+
+    def told(self, points: Floats, losses: Floats) -> Predictor:
+        """The same process with more values, its hyperparameters as they are."""
+        process = self.process
+        every = np.vstack([process.points, points])
+        values = np.append(self._values(), self.warp.learnt(losses))
+        more = GaussianProcess.at(every, values, process.owners, process.hyper, alone=process.alone)
+        return Predictor(process=more, warp=self.warp, score=self.score)
+
+    def at(self, points: Floats) -> Prediction:
+        """What is believed of the measured value, its own noise included, (k,)."""
+        means, deviations = self.process.moments(points)
+        noise = self.process.amplitude * np.exp(self.process.hyper.noise)
+        return Prediction(means=means, deviations=np.sqrt(deviations**2 + noise), warp=self.warp)
+
+    def _values(self) -> Floats:
+        process = self.process
+        return process.mean + process.root @ (process.root.T @ process.weights)
+
+
+def kinds_of(losses: Floats, unit: str) -> tuple[Kind, ...]:
+    """The warps that these losses allow: a share may take a logit, one sign a logarithm."""
+    sizes = np.abs(losses)
+    one_sign = losses.min() > 0 or losses.max() < 0
+    if one_sign and unit in ("", "1") and sizes.max() <= 1 and sizes.max() > 0.05:
+        return ("plain", "logit")
+    if one_sign and sizes.max() < 1e12 * sizes.min():
+        return ("plain", "log")
+    return ("plain",)
+
+
+def _fit(
+    points: Floats,
+    losses: Floats,
+    owners: Ints,
+    kind: Kind,
+    spread: Floats | None,
+    *,
+    alone: Floats | None = None,
+    hyper: Hyper | None = None,
+) -> Predictor:
+    """The process of these losses under a warp; its hyperparameters are fitted if not given."""
+    warp = Warp.of(losses, kind)
+    values = warp.learnt(losses)
+    slope = warp.slope(losses)
+    variances = None if spread is None else (spread * slope) ** 2
+    if hyper is None:
+        process = GaussianProcess.fitted(points, values, owners, alone=alone, variances=variances)
+    else:
+        process = GaussianProcess.at(
+            points, values, owners, hyper, alone=alone, variances=variances
+        )
+    means, deviations = process.left_out(values)
+    misses = (values - means) / deviations
+    score = float((-0.5 * misses**2 - np.log(deviations) + np.log(slope)).sum())
+    return Predictor(process=process, warp=warp, score=score)
+
+
+def _features(
+    problem: Problem, names: frozenset[str], probe: Batch
+) -> Mapping[str, tuple[bool, float, float]]:
+    """Modelled metrics of these parameters alone that vary: on a log scale, low, width."""
+    own = [
+        name
+        for name, source in problem.sources.items()
+        if source.kind == "modelled" and len(source.reads) > 1 and source.reads <= names
+    ]
+    if not own or not len(probe):
+        return {}
+    known = problem.known(probe)
+    fine = np.setdiff1d(np.arange(len(probe)), list(known.faults))
+    found: dict[str, tuple[bool, float, float]] = {}
+    for name in own[:_FEATURES]:
+        values = known.columns[name][fine]
+        if not len(values) or not np.isfinite(values).all():
+            continue
+        log = bool(values.min() > 0 and values.max() > 10 * values.min())
+        mapped = np.log(values) if log else values
+        with np.errstate(over="ignore"):
+            width = float(np.ptp(mapped))
+        if np.isfinite(width) and width > 1e-9 * max(abs(float(mapped.max())), 1e-300):
+            found[name] = (log, float(mapped.min()), width)
+    return found
+
+
+def _scaled(values: Floats, log: bool, low: float, width: float) -> Floats:  # noqa: FBT001
+    with np.errstate(all="ignore"):
+        mapped = np.log(np.maximum(values, 1e-300)) if log else values
+    return np.asarray(np.nan_to_num((mapped - low) / width, nan=0.5, posinf=2.0, neginf=-1.0))

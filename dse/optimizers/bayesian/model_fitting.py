@@ -1,0 +1,163 @@
+"""From finished trials to fitted processes: one for each number that has to be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.expressions.expression import Expression
+from dse.core.objective import Limit, Objective
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Ints
+from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.metric_model import Guess, Inputs, Predictor, kinds_of
+from dse.optimizers.bayesian.output_transform import Kind
+from dse.optimizers.bayesian.shared_parts import firsts, keys
+from dse.optimizers.bayesian.transfer_prior import PriorMean, weight
+from dse.optimizers.exact.magnitude import LARGE
+
+Learnt = tuple[Inputs, Predictor]
+
+_MOST = 300
+"""From so many values on a process learns only the best and a spread of the rest."""
+
+
+class Teacher:
+    """Fits a process to each number, from the parameters that it depends on alone.
+
+    What modelled metrics of these parameters say helps to predict, and so does what other studies
+    found (``Problem.priors``), as far as its order agrees with what was measured here.
+    """
+
+    def __init__(self, problem: Problem, roles: Roles, probe: Batch) -> None:
+        self._problem = problem
+        self._roles = roles
+        self._probe = probe
+        self._last: dict[str, Predictor] = {}
+        self._priors = [PriorMean.of(problem, prior) for prior in problem.priors]
+
+    def objective(
+        self,
+        objective: Objective,
+        done: Sequence[Trial],
+        losses: Floats,
+        *,
+        scale: float = 1.0,
+        refit: bool,
+    ) -> Learnt:
+        """The objective as a loss, which was divided by ``scale``."""
+        expression = objective.expression
+        spread = _spread(self._problem, expression, objective.scale * scale, done)
+        kinds = kinds_of(losses[np.isfinite(losses)], objective.unit)
+        sign = 1.0 if objective.goal == "minimize" else -1.0
+        return self._taught(
+            expression, done, losses, kinds=kinds, spread=spread, sign=sign, refit=refit
+        )
+
+    def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
+        """How far beyond the limit a design is: at most zero where it is kept."""
+        return self._taught(limit.slack, done, excess, kinds=("plain",), refit=refit)
+
+    def success(
+        self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
+    ) -> list[Learnt]:
+        """Whether a part can be measured at all, once some could not: -1 where it could, else 1."""
+        done = np.array([trial.state is State.DONE for trial in trials])
+        batch = self._problem.space.batch([trial.design for trial in trials])
+        rows = firsts(keys(batch, sorted(part)))[-_MOST:]
+        if done[rows].all():
+            return []
+        inputs = Inputs(self._problem, part, self._probe)
+        values = np.where(done[rows], -1.0, 1.0)
+        points = inputs.points(batch.take(rows))
+        return [(inputs, self._fitted("success", inputs, points, values, ("plain",), refit=refit))]
+
+    def _taught(
+        self,
+        expression: Expression,
+        done: Sequence[Trial],
+        losses: Floats,
+        *,
+        kinds: tuple[Kind, ...],
+        spread: Floats | None = None,
+        sign: float = 1.0,
+        refit: bool,
+    ) -> Learnt:
+        """Fitted to one value for each combination of what the expression depends on."""
+        names = self._roles.behind(expression)
+        batch = self._problem.space.batch([trial.design for trial in done])
+        rows = np.flatnonzero(np.isfinite(losses))
+        rows = rows[firsts(keys(batch.take(rows), sorted(names)))]
+        rows = rows[_chosen(losses[rows])]
+        there = batch.take(rows)
+        guesses = self._guesses(expression, there, sign * losses[rows])
+        inputs = Inputs(self._problem, names, self._probe, guesses)
+        points = inputs.points(there)
+        own = None if spread is None else spread[rows]
+        name = repr(expression.node)  # both halves of a chained limit have one text
+        return inputs, self._fitted(name, inputs, points, losses[rows], kinds, own, refit=refit)
+
+    def _fitted(
+        self,
+        name: str,
+        inputs: Inputs,
+        points: Floats,
+        losses: Floats,
+        kinds: tuple[Kind, ...],
+        spread: Floats | None = None,
+        *,
+        refit: bool,
+    ) -> Predictor:
+        last = self._last.get(name)
+        if not refit and last is not None and last.warp.kind in kinds:
+            return last.taught(points, losses, spread=spread)
+        found = Predictor.fitted(
+            points, losses, inputs.owners, kinds, alone=inputs.alone, spread=spread
+        )
+        if refit:  # what is fitted in between is not kept: a resumed study would not have it
+            self._last[name] = found
+        return found
+
+    def _guesses(self, expression: Expression, batch: Batch, values: Floats) -> tuple[Guess, ...]:
+        """What other studies would guess of a bare metric, each weighted by its rank agreement."""
+        if len(expression.names) != 1:
+            return ()
+        metric = next(iter(expression.names))
+        found = []
+        for mean in self._priors:
+            if metric in mean.learnt:
+                trust = weight(mean(batch)[metric], values)
+                found.append(Guess(mean=mean, metric=metric, trust=trust))
+        return tuple(found)
+
+
+def _chosen(losses: Floats) -> Ints:
+    """All rows; of very many, the half with the lowest losses and an even spread of the rest."""
+    if len(losses) <= _MOST:
+        return np.arange(len(losses))
+    order = np.argsort(losses, kind="stable")
+    rest = order[_MOST // 2 :]
+    some = rest[np.linspace(0, len(rest) - 1, _MOST - _MOST // 2).round().astype(int)]
+    return np.sort(np.concatenate([order[: _MOST // 2], some]))
+
+
+def _spread(
+    problem: Problem, expression: Expression, scale: float, done: Sequence[Trial]
+) -> Floats | None:
+    """Standard errors, where the expression is one metric but for its unit and all tell it."""
+    names = expression.names
+    if len(names) != 1:
+        return None
+    name = next(iter(names))
+    if not all(name in trial.spread for trial in done):
+        return None
+    values = problem.columns(done)[name].values
+    factor = expression.values({name: problem.columns(done)[name]}, len(done)).values
+    with np.errstate(all="ignore"):
+        ratio = np.nan_to_num(np.abs(factor / values), nan=1.0)
+    with np.errstate(over="ignore"):
+        spread = np.array([trial.spread[name] for trial in done]) * ratio / scale
+    return np.minimum(spread, LARGE)

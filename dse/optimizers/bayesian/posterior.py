@@ -1,0 +1,232 @@
+"""What finished trials teach a grey-box optimizer: what is possible, and what is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.pareto import nondominated
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Mask
+from dse.optimizers.bayesian.conditional_fronts import Staircases
+from dse.optimizers.bayesian.expected_improvement import Archive
+from dse.optimizers.bayesian.measured_split import Roles
+from dse.optimizers.bayesian.metric_model import Inputs, Prediction, Predictor
+from dse.optimizers.bayesian.model_fitting import Teacher
+from dse.optimizers.bayesian.shared_parts import firsts, keys
+from dse.optimizers.exact.magnitude import Magnitude
+
+_LEAST = 2
+_MARGIN = 0.1
+_SURE = 1e-9
+_LIKELY = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beliefs:
+    """Surrogates of the learnt objectives and limits, and the archive of what is possible."""
+
+    objectives: tuple[tuple[Inputs, Predictor], ...]
+    limits: tuple[tuple[Inputs, Predictor], ...]
+    archive: Archive
+    feasible: bool
+    magnitudes: tuple[Magnitude, ...] = ()
+    """How each learnt loss was mapped before it was learnt."""
+
+    def predictions(self, batch: Batch) -> list[Prediction]:
+        """What is believed of each learnt objective at the designs."""
+        return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
+
+    def reaching(self, batch: Batch, hope: float) -> Beliefs:
+        """The same with the reference point beyond the front that is believed in.
+
+        The present front may be a corner of the true one. Where everything is learnt, the front of
+        the predicted means of these designs tells how far the true one reaches; that of values
+        ``hope`` standard deviations better, how far it may.
+        """
+        archive = self.archive
+        if archive.known.shape[1] or not self.feasible:
+            return self
+        likely = self.chances(batch) > _LIKELY
+        predictions = self.predictions(batch)
+        means = np.column_stack([one.at(0.0) for one in predictions])[likely]
+        every = np.vstack([means[nondominated(means)], archive.learnt])
+        reference = beyond(every[nondominated(every)], every)
+        if hope and len(means):
+            hoped = np.column_stack([one.at(-hope) for one in predictions])[likely]
+            far = means[nondominated(hoped)]
+            reference = np.maximum(reference, beyond(far, np.vstack([far, archive.learnt])))
+        return replace(self, archive=replace(archive, learnt_reference=reference))
+
+    def chances(self, batch: Batch) -> Floats:
+        """The probability that a design can be measured and keeps every learnt limit, (n,)."""
+        chance = np.ones(len(batch))
+        for inputs, predictor in self.limits:
+            chance *= predictor.at(inputs.points(batch)).below(np.zeros(1))[:, 0]
+        return chance
+
+    def awaiting(self, batch: Batch, known: Sequence[Floats]) -> Beliefs:
+        """The same with designs taken to be measured as they are expected to be."""
+        losses = [one.at(0.0) for one in self.predictions(batch)]
+        objectives = tuple(
+            (inputs, predictor.told(inputs.points(batch), values))
+            for (inputs, predictor), values in zip(self.objectives, losses, strict=True)
+        )
+        rows = np.repeat(np.arange(len(batch)), [len(part) for part in known])
+        more = np.column_stack(losses)[rows] if losses else np.zeros((len(rows), 0))
+        archive = self.archive
+        return Beliefs(
+            objectives=objectives,
+            limits=self.limits,
+            archive=Archive(
+                learnt=np.vstack([archive.learnt, more]),
+                known=np.vstack([archive.known, *known]),
+                learnt_reference=archive.learnt_reference,
+                known_reference=archive.known_reference,
+            ).best,
+            feasible=self.feasible,
+        )
+
+
+def beliefs(
+    problem: Problem,
+    roles: Roles,
+    stairs: Staircases,
+    trials: Sequence[Trial],
+    teacher: Teacher,
+    *,
+    refit: bool = True,
+) -> Beliefs | None:
+    """What the trials teach; ``None`` while fewer than two are done.
+
+    Without ``refit`` the hyperparameters are those that the teacher fitted last.
+    """
+    done = [trial for trial in trials if trial.state is State.DONE]
+    if len(done) < _LEAST:
+        return None
+    losses, slacks, magnitudes = _told(problem, roles, done)
+    chosen = [problem.objectives[place] for place in roles.learnt]
+    objectives = [
+        teacher.objective(
+            objective, done, losses[:, place], scale=magnitudes[place].scale, refit=refit
+        )
+        for place, objective in enumerate(chosen)
+    ]
+    limits = [
+        teacher.limit(limit, done, -slacks[:, place], refit=refit)
+        for place, limit in enumerate(roles.learnt_limits)
+        if np.ptp(slacks[:, place]) > _SURE
+    ]
+    success = teacher.success(roles.part, trials, refit=refit)
+    fine: Mask = np.asarray((slacks >= 0).all(axis=1))
+    archive = _archive(
+        _Given(problem=problem, roles=roles, stairs=stairs, magnitudes=magnitudes),
+        done,
+        losses,
+        fine,
+    )
+    return Beliefs(
+        objectives=tuple(objectives),
+        limits=(*limits, *success),
+        archive=archive.best,
+        feasible=bool(len(archive.learnt)),
+        magnitudes=magnitudes,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What an archive is made by, but for the trials."""
+
+    problem: Problem
+    roles: Roles
+    stairs: Staircases
+    magnitudes: tuple[Magnitude, ...]
+
+    @property
+    def reference(self) -> Floats | None:
+        """The user's reference point as losses, learnt ones first, mapped as these are."""
+        fixed = _fixed(self.problem, self.roles)
+        if fixed is None:
+            return None
+        maps = [*self.magnitudes, *self.stairs.magnitudes]
+        values = np.split(fixed, len(fixed))
+        return np.concatenate([one(value) for one, value in zip(maps, values, strict=True)])
+
+
+def _fixed(problem: Problem, roles: Roles) -> Floats | None:
+    if problem.fixed_reference is None:
+        return None
+    signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
+    order = [*roles.learnt, *roles.known]
+    return np.asarray((signs * np.array(problem.fixed_reference))[order])
+
+
+def _told(
+    problem: Problem, roles: Roles, done: Sequence[Trial]
+) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
+    """Learnt losses, (n, a), and slacks of learnt limits, (n, l), of trials that are done.
+
+    Both are mapped to sizes that can be learnt; how, is told for each loss.
+    """
+    columns, size = problem.columns(done), len(done)
+    losses = problem.losses(columns, size)[:, list(roles.learnt)]
+    fixed = _fixed(problem, roles)
+    also = np.zeros(losses.shape[1]) if fixed is None else fixed
+    maps = tuple(
+        Magnitude.of(column, also=float(point))
+        for column, point in zip(losses.T, also, strict=False)
+    )
+    found = [one(column) for one, column in zip(maps, losses.T, strict=True)]
+    slacks = [limit.slacks(columns, size) for limit in roles.learnt_limits]
+    slacks = [Magnitude.of(column)(column) for column in slacks]
+    return (
+        np.column_stack(found) if found else np.zeros((size, 0)),
+        np.column_stack(slacks) if slacks else np.zeros((size, 0)),
+        maps,
+    )
+
+
+def _archive(given: _Given, done: Sequence[Trial], losses: Floats, fine: Mask) -> Archive:
+    """Every feasible measured part with its whole staircase."""
+    roles, stairs = given.roles, given.stairs
+    batch = given.problem.space.batch([trial.design for trial in done])
+    rows = np.flatnonzero(fine & np.isfinite(losses).all(axis=1))
+    rows = rows[firsts(keys(batch.take(rows), sorted(roles.part)))]
+    found = [own.losses for own in stairs.wholes(batch.take(rows))]
+    counts = [len(part) for part in found]
+    learnt = losses[np.repeat(rows, counts)]
+    known = np.vstack([np.zeros((0, len(roles.known))), *found])
+    reference = _reference(given, np.hstack([learnt, known]))
+    if reference is None:
+        reference = np.append(losses.max(axis=0), np.zeros(known.shape[1]))
+    return Archive(
+        learnt=learnt,
+        known=known,
+        learnt_reference=reference[: learnt.shape[1]],
+        known_reference=reference[learnt.shape[1] :],
+    )
+
+
+def _reference(given: _Given, every: Floats) -> Floats | None:
+    """The user's reference point; else a tenth of its range beyond the front's worst values.
+
+    The point from which the study tells its hypervolume comes from its first trials and can be
+    far off; the search asks where the present front can be improved.
+    """
+    if given.problem.fixed_reference is not None:
+        return given.reference
+    if not len(every):
+        return None
+    return beyond(every[nondominated(every)], every)
+
+
+def beyond(front: Floats, every: Floats) -> Floats:
+    """A point a tenth of the front's range beyond its worst values."""
+    worst, best, span = front.max(axis=0), front.min(axis=0), np.ptp(every, axis=0)
+    width = np.where(worst > best, worst - best, np.where(span > 0, span, np.abs(worst)))
+    return np.asarray(worst + _MARGIN * np.maximum(width, 1e-12))

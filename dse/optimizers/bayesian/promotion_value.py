@@ -1,0 +1,95 @@
+"""What a screened design is expected to add to the front, by its calibrated lower rung."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Column
+from dse.core.pareto import hypervolume, reference
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Mask
+from dse.optimizers.bayesian.fidelity_calibration import Calibration, calibrated, held_out, shared
+from dse.units import units
+
+_DRAWS = 32
+"""So many equally likely values of the true metric stand for its distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """From one rung to the top: the curve, and the standard deviation of what is left."""
+
+    curve: Calibration
+    deviation: float
+    factor: float
+
+
+class Promise:
+    """The mean hypervolume that a design adds, over what its true metrics may be.
+
+    A true metric is normal around the calibrated rung, as wide as the held-out error. Of several
+    ladders the draws are paired at random, but always alike.
+    """
+
+    def __init__(self, problem: Problem, told: Sequence[Trial]) -> None:
+        self._problem = problem
+        done = [trial for trial in told if trial.state is State.DONE]
+        point = reference(problem, done)
+        assert point is not None
+        self._point = point
+        self._front = problem.trial_losses(done)[problem.feasible(done)]
+        self._volume = hypervolume(self._front, point)
+        self._steps: dict[tuple[str, str], _Step] = {}
+        self._told = told
+
+    def of(self, trial: Trial) -> float:
+        """The expected gain of a design that was screened."""
+        rng = np.random.default_rng(0)
+        values: dict[str, Floats] = {n: np.full(_DRAWS, v) for n, v in trial.metrics.items()}
+        for metric, ladder in self._problem.ladders.items():
+            known = [rung for rung in ladder if rung in trial.metrics]
+            if not known:
+                return 0.0
+            if known[-1] != metric:
+                values[metric] = self._draws(metric, known[-1], trial.metrics, rng)
+        losses, kept = self._judged(trial, values)
+        added = [
+            hypervolume(np.vstack([self._front, row]), self._point) - self._volume
+            for row in losses[kept]
+        ]
+        return float(sum(added)) / _DRAWS
+
+    def _draws(
+        self, metric: str, rung: str, metrics: Mapping[str, float], rng: np.random.Generator
+    ) -> Floats:
+        if (metric, rung) not in self._steps:
+            self._steps[metric, rung] = self._step(metric, rung)
+        step = self._steps[metric, rung]
+        centre = float(step.curve(np.array([metrics[rung] * step.factor]))[0])
+        return centre + step.deviation * rng.permutation(_normal())
+
+    def _step(self, metric: str, rung: str) -> _Step:
+        low, high = shared(self._problem, rung, metric, self._told)
+        errors = held_out(low, high) - high
+        known = self._problem.metrics
+        factor = units.converted(1.0, known[rung].unit, known[metric].unit)
+        return _Step(calibrated(low, high), float(np.sqrt(np.mean(errors**2))), factor)
+
+    def _judged(self, trial: Trial, values: Mapping[str, Floats]) -> tuple[Floats, Mask]:
+        """The losses of each draw, (draws, m), and which keep every limit."""
+        columns = {name: Column.of([v] * _DRAWS) for name, v in trial.design.items()}
+        columns |= {name: Column(column) for name, column in values.items()}
+        losses = self._problem.losses(columns, _DRAWS)
+        kept = (self._problem.slacks(columns, _DRAWS) >= 0).all(axis=1)
+        return losses, np.asarray(kept & np.isfinite(losses).all(axis=1))
+
+
+def _normal() -> Floats:
+    """Equally likely values of the standard normal distribution."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS))

@@ -1,0 +1,210 @@
+"""What a surrogate learns: finished trials as columns of standardised numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dse.core.encoding import encoded_designs
+from dse.core.expressions.expression import Binary, Name, Node, Number
+from dse.core.objective import Objective
+from dse.core.pareto import nondominated, reference
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Ints, Mask
+from dse.optimizers.support.constraints import learnt_limits, trial_violations
+
+MANY_OBJECTIVES = 4
+"""Above, hypervolume improvement costs too much, and a random scalarisation takes its place."""
+
+_DECADE = 10.0
+_NEAREST = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How an objective is learnt, and how it is judged.
+
+    Learnt: as a number around 0 of size 1, through a logarithm where the losses span a decade on
+    one side of zero (``log``: 1 for positive, -1 for negative ones, else 0). Judged: as a share
+    of the way from the reference point (0) to the best loss found (-1), so that hypervolumes are
+    those of the user's own units.
+    """
+
+    log: Literal[-1, 0, 1]
+    centre: float
+    width: float
+    reference: float
+    reach: float
+
+    @staticmethod
+    def of(losses: Floats, reference: float) -> Scale:
+        """The scale of these losses.
+
+        Raises:
+            FloatingPointError: they are too far apart for their spread to be a number.
+        """
+        log: Literal[-1, 0, 1] = 0
+        low, high = float(losses.min()), float(losses.max())
+        if low > 0 and high > _DECADE * low:
+            log = 1
+        if high < 0 and low < _DECADE * high:
+            log = -1
+        mapped = log * np.log(log * losses) if log else losses
+        centre, width = float(mapped.mean()), float(mapped.std())
+        reach = max(reference - low, high - low, 1e-9 * abs(low))
+        if not np.isfinite([centre, width, reach]).all():
+            raise FloatingPointError(f"losses from {low:g} to {high:g} are too far apart")
+        return Scale(
+            log=log, centre=centre, width=width or 1.0, reference=reference, reach=reach or 1.0
+        )
+
+    def learnt(self, losses: Floats) -> Floats:
+        """The losses as the surrogate learns them."""
+        mapped = self.log * np.log(self.log * losses) if self.log else losses
+        return (mapped - self.centre) / self.width
+
+    def losses(self, learnt: Floats) -> Floats:
+        """The inverse of :meth:`learnt`."""
+        mapped = learnt * self.width + self.centre
+        return self.log * np.exp(self.log * mapped) if self.log else mapped
+
+    def judged(self, losses: Floats) -> Floats:
+        """The losses as shares of the way from the reference point, which is 0."""
+        return (losses - self.reference) / self.reach
+
+    def variances(self, losses: Floats, spread: Floats) -> Floats:
+        """The squared standard errors of what is learnt, to first order."""
+        relative = spread / np.abs(losses) if self.log else spread
+        return np.asarray((relative / self.width) ** 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One column to be learnt; ``variances`` where its standard errors were observed.
+
+    ``rows`` says which of the points have the value. A target with a ``threshold`` is a limit: it
+    is kept where the value is at least that.
+    """
+
+    rows: Mask  # (n,)
+    values: Floats  # (k,), for the k rows
+    variances: Floats | None = None  # (k,)
+    threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """All that finished trials teach: the objectives as losses first, then the limits.
+
+    ``baseline`` marks the trials that a new design has to beat, the feasible ones.
+    """
+
+    points: Floats  # (n, coordinates), encoded designs
+    targets: tuple[Target, ...]
+    baseline: Mask  # (n,)
+    scales: tuple[Scale, ...]  # m of them
+    front: Floats  # (f, m), judged losses that no feasible trial beats
+    elite: Ints  # (e,), the trials of the front; while none is feasible, those that are nearest
+
+
+def lesson(problem: Problem, trials: Sequence[Trial]) -> Lesson | None:
+    """What the trials teach; ``None`` while that is too little to choose by.
+
+    Two trials need to have metrics, and one to be feasible or some learnt limit to be broken.
+    """
+    losses = problem.trial_losses(trials)
+    violations = trial_violations(problem, trials)
+    outside = np.array([trial.state is State.OUTSIDE for trial in trials], dtype=bool)
+    done = np.isfinite(violations) | (outside & np.isfinite(losses).all(axis=1))
+    feasible = violations == 0
+    limits = [*_limit_targets(problem, trials, done), *_success(done | outside)]
+    if done.sum() < 2 or not (feasible.any() or limits):
+        return None
+    front = np.flatnonzero(feasible)[nondominated(losses[feasible])]
+    point = _reference(problem, trials, losses[front] if len(front) else losses[done])
+    scales = [Scale.of(losses[done, place], float(point[place])) for place in range(len(point))]
+    objectives = [
+        Target(
+            rows=done,
+            values=scale.learnt(losses[done, place]),
+            variances=_variances(problem.objectives[place], scale, trials, done),
+        )
+        for place, scale in enumerate(scales)
+    ]
+    return Lesson(
+        points=encoded_designs(problem.space, [trial.design for trial in trials]),
+        targets=(*objectives, *limits),
+        baseline=feasible,
+        scales=tuple(scales),
+        front=np.column_stack([s.judged(losses[front, i]) for i, s in enumerate(scales)]),
+        elite=front if len(front) else _nearest(violations, outside),
+    )
+
+
+def _nearest(violations: Floats, outside: Mask) -> Ints:
+    """The trials that are the least beyond their limits and still in the space."""
+    order = np.argsort(violations, kind="stable")
+    return order[~outside[order]][:_NEAREST]
+
+
+def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Floats:
+    """The study's reference point; before it has one, a tenth beyond the worst of these losses."""
+    point = reference(problem, trials)
+    if point is not None:
+        return point
+    worst, best = losses.max(axis=0), losses.min(axis=0)
+    span = np.where(worst > best, worst - best, np.maximum(np.abs(worst), 1e-12))
+    return np.asarray(worst + 0.1 * span)
+
+
+def _variances(
+    objective: Objective, scale: Scale, trials: Sequence[Trial], done: Mask
+) -> Floats | None:
+    """Observed only where the objective is a bare metric whose spread every trial tells."""
+    metric, factor = _bare(objective.expression.node)
+    kept = [trial for trial, ok in zip(trials, done, strict=True) if ok]
+    if not all(metric in trial.spread for trial in kept):
+        return None
+    units = factor / objective.scale
+    return scale.variances(
+        np.array([trial.metrics[metric] for trial in kept]) * units,
+        np.array([trial.spread[metric] for trial in kept]) * units,
+    )
+
+
+def _bare(node: Node) -> tuple[str, float]:
+    """The metric that the formula is but for its unit, and that unit's size; else no metric."""
+    match node:
+        case Name():
+            return node.name, 1.0
+        case Binary(operator="*", left=Name() as name, right=Number() as unit):
+            return name.name, float(unit.value)
+        case _:
+            return "", 1.0
+
+
+def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> list[Target]:
+    columns = problem.columns(trials)
+    targets = []
+    for limit in learnt_limits(problem):
+        slacks = limit.slacks(columns, len(trials))
+        rows = done & np.isfinite(slacks)
+        width = float(slacks[rows].std()) if rows.any() else 0.0
+        if width > 1e-12:
+            centre = float(slacks[rows].mean())
+            values = (slacks[rows] - centre) / width
+            targets.append(Target(rows=rows, values=values, threshold=-centre / width))
+    return targets
+
+
+def _success(done: Mask) -> list[Target]:
+    """Whether a design can be evaluated at all, once some could not: 1 where it could, else -1."""
+    if done.all():
+        return []
+    return [
+        Target(rows=np.ones(len(done), dtype=bool), values=np.where(done, 1.0, -1.0), threshold=0.0)
+    ]

@@ -1,0 +1,164 @@
+"""The one engine of all evolutionary methods: it asks, breeds and tells; the method selects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dse.core.batch import Batch, joined
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.core.values import Floats, Ints
+from dse.core.variation import crossed, mutated
+from dse.errors import PluginError
+from dse.optimizers.support.constraints import weighed
+from dse.optimizers.support.unseen_designs import fresh, unseen
+
+_ROUNDS = 12
+"""Broods bred before a design is drawn at random: more than that find little else."""
+
+_SPARE = 8
+"""Children beside those wanted: some were born before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Those who compete for a place: first the parents in their order, then the newcomers.
+
+    Whoever failed or cannot exist is not among them. ``told`` counts all trials, those too.
+    """
+
+    losses: Floats  # (n, m)
+    violations: Floats  # (n,), 0 within all limits
+    parents: int
+    told: int
+
+
+class Survival(Protocol):
+    """What makes one evolutionary method another: who stays, and who mates.
+
+    Laws:
+        - It draws only from the generator that it is given.
+        - Asking for mates changes nothing.
+    """
+
+    def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
+        """The places in the pool of those who stay, each once: the next parents, in this order."""
+        ...
+
+    def mates(self, count: int, rng: np.random.Generator) -> Ints:
+        """Pairs of parents, (count, 2), by their places in the last answer of ``survivors``."""
+        ...
+
+
+class Evolution:
+    """Parents who survived breed; all designs are legal and new.
+
+    A generation is the next ``size`` finished trials, in whatever order they finish. If it is
+    ``steady``, each finished trial after the first ``size`` competes at once with the parents: no
+    worker waits for the last of a generation.
+
+    Args:
+        problem: the question.
+        survival: the method.
+        size: of the population.
+        crossover: the share of children with two parents.
+        mutation: the chance of each component to move; by default one in as many as there are.
+        steady: a trial at a time instead of a generation.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        survival: Survival,
+        *,
+        size: int,
+        crossover: float,
+        mutation: float | None,
+        steady: bool,
+    ) -> None:
+        self.size = size
+        self.batch = 1 if steady else size
+        self.parents: list[Trial] = []
+        self._problem = problem
+        self._survival = survival
+        self._crossover = crossover
+        self._mutation = mutation
+        self._taken: set[Design] = set()
+        self._young: list[Trial] = []
+        self._ripe = 0
+        self._losses, self._violations = weighed(problem, [])
+        self._genes = Batch({}, 0)
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        rng = self._problem.rng(self._ripe + len(self._young), len(pending))
+        found: dict[Design, None] = {}
+        for _ in range(_ROUNDS if self.parents else 0):
+            bred = self._bred(count - len(found), rng, {*found, *pending})
+            found |= dict.fromkeys(bred)
+            if len(found) >= count:
+                return list(found)
+        others = self._taken.union(pending, found)
+        return [*found, *fresh(self._problem.space, count - len(found), rng, others)]
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._young += finished
+        self._taken.update(trial.design for trial in finished)
+        start = 0
+        while len(self._young) - start >= (due := self.batch if self._ripe else self.size):
+            self._ripe += due
+            self._compete(self._young[start : start + due])
+            start += due
+        del self._young[:start]
+
+    def events(self) -> list[Event]:
+        return []
+
+    def _compete(self, generation: Sequence[Trial]) -> None:
+        losses, violations = weighed(self._problem, generation)
+        alive = np.isfinite(violations)
+        if not alive.any():
+            return
+        newcomers = [trial for trial, ok in zip(generation, alive, strict=True) if ok]
+        trials = [*self.parents, *newcomers]
+        genes = [self._genes, self._problem.space.batch([trial.design for trial in newcomers])]
+        losses = np.concatenate([self._losses, losses[alive]])
+        violations = np.concatenate([self._violations, violations[alive]])
+        pool = Pool(
+            losses=losses, violations=violations, parents=len(self.parents), told=self._ripe
+        )
+        stay = self._survival.survivors(pool, self._problem.rng(self._ripe).spawn(1)[0])
+        self.parents = [trials[place] for place in stay.tolist()]
+        self._losses, self._violations = losses[stay], violations[stay]
+        self._genes = joined(genes).take(stay)
+
+    def _bred(
+        self, count: int, rng: np.random.Generator, taken: Collection[Design]
+    ) -> list[Design]:
+        """Up to ``count`` children that are neither told nor taken."""
+        space = self._problem.space
+        mothers, fathers = self._survival.mates(count + _SPARE, rng).T
+        fathers = np.where(rng.random(len(mothers)) < self._crossover, fathers, mothers)
+        children = crossed(space, self._genes.take(mothers), self._genes.take(fathers), rng)
+        new = unseen(mutated(space, children, rng, chance=self._mutation), self._taken)
+        return [design for design in new if design not in taken][:count]
+
+
+def population(problem: Problem, asked: int | None, *, least: int = 24) -> int:
+    """How many parents: as many as asked, or four per parameter but no extreme.
+
+    Raises:
+        PluginError: fewer were asked than there are objectives.
+    """
+    if asked is None:
+        return int(np.clip(4 * len(problem.space.parameters), least, max(least, 100)))
+    if asked < max(len(problem.objectives), 1):
+        raise PluginError(
+            f"pop_size {asked} is too small for {len(problem.objectives)} objectives",
+            hint="leave it out, or take some ten times as many",
+        )
+    return asked

@@ -1,0 +1,153 @@
+"""The shape of a front: the power p for which its members have a p-norm of about one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dse.core.values import Array, Floats, Ints
+from dse.optimizers.exact.magnitude import shares
+
+_LEAST_POWER = 0.1
+_MOST_POWER = 20.0
+"""As in the author's code: beyond these, a front is a corner and the powers leave the numbers."""
+
+_LEAST = 1e-8
+"""Distances below this one count as this one."""
+
+_TILT = 1e-6
+"""By how much the axes are tilted, so that a member at the ideal is the end of none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A front in losses from its ideal on, told in its ``spans``, with its ``power``.
+
+    One below 1 is hollow, 1 is flat, 2 is a sphere. ``ends`` are the members on the axes.
+
+    Source:
+        Panichella: An Improved Pareto Front Modeling Algorithm for Large-Scale Many-Objective
+        Optimization, GECCO 2022, section 3.
+    """
+
+    ideal: Floats  # (m,)
+    spans: Floats  # (m,)
+    ends: Ints  # (m,), or all if there are fewer members
+    power: float
+
+    @staticmethod
+    def of(
+        front: Floats,  # (n, m)
+    ) -> Shape:
+        """The shape of a front of at least one member."""
+        ideal = front.min(axis=0)
+        with np.errstate(over="ignore"):
+            worst = np.minimum(front.max(axis=0) - ideal, np.finfo(np.float64).max)
+        worst = np.where(worst > 0, worst, 1.0)
+        points = shares(front, ideal, worst)
+        ends = _ends(points)
+        cuts = _cuts(points, ends)
+        power = _power(points / cuts, ends)
+        return Shape(ideal=ideal, spans=worst * cuts, ends=ends, power=power)
+
+    def nearness(
+        self,
+        losses: Floats,  # (n, m)
+    ) -> Floats:
+        """How near to the ideal each is, (n,): one over its distance."""
+        return 1 / self._norms(shares(losses, self.ideal, self.spans))
+
+    def spread(
+        self,
+        front: Floats,  # (n, m), the members that the shape is of
+    ) -> Floats:
+        """How much each adds to the others, (n,): infinite for the ends.
+
+        One after the other, who is farthest from the two nearest of those who came before is
+        next; the distance, divided by that from the ideal, is the score.
+        """
+        points = (front - self.ideal) / self.spans
+        scores = np.full(len(points), np.inf)
+        apart = self._distances(points) / self._norms(points)[:, None]
+        left = np.setdiff1d(np.arange(len(points)), self.ends)
+        nearest = np.sort(apart[np.ix_(left, self.ends)], axis=1)[:, :2]  # (left, 2)
+        while len(left):
+            best = int(np.argmax(nearest.sum(axis=1)))
+            scores[left[best]] = nearest[best].sum()
+            newcomer = apart[left, left[best]]
+            nearest = np.sort(np.column_stack([nearest, newcomer]), axis=1)[:, :2]
+            left, nearest = np.delete(left, best), np.delete(nearest, best, axis=0)
+        return scores
+
+    def _norms(
+        self,
+        points: Floats,  # (..., m)
+    ) -> Array:
+        total = (np.maximum(points, 0) ** self.power).sum(axis=-1) ** (1 / self.power)
+        return np.maximum(total, _LEAST)
+
+    def _distances(
+        self,
+        points: Floats,  # (n, m)
+    ) -> Array:
+        """The ways along the shape, (n, n): from one over the middle of both to the other."""
+        on = points / self._norms(points)[:, None]
+        middle = (on[:, None, :] + on[None, :, :]) / 2
+        middle /= self._norms(middle)[:, :, None]
+        half = np.linalg.norm(on[:, None, :] - middle, axis=-1)
+        return np.maximum(half + half.T, _LEAST)
+
+
+def _ends(
+    points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
+) -> Ints:
+    """For each axis the member that is nearest to it, each once."""
+    size, axes = points.shape
+    if size <= axes:
+        return np.arange(size)
+    taken: list[int] = []
+    for axis in np.eye(axes) + _TILT:
+        along = points @ axis / (axis @ axis)
+        away = ((points - along[:, None] * axis) ** 2).sum(axis=1)
+        away[taken] = np.inf
+        taken.append(int(np.argmin(away)))
+    return np.array(taken)
+
+
+def _cuts(
+    points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
+    ends: Ints,
+) -> Floats:
+    """Where the plane through the ends cuts each axis; at the worst if there is none."""
+    worst = np.ones(points.shape[1])
+    if len(ends) < points.shape[1]:
+        return worst
+    try:
+        plane = np.linalg.solve(points[ends], worst)
+    except np.linalg.LinAlgError:
+        return worst
+    return 1 / plane if (plane > _LEAST).all() else worst
+
+
+def _power(
+    points: Floats,  # (n, m), scaled
+    ends: Ints,
+) -> float:
+    """The power for which the member nearest to the ideal, no end, has the norm one; else 1."""
+    inner = np.delete(points, ends, axis=0)
+    if not len(inner):
+        return 1.0
+    middle = inner[np.argmin((inner**2).sum(axis=1))]
+    middle = middle[middle > 0]
+
+    def excess(power: float) -> float:
+        return float((middle**power).sum() - 1)
+
+    low, high = excess(_LEAST_POWER), excess(_MOST_POWER)
+    if low <= 0:
+        return 1.0
+    if high >= 0:
+        return _MOST_POWER
+    return float(brentq(excess, _LEAST_POWER, _MOST_POWER))

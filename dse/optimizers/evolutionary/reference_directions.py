@@ -1,0 +1,117 @@
+"""Directions in which a many-objective method looks, spread over the space of losses."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import comb
+
+import numpy as np
+from moocore import is_nondominated
+from pymoo.util.ref_dirs import get_reference_directions
+from pymoo.util.reference_direction import get_partition_closest_to_points
+
+from dse.core.problem import Problem
+from dse.core.values import Floats
+from dse.errors import PluginError, StudyError, nearest
+from dse.optimizers.evolutionary.evolution import population
+from dse.optimizers.exact.magnitude import shares
+
+KINDS = ("das-dennis", "energy")
+
+_STEPS = 3
+"""Steps along an edge that the least population has directions for: fewer are corners only."""
+
+_MOST = 128
+_INNER = 0.5
+"""How large the inner of two layers is beside the outer one, as in the paper."""
+
+
+def directed_population(problem: Problem, asked: int | None) -> int:
+    """As :func:`many_population`, for a method that needs directions between objectives.
+
+    Raises:
+        StudyError: there is one objective, and so but one direction.
+        PluginError: fewer were asked than there are objectives.
+    """
+    if len(problem.objectives) < 2:
+        raise StudyError(
+            "this optimizer looks in directions between objectives, and there is only one",
+            hint="use optimizer nsga2, or give a second objective",
+        )
+    return many_population(problem, asked)
+
+
+def many_population(problem: Problem, asked: int | None) -> int:
+    """As :func:`population`, but by default enough for some steps between all objectives.
+
+    Raises:
+        PluginError: fewer were asked than there are objectives.
+    """
+    objectives = len(problem.objectives)
+    least = min(comb(objectives + _STEPS - 1, _STEPS), _MOST)
+    return population(problem, asked, least=max(24, least))
+
+
+def directions_of(objectives: int, size: int, kind: str) -> Floats:
+    """Up to ``size`` directions, (k, objectives), each of which sums to one.
+
+    Args:
+        objectives: how many there are.
+        size: of the population.
+        kind: ``das-dennis``, evenly spaced, with a second layer inside where the first has only
+            the rim; or ``energy``, exactly ``size`` that push one another away, found in seconds.
+
+    Raises:
+        PluginError: there is no such kind.
+
+    Source:
+        Das, Dennis: Normal-Boundary Intersection, SIAM Journal on Optimization 8(3), 1998; two
+        layers: Deb, Jain: NSGA-III, IEEE Transactions on Evolutionary Computation 18(4), 2014;
+        Blank, Deb, Dhebar, Bandaru, Seada: Generating Well-Spaced Points on a Unit Simplex, IEEE
+        Transactions on Evolutionary Computation 25(1), 2021.
+    """
+    if kind not in KINDS:
+        raise PluginError(f"there are no directions {kind!r}", hint=nearest(kind, KINDS))
+    return _found(objectives, size, kind).copy()
+
+
+def scaled(
+    losses: Floats,  # (n, m)
+) -> Floats:
+    """The losses from 0, the best of each, to about 1, the worst on the front."""
+    return shares(losses, *extent(losses))
+
+
+def extent(
+    losses: Floats,  # (n, m)
+) -> tuple[Floats, Floats]:
+    """The best of each loss, (m,), and how far the front reaches from it, (m,); never 0."""
+    front = losses[is_nondominated(losses, keep_weakly=True)]
+    ideal = losses.min(axis=0)
+    with np.errstate(over="ignore"):
+        span = np.minimum(front.max(axis=0) - ideal, np.finfo(np.float64).max)
+    return ideal, np.where(span > 0, span, 1.0)
+
+
+@cache
+def _found(objectives: int, size: int, kind: str) -> Floats:
+    if kind == "energy":
+        pushed: Floats = get_reference_directions(kind, objectives, size)  # draws with a fixed seed
+        return pushed
+    return _layers(objectives, size)
+
+
+def _layers(objectives: int, size: int) -> Floats:
+    steps = get_partition_closest_to_points(size, objectives)
+    outer: Floats = get_reference_directions("das-dennis", objectives, n_partitions=steps)
+    left = size - len(outer)
+    if steps >= objectives or left < objectives:
+        return outer
+    inside = get_reference_directions(
+        "das-dennis",
+        objectives,
+        n_partitions=get_partition_closest_to_points(left, objectives),
+        scaling=_INNER,
+    )
+    both: Floats = get_reference_directions("multi-layer", outer, inside)
+    return both

@@ -1,0 +1,1 @@
+"""Parts of optimizers that prove their front."""

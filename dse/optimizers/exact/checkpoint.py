@@ -1,0 +1,165 @@
+"""How far a search of all designs has come, on disk: written at once or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dse.core.inspection.fingerprint import fingerprint
+from dse.core.problem import Problem
+from dse.errors import StudyError
+from dse.optimizers.exact.chunks import judged
+from dse.optimizers.exact.running_front import Found
+from dse.resources.asset import cache_folder
+
+_KIND = "dse exhaustive "
+"""How the first line of every version begins: an older one is ours, and counts as none."""
+
+_MARK = f"{_KIND}2"
+"""How the first line of this version begins; the digest of the second line follows."""
+
+_PROBES = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Which parts of the enumeration are done, and what they hold together."""
+
+    found: Found
+    done: frozenset[int] = field(default_factory=frozenset)
+
+    def after(self, part: int, found: Found) -> Progress:
+        """The progress when this part is done too."""
+        return Progress(found=self.found.joined(found), done=self.done | {part})
+
+
+class Checkpoint:
+    """The file of one search; another question's, an older or a damaged one counts as none.
+
+    Raises:
+        StudyError: there is a file that is none of ours.
+    """
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path = path
+        self._key = key
+        with suppress(OSError), path.open("rb") as file:
+            if file.read(len(_KIND)) != _KIND.encode():
+                raise StudyError(f"{path} is no checkpoint of a search", hint="name another file")
+
+    def read(self, objectives: int) -> Progress | None:
+        """What was kept, if it was kept for this question and is whole."""
+        try:
+            head, body = self.path.read_text().splitlines()
+            if head != _head(body):
+                return None
+            told = json.loads(body)
+        except (OSError, ValueError):
+            return None
+        return _progress(told, objectives) if told["key"] == self._key else None
+
+    def write(self, progress: Progress) -> None:
+        """Keep it: a reader sees the file before or the whole new one.
+
+        One that cannot be written costs the next run its time, and nothing else.
+        """
+        body = json.dumps({"key": self._key, **_plain(progress)})
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
+            try:
+                with os.fdopen(handle, "w") as file:
+                    file.write(f"{_head(body)}\n{body}\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                Path(name).replace(self.path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+
+
+def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint | None:
+    """The checkpoint of the problem's search; ``None`` where there is nowhere to keep it.
+
+    Args:
+        problem: the question.
+        chosen: the file; without one it lies in :func:`cache_folder`, if the question has an
+            identity.
+        size: how many designs a part has.
+    """
+    if chosen is None and not problem.identity:
+        return None
+    key = _key(problem, size)
+    path = Path(chosen) if chosen else cache_folder() / f"exhaustive-{key[:16]}"
+    return Checkpoint(path, key)
+
+
+def _key(problem: Problem, size: int) -> str:
+    """What tells this search from any other.
+
+    The identity says which evaluators there are; what they say of some designs is proof that they
+    still say the same.
+    """
+    total = problem.space.count() or 0
+    places = np.linspace(0, total - 1, min(total, _PROBES)).astype(np.int64)
+    losses, violations, possible = judged(problem, problem.space.legal.at_indices(places))
+    said = np.column_stack([losses, violations])
+    said[~possible] = np.nan
+    parts = [
+        problem.identity,
+        fingerprint(problem.space),
+        [parameter.name for parameter in problem.space.parameters],
+        [(o.goal, o.text, o.scale) for o in problem.objectives],
+        [(limit.text, limit.scale, limit.strict) for limit in problem.limits],
+        total,
+        size,
+        hashlib.sha256(said.tobytes()).hexdigest(),
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _head(body: str) -> str:
+    return f"{_MARK} {hashlib.sha256(body.encode()).hexdigest()}"
+
+
+def _plain(progress: Progress) -> dict[str, Any]:
+    found = progress.found
+    return {
+        "done": sorted(progress.done),
+        "losses": found.losses.tolist(),
+        "places": found.places.tolist(),
+        "total": found.total,
+        "feasible": found.feasible,
+        "least": found.least,
+        "violation": found.violation if math.isfinite(found.violation) else None,
+        "impossible": found.impossible,
+        "failed": found.failed,
+        "lost": found.lost,
+    }
+
+
+def _progress(told: dict[str, Any], objectives: int) -> Progress:
+    losses = np.array(told["losses"], dtype=np.float64).reshape(-1, objectives)
+    return Progress(
+        done=frozenset(told["done"]),
+        found=Found(
+            losses=losses,
+            places=np.array(told["places"], dtype=np.int64),
+            total=told["total"],
+            feasible=told["feasible"],
+            least=told["least"],
+            violation=math.inf if told["violation"] is None else told["violation"],
+            impossible=told["impossible"],
+            failed=told["failed"],
+            lost=told["lost"],
+        ),
+    )

@@ -1,0 +1,75 @@
+"""What a stretch of the enumeration holds: the step that is repeated over all of a space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Metrics
+from dse.core.problem import Problem
+from dse.core.values import Floats, Mask
+from dse.optimizers.exact.running_front import Found, found_in
+
+BATCH = 131_072
+"""Designs at once: larger ones repeat more of what they are made of, smaller ones fit a cache."""
+
+
+def searched(
+    problem: Problem,
+    start: int,
+    stop: int,
+    beaters: Floats,  # (k, m)
+) -> Found:
+    """What the designs from place ``start`` to before ``stop`` hold.
+
+    Args:
+        problem: nothing of what it asks may need a measurement.
+        start: the first place in the enumeration.
+        stop: the first place after the stretch.
+        beaters: losses of designs before ``start``.
+    """
+    found = Found.nothing(len(problem.objectives))
+    for first in range(start, stop, BATCH):
+        batch = problem.space.legal.at_indices(np.arange(first, min(first + BATCH, stop)))
+        known = problem.known(batch)
+        before = np.concatenate([found.losses, beaters])
+        new = found_in(
+            *_with_metrics(problem, batch, known),
+            first=first,
+            beaters=before,
+            impossible=impossible_rows(known, len(batch)),
+        )
+        found = found.joined(new)
+    return found
+
+
+def impossible_rows(known: Metrics, size: int) -> Mask:
+    """Which designs cannot exist, as an evaluator says, (n,)."""
+    rows = [row for row, fault in known.faults.items() if fault.kind == "infeasible"]
+    mask: Mask = np.zeros(size, dtype=bool)
+    mask[rows] = True
+    return mask
+
+
+def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
+    """Losses (n, m), by how much all limits are broken (n,), and which have values (n,)."""
+    return _with_metrics(problem, batch, problem.known(batch))
+
+
+def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Floats, Floats, Mask]:
+    columns = {name: Column(values) for name, values in known.columns.items()}
+    losses, violations, possible = weighed(problem, batch.with_columns(columns))
+    possible[list(known.faults)] = False
+    return losses, violations, possible
+
+
+def weighed(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
+    """What :func:`judged` tells, of designs whose metrics are columns beside their parameters."""
+    losses = problem.losses(batch.columns, len(batch))
+    slacks = problem.slacks(batch.columns, len(batch))
+    possible: Mask = np.ones(len(batch), dtype=bool)
+    for loss in losses.T:
+        possible &= np.isfinite(loss)
+    for slack in slacks.T:
+        possible &= ~np.isnan(slack)
+    return losses, np.maximum(-slacks, 0).sum(axis=1), possible

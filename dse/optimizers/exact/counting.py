@@ -1,0 +1,93 @@
+"""How many designs of a problem in groups have no value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.proof import Coverage, design_failure_text
+from dse.optimizers.exact.chunks import BATCH, weighed
+from dse.optimizers.exact.dominance_pruning import groups_in, known_everywhere, ranges_in, wishes
+from dse.optimizers.exact.group_rows import Piece, Rows
+from dse.optimizers.exact.monotonicity import course, parts_of
+
+LISTED = 20_000_000
+"""Up to so many combinations are gone through where formulas may be undefined for some."""
+
+
+def covered(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
+    """Return how many legal designs have values, as the groups' rows tell.
+
+    A design has metrics if each of its rows has, and cannot exist if one of its rows cannot. Where
+    a formula may be undefined although all metrics are there, the combinations of rows are gone
+    through, and there may be more of them than that is done for.
+
+    Args:
+        problem: the question.
+        pieces: all rows with metrics, a piece for each group.
+    """
+    legal = problem.space.count() or 0
+    rows = [piece.rows or Rows() for piece in pieces]
+    metrics = math.prod(one.fine for one in rows)
+    possible = math.prod(one.fine + one.failed for one in rows)
+    example = next((one.example for one in rows if one.example is not None), None)
+    undefined, at_least = 0, False
+    if _may_be_undefined(problem, pieces):
+        listed = math.prod(map(len, pieces))
+        at_least = listed > LISTED
+        if not at_least:
+            undefined, place = _undefined(problem, pieces)
+            undefined *= metrics // listed if listed else 1
+            example = example or _design(problem, pieces, place)
+    failed = possible - metrics + undefined
+    return Coverage(
+        legal=legal,
+        impossible=legal - possible,
+        failed=failed,
+        at_least=at_least,
+        example=design_failure_text(problem, example) if example is not None else "",
+    )
+
+
+def _may_be_undefined(problem: Problem, pieces: Sequence[Piece]) -> bool:
+    """Return whether some formula may be no finite number although all metrics are there."""
+    formulas = wishes(problem)
+    groups = groups_in(pieces)
+    ranges = ranges_in(formulas, pieces)
+    parts = {part for node in formulas for part in parts_of(node, groups)}
+    if not all(known_everywhere(part, pieces, groups) for part in parts):
+        return True
+    ends = [course(node, ranges) for node in formulas]
+    return not all(math.isfinite(one.low) and math.isfinite(one.high) for one in ends)
+
+
+def _undefined(problem: Problem, pieces: Sequence[Piece]) -> tuple[int, int]:
+    """Return how many combinations have an undefined objective or limit, and the first or -1."""
+    count, first = 0, -1
+    total = math.prod(map(len, pieces))
+    for start in range(0, total, BATCH):
+        whole = _combined(pieces, np.arange(start, min(start + BATCH, total)))
+        lost = np.flatnonzero(~weighed(problem, whole.asked)[2])
+        count += len(lost)
+        if first < 0 and len(lost):
+            first = start + int(lost[0])
+    return count, first
+
+
+def _combined(pieces: Sequence[Piece], places: np.ndarray) -> Piece:
+    """Return the combinations of rows at these places; the last piece changes fastest."""
+    rows = np.unravel_index(places, [len(piece) for piece in pieces])
+    first, *others = (piece.take(own) for piece, own in zip(pieces, rows, strict=True))
+    for other in others:
+        first = first.beside(other)
+    return first
+
+
+def _design(problem: Problem, pieces: Sequence[Piece], place: int) -> Design | None:
+    if place < 0:
+        return None
+    return _combined(pieces, np.array([place])).designs(problem)[0]

@@ -1,0 +1,149 @@
+"""Rows that another row makes needless, whatever is chosen beside them.
+
+The proof is in ``docs/decisions/0011-decompose.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.expressions.expression import Expression, Name, Node, Unary, names_in
+from dse.core.expressions.printer import printed
+from dse.core.problem import Problem
+from dse.core.values import Floats, Mask
+from dse.errors import StudyError
+from dse.optimizers.exact.group_rows import Pairs, Piece
+from dse.optimizers.exact.monotonicity import Trend, Trends, course, merged, paired, parts_of
+from dse.optimizers.exact.running_front import Found, found_in
+
+Groups = Mapping[str, int]
+"""Which piece each name belongs to."""
+
+Ranges = Mapping[Node, tuple[float, float]]
+
+_ANYTHING = (-math.inf, math.inf)
+
+
+def wishes(problem: Problem) -> list[Node]:
+    """The formulas of which less is better: what is minimised, and what is to be large, negated."""
+    objectives = [(paired(one.expression), one.goal == "maximize") for one in problem.objectives]
+    limits = [(paired(one.slack), True) for one in problem.limits]
+    return [Unary("-", node) if negated else node for node, negated in objectives + limits]
+
+
+def groups_in(pieces: Sequence[Piece]) -> Groups:
+    """The names of each piece."""
+    return {name: place for place, piece in enumerate(pieces) for name in piece.asked.names}
+
+
+def ranges_in(formulas: Sequence[Node], pieces: Sequence[Piece]) -> Ranges:
+    """Between which numbers each part of the formulas lies that reads one piece only."""
+    groups = groups_in(pieces)
+    parts = {part for node in formulas for part in parts_of(node, groups)}
+    return {part: _range(_values(part, pieces[_home(part, groups)].asked)) for part in parts}
+
+
+def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> bool:
+    """Return whether a part that reads one piece only has a finite value in each of its rows."""
+    column = _values(part, pieces[_home(part, groups)].asked)
+    if column.values.dtype == object:
+        return column.absent is None or not column.absent.any()
+    values, known = _numbers(column)
+    return bool((known & np.isfinite(values)).all())
+
+
+def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
+    """How the formulas together go with each part that reads one group only.
+
+    Args:
+        formulas: of which less is better.
+        groups: the groups of names.
+        known: the ranges of these parts, or of parts of them.
+    """
+    parts = {part for node in formulas for part in parts_of(node, groups)}
+    inner = {part: course(part, known) for part in parts}
+    ranges = {part: (one.low, one.high) for part, one in inner.items()}
+    return merged(*(course(node, ranges).trends for node in formulas))
+
+
+def pruned(rows: Piece | Pairs, trends: Trends) -> Piece:
+    """The rows of which no other row is as good in all parts; of equal ones the first.
+
+    Raises:
+        StudyError: they cannot be compared.
+    """
+    found: Found | None = None
+    for piece in rows.stream():
+        columns, possible = _columns(piece.asked, trends)
+        found = found or Found.nothing(columns.shape[1])
+        none = np.zeros(len(piece))
+        new = found_in(columns, none, possible, first=found.total, beaters=found.losses)
+        found = found.joined(new)
+    return rows.take(found.places if found else np.zeros(0, dtype=np.int64))
+
+
+def _home(part: Node, groups: Groups) -> int:
+    return groups[names_in(part)[0].name]
+
+
+def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
+    """The parts that these rows have as columns of which less is better, (n, c), and who has all.
+
+    Where a part may do either, only an equal one is as good: it makes two columns. Where the
+    formulas rise or fall with it, a row that lacks it has no objective.
+    """
+    columns, possible = list[Floats](), np.ones(len(asked), dtype=bool)
+    for part, trend in trends.items():
+        if names_in(part)[0].name not in asked:
+            continue
+        column = _values(part, asked)
+        if trend is Trend.EITHER:
+            same = _coded(part, column)
+            columns += [same, -same]
+        else:
+            values, known = _numbers(column)
+            possible &= known
+            columns.append(values if trend is Trend.RISES else -values)
+    return np.column_stack(columns or [np.zeros(len(asked))]), possible
+
+
+def _values(part: Node, asked: Batch) -> Column:
+    if isinstance(part, Name):
+        return asked.columns[part.name]
+    return Expression("", part).values(asked.columns, len(asked))
+
+
+def _numbers(column: Column) -> tuple[Floats, Mask]:
+    """The values, and where they are numbers."""
+    values = column.values.astype(np.float64)
+    known: Mask = np.asarray(~np.isnan(values))
+    return values, known if column.absent is None else known & ~column.absent
+
+
+def _range(column: Column) -> tuple[float, float]:
+    if column.values.dtype == object:
+        return _ANYTHING
+    values, known = _numbers(column)
+    return (float(values[known].min()), float(values[known].max())) if known.any() else _ANYTHING
+
+
+def _coded(part: Node, column: Column) -> Floats:
+    """Numbers that are equal where the values are; an absent one equals an absent one."""
+    if column.codes is not None:
+        return column.codes.astype(np.float64)
+    absent = np.zeros(len(column.values), dtype=bool) if column.absent is None else column.absent
+    try:
+        values = np.where(absent, 0.0, column.values).astype(np.float64)
+    except ValueError:  # words
+        values = np.full(len(absent), np.nan)
+    if not np.isfinite(values).all():
+        raise StudyError(
+            f"{printed(part)!r} may go either way with an objective or a limit, "
+            "and is not always a finite number",
+            hint="use optimizer exhaustive or nsga2",
+        )
+    return np.where(absent, -np.inf, values)

@@ -1,0 +1,188 @@
+"""The exact front of a modelled problem, by streaming all legal designs past it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.proof import Coverage, design_failure_text
+from dse.core.values import Floats
+from dse.optimizers.exact.checkpoint import Checkpoint, Progress, checkpoint_of
+from dse.optimizers.exact.chunks import BATCH, searched
+from dse.optimizers.exact.running_front import Found, spread
+from dse.optimizers.exact.worker_pool import Crew, portable
+
+PART = 4 * BATCH
+
+_BEATERS = 512
+
+_WORTH_S = 2.0
+"""With less than this left to do, a worker takes longer to start than it saves."""
+
+_KEEP_S = 5.0
+"""How often progress is kept on disk; a search that takes less leaves no file."""
+
+Told = Callable[[int, int], None]
+"""Is told how many designs of how many are searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactFront:
+    """Designs that provably no other design beats, and the counts that prove it.
+
+    Of designs with equal objectives the first is taken. Where none is feasible, ``designs`` holds
+    the one that breaks the limits least, if any can exist at all.
+    """
+
+    designs: list[Design]
+    feasible: int
+    coverage: Coverage
+
+    @property
+    def total(self) -> int:
+        """How many legal designs there are."""
+        return self.coverage.legal
+
+
+def exact_front(
+    problem: Problem,
+    *,
+    workers: int | None = None,
+    checkpoint: str | None = None,
+    on_progress: Told = lambda *_: None,
+    part: int = PART,
+) -> ExactFront:
+    """The exact front of the problem; nothing of what it asks may need a measurement.
+
+    Args:
+        problem: the question; its designs can be counted.
+        workers: processes that search; without a number one for each core, where that is faster.
+        checkpoint: the file that keeps the progress; see
+            :func:`~dse.optimizers.exact.checkpoint.checkpoint_of`.
+        on_progress: told after each part.
+        part: how many designs one process searches before it tells what it found.
+    """
+    search = _Search(problem, part, checkpoint, on_progress)
+    found = search.run(workers)
+    places = found.places
+    if not found.feasible and found.least >= 0:
+        places = np.array([found.least])
+    designs = problem.space.legal.at_indices(places).designs() if len(places) else []
+    return ExactFront(
+        designs=designs, feasible=found.feasible, coverage=_coverage(problem, found, designs)
+    )
+
+
+def _coverage(problem: Problem, found: Found, designs: list[Design]) -> Coverage:
+    example = ""
+    if found.lost >= 0:
+        (lost,) = problem.space.legal.at_indices(np.array([found.lost])).designs()
+        example = design_failure_text(problem, lost)
+    return Coverage(
+        legal=found.total,
+        impossible=found.impossible,
+        failed=found.failed,
+        example=example,
+        note=feasible_words(problem, found.feasible, designs),
+    )
+
+
+def feasible_words(problem: Problem, feasible: int, designs: Sequence[Design]) -> str:
+    """Return how many designs keep every limit; nothing where no limit is set or none has a value.
+
+    Args:
+        problem: the question.
+        feasible: how many there are.
+        designs: those that are asked.
+    """
+    if not problem.limits or not designs:
+        return ""
+    if feasible:
+        return f"{feasible:,} keep every limit"
+    return "no design is feasible, and the one that breaks the limits least is asked"
+
+
+class _Search:
+    """One run over all parts that are not done yet."""
+
+    def __init__(
+        self, problem: Problem, part: int, checkpoint: str | None, on_progress: Told
+    ) -> None:
+        self._problem = problem
+        self._part = part
+        self._on_progress = on_progress
+        self._total = problem.space.count() or 0
+        self._parts = range(0, self._total, part)
+        self._progress = Progress(found=Found.nothing(len(problem.objectives)))
+        self._kept: Checkpoint | None = None
+        if len(self._parts) > 1:
+            self._kept = checkpoint_of(problem, checkpoint, part)
+        if self._kept is not None:
+            self._progress = self._kept.read(len(problem.objectives)) or self._progress
+        self._begun_s = self._written_s = time.monotonic()
+
+    def run(self, workers: int | None) -> Found:
+        """What all parts hold."""
+        left = deque(start for start in self._parts if start not in self._progress.done)
+        idle = not left
+        try:
+            with closing(self._results(left, workers)) as results:
+                for start, found in results:
+                    self._progress = self._progress.after(start, found)
+                    self._on_progress(self._progress.found.total, self._total)
+                    self._keep(_KEEP_S)
+        except BaseException:  # Ctrl-C too
+            self._keep(0.0)
+            raise
+        if not idle and time.monotonic() - self._begun_s > _KEEP_S:
+            self._keep(0.0)
+        return self._progress.found
+
+    def _results(
+        self, left: deque[int], workers: int | None
+    ) -> Generator[tuple[int, Found], None, None]:
+        """Each part that was left with what it holds: alone, until it is clear that workers pay."""
+        crew_size = min(workers or _cores(), len(left))
+        pickled = portable(self._problem) if crew_size > 1 else None
+        began_s, alone = time.monotonic(), 0
+        while left:
+            spent_s = time.monotonic() - began_s
+            pays = workers is not None or (alone and spent_s / alone * len(left) > _WORTH_S)
+            if pickled is not None and pays:
+                break
+            start = left.popleft()
+            yield start, searched(self._problem, start, self._stop(start), self._before(start))
+            alone += 1
+        if left and pickled is not None:
+            with closing(Crew(pickled, min(crew_size, len(left)))) as crew:
+                yield from crew.searched(((s, self._stop(s)) for s in left), self._before)
+
+    def _stop(self, start: int) -> int:
+        return min(start + self._part, self._total)
+
+    def _before(self, start: int) -> Floats:
+        """Losses of some designs that stand before this place."""
+        found = self._progress.found
+        losses = found.losses[: np.searchsorted(found.places, start)]
+        return losses[spread(len(losses), _BEATERS)]
+
+    def _keep(self, after_s: float) -> None:
+        """Write the progress down, if the last time is so long ago."""
+        if self._kept is not None and time.monotonic() - self._written_s >= after_s:
+            self._kept.write(self._progress)
+            self._written_s = time.monotonic()
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

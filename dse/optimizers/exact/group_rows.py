@@ -1,0 +1,183 @@
+"""Rows of groups of parameters, with the columns that objectives and limits read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.batch import Batch, Column, joined
+from dse.core.design import Design
+from dse.core.legal_set.diagram_builder import Codes
+from dse.core.metric import Fault
+from dse.core.problem import Problem
+from dse.core.values import Ints
+from dse.errors import StudyError
+from dse.optimizers.exact.chunks import BATCH, impossible_rows
+from dse.optimizers.exact.separable_groups import Group, asked_names
+
+_WORD = 2**62
+"""Of a group that nothing reads only the first combination is looked at, however many it has."""
+
+_DRAWS = (1_024, 65_536)
+"""Designs among which one that can exist is looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A group's combinations: how many have metrics, how many failed, and one that did.
+
+    The rest cannot exist. Of a group that nothing reads all are as the one that is looked at.
+    """
+
+    fine: int = 0
+    failed: int = 0
+    example: Design | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Rows over some groups: their places among each group's combinations, and what is read.
+
+    ``rows`` counts, for a piece of one group, those that there are and those that are left out.
+    """
+
+    groups: tuple[Group, ...]
+    places: Ints  # (n, groups)
+    asked: Batch  # n rows
+    rows: Rows | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def stream(self) -> Iterator[Piece]:
+        """All rows, in batches."""
+        for start in range(0, len(self), BATCH):
+            yield self.take(np.arange(start, min(start + BATCH, len(self))))
+
+    def take(self, rows: Ints) -> Piece:
+        """The piece of these rows."""
+        return Piece(groups=self.groups, places=self.places[rows], asked=self.asked.take(rows))
+
+    def beside(self, other: Piece) -> Piece:
+        """Row by row with those of a piece over other groups."""
+        return Piece(
+            groups=(*self.groups, *other.groups),
+            places=np.hstack([self.places, other.places]),
+            asked=self.asked.with_columns(other.asked.columns),
+        )
+
+    def designs(self, problem: Problem) -> list[Design]:
+        """The rows of a piece over all groups as designs."""
+        legal = problem.space.legal
+        codes: dict[int, Codes] = {}
+        for at, group in enumerate(self.groups):
+            codes |= _codes(problem, group, self.places[:, at])
+        every = [codes[number] for number in range(len(legal.components))]
+        return legal.assembled(every, np.zeros((len(self), 0))).designs()
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Each row of one piece with each of another, without ever being listed all at once."""
+
+    left: Piece
+    right: Piece
+
+    def __len__(self) -> int:
+        return len(self.left) * len(self.right)
+
+    def take(self, places: Ints) -> Piece:
+        """The pairs at these places."""
+        left, right = np.divmod(places, len(self.right))
+        return self.left.take(left).beside(self.right.take(right))
+
+    def stream(self) -> Iterator[Piece]:
+        """All pairs, in batches."""
+        for start in range(0, len(self), BATCH):
+            yield self.take(np.arange(start, min(start + BATCH, len(self))))
+
+
+class NothingPossibleError(StudyError):
+    """No design was found that has metrics, beside which a group's rows could be looked at."""
+
+
+def pieces_of(problem: Problem, groups: Sequence[Group]) -> list[Piece]:
+    """All rows of each group that can exist.
+
+    A group is evaluated beside one choice in all others. Since no evaluator reads two groups, what
+    one says of a row it says of all designs with that row.
+
+    Raises:
+        NothingPossibleError: no design was found that has metrics.
+    """
+    whole = _possible(problem)
+    return [_piece(problem, group, whole) for group in groups]
+
+
+def _possible(problem: Problem) -> list[Codes]:
+    """The codes of a design without a fault, (1, k) for each component."""
+    legal = problem.space.legal
+    faults: Mapping[int, Fault] = {}
+    for count in _DRAWS:
+        batch = legal.sample(count, problem.rng(0))
+        faults = problem.known(batch).faults
+        fine = _without(faults, len(batch))
+        if len(fine):
+            row = batch.take(fine[:1])
+            return [legal.codes(component, row) for component in legal.components]
+    raise NothingPossibleError(
+        f"of {_DRAWS[-1]:,} designs that were drawn none can exist: {faults[0].reason}",
+        hint="state the rule that they break in the space",
+    )
+
+
+def _piece(problem: Problem, group: Group, whole: Sequence[Codes]) -> Piece:
+    legal = problem.space.legal
+    asked = sorted(group.names & asked_names(problem))
+    count = group.count if group.read else 1
+    alike = group.count // count
+    kept, batches = list[Ints](), list[Batch]()
+    failed, example = 0, None
+    for start in range(0, count, BATCH):
+        places = np.arange(start, min(start + BATCH, count))
+        codes = {at: np.repeat(one, len(places), axis=0) for at, one in enumerate(whole)}
+        codes |= _codes(problem, group, places)
+        batch = legal.assembled(list(codes.values()), np.zeros((len(places), 0)))
+        known = problem.known(batch)
+        columns = {name: Column(values) for name, values in known.columns.items()}
+        fine = _without(known.faults, len(places))
+        lost = known.faults.keys() - np.flatnonzero(impossible_rows(known, len(places))).tolist()
+        failed += len(lost)
+        if lost and example is None:
+            example = batch.design(min(lost))
+        kept.append(places[fine])
+        batch = batch.with_columns(columns).renamed({name: name for name in asked})
+        batches.append(batch.take(fine))
+    found = np.concatenate(kept)
+    return Piece(
+        groups=(group,),
+        places=found[:, np.newaxis],
+        asked=joined(batches) if any(map(len, batches)) else batches[0],
+        rows=Rows(fine=alike * len(found), failed=alike * failed, example=example),
+    )
+
+
+def _codes(problem: Problem, group: Group, places: Ints) -> dict[int, Codes]:
+    """The codes of a group's combinations, by component; the last component changes fastest."""
+    codes: dict[int, Codes] = {}
+    rest = places
+    for number in reversed(group.components):
+        component = problem.space.legal.components[number]
+        size = min(component.bound, _WORD)
+        rest, rank = np.divmod(rest, size)
+        codes[number] = component.at_ranks(rank)
+    return codes
+
+
+def _without(faults: Mapping[int, Fault], size: int) -> Ints:
+    """The rows without a fault."""
+    fine = np.ones(size, dtype=bool)
+    fine[list(faults)] = False
+    return np.flatnonzero(fine)

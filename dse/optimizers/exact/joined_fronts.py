@@ -1,0 +1,102 @@
+"""Pieces of a problem joined two by two until the front over all of their rows is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dse.core.expressions.expression import Node, children, names_in
+from dse.core.expressions.printer import printed
+from dse.core.problem import Problem
+from dse.errors import StudyError
+from dse.optimizers.exact.chunks import weighed
+from dse.optimizers.exact.dominance_pruning import (
+    Groups,
+    groups_in,
+    pruned,
+    ranges_in,
+    trends_of,
+    wishes,
+)
+from dse.optimizers.exact.group_rows import Pairs, Piece
+from dse.optimizers.exact.monotonicity import Trend, Trends, parts_of
+from dse.optimizers.exact.running_front import Found, found_in
+
+MOST_PAIRS = 200_000_000
+"""So many combinations of what pruning has left are compared within a minute."""
+
+
+def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, Found]:
+    """The front over all combinations of two or more pieces, with counts of the last step.
+
+    Where no combination is feasible, the one that breaks the limits least.
+
+    Raises:
+        StudyError: too many are left when what is needless is gone.
+    """
+    formulas = wishes(problem)
+    trends = trends_of(formulas, groups_in(pieces), ranges_in(formulas, pieces))
+    left = [pruned(piece, trends) for piece in pieces]
+    while len(left) > 2:
+        left = _one_fewer(formulas, left, trends)
+    pairs = _checked(Pairs(*left), trends)
+    found = Found.nothing(len(problem.objectives))
+    for piece in pairs.stream():
+        losses, violations, possible = weighed(problem, piece.asked)
+        first, beaters = found.total, found.losses
+        found = found.joined(found_in(losses, violations, possible, first=first, beaters=beaters))
+    places = found.places
+    if not found.feasible and found.least >= 0:
+        places = np.array([found.least])
+    return pairs.take(places), found
+
+
+def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends) -> list[Piece]:
+    """Two of the pieces made one: of those that meet, the two with the fewest parts to compare."""
+    groups = groups_in(pieces)
+
+    def price(pair: tuple[int, int]) -> tuple[int, int]:
+        together = _together(groups, pair)
+        parts = {part for node in formulas for part in parts_of(node, together)}
+        own = [part for part in parts if together[names_in(part)[0].name] == pair[0]]
+        return len(own), len(pieces[pair[0]]) * len(pieces[pair[1]])
+
+    meeting = {pair for node in formulas for pair in _meeting(node, groups)}
+    one, other = min(meeting or combinations(range(len(pieces)), 2), key=price)
+    pairs = _checked(Pairs(pieces[one], pieces[other]), trends)
+    known = ranges_in(formulas, pieces)
+    rest = [piece for place, piece in enumerate(pieces) if place not in (one, other)]
+    return [pruned(pairs, trends_of(formulas, _together(groups, (one, other)), known)), *rest]
+
+
+def _together(groups: Groups, pair: tuple[int, int]) -> Groups:
+    """The groups when two are one."""
+    return {name: pair[0] if group == pair[1] else group for name, group in groups.items()}
+
+
+def _meeting(node: Node, groups: Groups) -> set[tuple[int, int]]:
+    """The pairs of groups that some part of the formula reads alone."""
+    here = sorted({groups[name.name] for name in names_in(node)})
+    if len(here) == 2:
+        return {(here[0], here[1])}
+    inner = children(node) if len(here) > 2 else ()
+    return set[tuple[int, int]]().union(*(_meeting(child, groups) for child in inner))
+
+
+def _checked(pairs: Pairs, trends: Trends) -> Pairs:
+    if len(pairs) <= MOST_PAIRS:
+        return pairs
+    either = sorted(printed(part) for part, trend in trends.items() if trend is Trend.EITHER)
+    why = f"; {either[0]!r} may go either way with an objective or a limit" if either else ""
+    raise StudyError(
+        f"{len(pairs.left):,} x {len(pairs.right):,} combinations are left of "
+        f"{_names(pairs.left)} with {_names(pairs.right)} when all is gone that another beats, "
+        f"more than {MOST_PAIRS:,}{why}",
+        hint="fewer objectives, coarser steps, or optimizer nsga2",
+    )
+
+
+def _names(piece: Piece) -> str:
+    return " and ".join(sorted(piece.asked.names)[:2]) or "what nothing reads"

@@ -1,0 +1,242 @@
+"""In which direction a formula goes with each of its parts, over the ranges that these have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Flag
+from functools import reduce
+from itertools import product
+
+import numpy as np
+
+from dse.core.expressions.expression import (
+    Binary,
+    Call,
+    Expression,
+    Node,
+    Number,
+    Truth,
+    Unary,
+    children,
+    mapped,
+    names_in,
+)
+
+
+class Trend(Flag):
+    """How a value goes with a part of it; both: it may do either, or neither can be told."""
+
+    NONE = 0
+    RISES = 1
+    FALLS = 2
+    EITHER = 3
+
+    @property
+    def turned(self) -> Trend:
+        """Of the negative value."""
+        return {Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES}.get(self, self)
+
+
+Trends = Mapping[Node, Trend]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Between which numbers a formula lies, and how it goes with each of its parts.
+
+    The ends are computed with the operations that compute the formula, whose rounding never turns
+    an order round: no value lies outside.
+    """
+
+    low: float
+    high: float
+    trends: Trends = field(default_factory=dict)
+
+    @property
+    def definite(self) -> Course:
+        """The same; where it may be no finite number nothing is told of it."""
+        return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
+
+
+def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> Course:
+    """How the formula goes with the parts, of which the least and the greatest value are given.
+
+    Every name in it stands in a part. Where it rises or falls with a part it is a number only if
+    the part is one. Powers and logarithms of what more than one part decides are
+    taken to be monotone although their last digit may not be.
+    """
+    if node in parts:
+        return Course(*parts[node], {node: Trend.RISES}).definite
+    match node:
+        case Number() | Truth():
+            return Course(float(node.value), float(node.value))
+        case Unary(operator="-"):
+            return _turned(course(node.operand, parts))
+        case Binary():
+            inner = [course(child, parts) for child in children(node)]
+            found = _BINARY.get(node.operator, _lost_of)(*inner)
+        case Call():
+            inner = [course(child, parts) for child in children(node)]
+            found = _CALLS.get(node.function, _lost)(inner)
+        case _:
+            found = _lost([course(child, parts) for child in children(node)])
+    return found.definite
+
+
+def paired(expression: Expression) -> Node:
+    """The formula with every list that is folded written as steps of two, as it is computed."""
+    return mapped(expression.node, _paired)
+
+
+def _paired(node: Node) -> Node:
+    if not isinstance(node, Call) or len(node.arguments) < 2:
+        return node
+    first, *others = node.arguments
+    match node.function:
+        case "sum":
+            return reduce(lambda left, right: Binary("+", left, right), others, first)
+        case "product":
+            return reduce(lambda left, right: Binary("*", left, right), others, first)
+        case "min" | "max":
+            return reduce(lambda left, right: Call(node.function, (left, right)), others, first)
+        case _:
+            return node
+
+
+def parts_of(node: Node, group_of: Mapping[str, int]) -> list[Node]:
+    """The largest parts of a formula that read names of one group only."""
+    groups = {group_of[name.name] for name in names_in(node)}
+    if len(groups) < 2:
+        return [node] if groups else []
+    return [part for child in children(node) for part in parts_of(child, group_of)]
+
+
+def merged(*every: Trends) -> Trends:
+    """How several values go with each part, together."""
+    found: dict[Node, Trend] = {}
+    for trends in every:
+        for part, trend in trends.items():
+            found[part] = found.get(part, Trend.NONE) | trend
+    return found
+
+
+def turned(trends: Trends) -> Trends:
+    """Of the negative value."""
+    return {part: trend.turned for part, trend in trends.items()}
+
+
+def _lost(inner: list[Course]) -> Course:
+    """What may go either way with all of its parts."""
+    every = merged(*(one.trends for one in inner))
+    return Course(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
+
+
+def _lost_of(left: Course, right: Course) -> Course:
+    return _lost([left, right])
+
+
+def _turned(one: Course) -> Course:
+    return Course(-one.high, -one.low, turned(one.trends))
+
+
+def _times(trends: Trends, factor: Course) -> Trends:
+    """How a product goes with the parts of one factor, by the sign of the other."""
+    if factor.low >= 0:
+        return trends
+    return turned(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
+
+
+def _sum(left: Course, right: Course) -> Course:
+    return Course(left.low + right.low, left.high + right.high, merged(left.trends, right.trends))
+
+
+def _difference(left: Course, right: Course) -> Course:
+    return _sum(left, _turned(right))
+
+
+def _product(left: Course, right: Course) -> Course:
+    trends = merged(_times(left.trends, right), _times(right.trends, left))
+    return _cornered(np.multiply, left, right, trends)
+
+
+def _quotient(left: Course, right: Course) -> Course:
+    if right.low <= 0 <= right.high:
+        return _lost([left, right])
+    falls = turned(_times(right.trends, left))
+    return _cornered(np.true_divide, left, right, merged(_times(left.trends, right), falls))
+
+
+def _power(left: Course, right: Course) -> Course:
+    exponent = right.low
+    if right.trends or exponent != right.high:
+        return _lost([left, right])
+    if left.low < 0 or exponent == 0 or (left.low == 0 and exponent < 0):
+        return _lost([left])
+    trends = left.trends if exponent > 0 else turned(left.trends)
+    return _cornered(np.power, left, right, trends)
+
+
+def _cornered(
+    operation: Callable[[float, float], float], left: Course, right: Course, trends: Trends
+) -> Course:
+    """Between the least and the greatest of what the ends give."""
+    with np.errstate(all="ignore"):
+        corners = product((left.low, left.high), (right.low, right.high))
+        values = [float(operation(a, b)) for a, b in corners]
+    if not all(map(math.isfinite, values)):
+        return _lost([Course(-math.inf, math.inf, trends)])
+    return Course(min(values), max(values), trends)
+
+
+def _extreme(choose: Callable[[float, float], float]) -> Callable[[list[Course]], Course]:
+    return lambda inner: reduce(
+        lambda a, b: Course(
+            choose(a.low, b.low), choose(a.high, b.high), merged(a.trends, b.trends)
+        ),
+        inner,
+    )
+
+
+def _rising(operation: Callable[[float], float], least: float) -> Callable[[list[Course]], Course]:
+    """A function of one argument that rises from ``least`` on."""
+
+    def found(inner: list[Course]) -> Course:
+        (one,) = inner
+        if one.low < least:
+            return _lost(inner)
+        with np.errstate(all="ignore"):
+            return Course(float(operation(one.low)), float(operation(one.high)), one.trends)
+
+    return found
+
+
+def _size(inner: list[Course]) -> Course:
+    (one,) = inner
+    if one.low >= 0:
+        return one
+    return _turned(one) if one.high <= 0 else _lost(inner)
+
+
+_BINARY: Mapping[str, Callable[[Course, Course], Course]] = {
+    "+": _sum,
+    "-": _difference,
+    "*": _product,
+    "/": _quotient,
+    "**": _power,
+}
+
+_CALLS: Mapping[str, Callable[[list[Course]], Course]] = {
+    "min": _extreme(min),
+    "max": _extreme(max),
+    "sum": lambda inner: reduce(_sum, inner),
+    "product": lambda inner: reduce(_product, inner),
+    "abs": _size,
+    "sqrt": _rising(np.sqrt, 0.0),
+    "log2": _rising(np.log2, math.ulp(0.0)),
+    "ceil": _rising(np.ceil, -math.inf),
+    "floor": _rising(np.floor, -math.inf),
+    "round": _rising(np.round, -math.inf),
+}
+"""What else there is may go either way: words, comparisons, remainders, tables."""

@@ -1,0 +1,134 @@
+"""Groups of parameters that no rule and no metric ties to one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dse.core.legal_set.component import Component
+from dse.core.problem import Problem
+
+MOST_ROWS = 10_000_000
+"""The combinations of one group are all evaluated, and kept in memory until they are pruned."""
+
+_TOLD = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Components of the legal set that some metric reads together; ``read`` by none at all."""
+
+    components: tuple[int, ...]
+    names: frozenset[str]
+    """Its parameters, and the modelled metrics that depend on nothing else."""
+    count: int
+    read: bool
+
+
+def groups_of(problem: Problem) -> list[Group]:
+    """The finest groups such that each modelled metric reads parameters of one group only.
+
+    Metrics that nobody asks for count too: their evaluators may say that a design cannot exist.
+    Those that read no parameter are with the first group.
+    """
+    components = problem.space.legal.components
+    root = list(range(len(components)))
+
+    def find(place: int) -> int:
+        while root[place] != place:
+            place = root[place]
+        return place
+
+    for tied in _readings(problem).values():
+        for other in tied[1:]:
+            root[find(other)] = find(tied[0])
+    members: dict[int, list[int]] = {}
+    for place in range(len(components)):
+        members.setdefault(find(place), []).append(place)
+    wholes = sorted(members.values())
+    return [
+        _group(problem, tuple(places), first=number == 0) for number, places in enumerate(wholes)
+    ]
+
+
+def cannot(problem: Problem) -> str:
+    """Why the problem cannot be taken apart; empty if it can.
+
+    That its parts are then few enough shows only when they are evaluated.
+    """
+    if problem.measured:
+        return f"{min(problem.measured)} has to be measured"
+    legal = problem.space.legal
+    if legal.reals:
+        return f"{legal.reals[0].name} is a real parameter: give it steps"
+    for component in legal.components:
+        if component.count is None:
+            return f"the combinations of {_some(component.names)} cannot be counted"
+    groups = groups_of(problem)
+    if len(groups) < 2:
+        return _why_one(problem, legal.components)
+    large = max((group for group in groups if group.read), key=_count, default=None)
+    if large is not None and large.count > MOST_ROWS:
+        return (
+            f"{_some(large.names & problem.space.by_name.keys())} have {large.count:,} "
+            f"combinations that only go together, more than {MOST_ROWS:,}"
+        )
+    return ""
+
+
+def _count(group: Group) -> int:
+    return group.count
+
+
+def _group(problem: Problem, places: tuple[int, ...], *, first: bool) -> Group:
+    components = [problem.space.legal.components[place] for place in places]
+    parameters = frozenset(name for component in components for name in component.names)
+    modelled = {name: s.reads for name, s in problem.sources.items() if s.kind == "modelled"}
+    metrics = {
+        name
+        for name, reads in modelled.items()
+        if reads & parameters or (first and not reads & problem.space.by_name.keys())
+    }
+    return Group(
+        components=places,
+        names=parameters | metrics,
+        count=math.prod(component.bound for component in components),
+        read=bool(metrics) or bool(parameters & asked_names(problem)),
+    )
+
+
+def asked_names(problem: Problem) -> frozenset[str]:
+    """Every name in an objective or a limit."""
+    expressions = [o.expression for o in problem.objectives] + [x.slack for x in problem.limits]
+    return frozenset(name for expression in expressions for name in expression.names)
+
+
+def _readings(problem: Problem) -> dict[str, list[int]]:
+    """The places of the components that each modelled metric reads."""
+    place_of = {
+        name: place
+        for place, component in enumerate(problem.space.legal.components)
+        for name in component.names
+    }
+    return {
+        name: sorted({place_of[read] for read in source.reads if read in place_of})
+        for name, source in problem.sources.items()
+        if source.kind == "modelled"
+    }
+
+
+def _why_one(problem: Problem, components: Sequence[Component]) -> str:
+    if len(components) < 2:
+        return "the rules tie all parameters together"
+    readings = _readings(problem)
+    widest = max(readings, key=lambda name: (len(readings[name]), name))
+    read = problem.reads(widest) & problem.space.by_name.keys()
+    through = "" if len(readings[widest]) == len(components) else ", and others what is left"
+    return f"{widest} ties parameters together that no rule ties: {_some(read)}{through}"
+
+
+def _some(names: Iterable[str]) -> str:
+    every = sorted(names)
+    more = f" and {len(every) - _TOLD} more" if len(every) > _TOLD else ""
+    return ", ".join(every[:_TOLD]) + more

@@ -1,0 +1,146 @@
+"""Worker processes that search parts of an enumeration, each as fast as it can."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from dse.core.problem import Problem
+from dse.core.values import Floats
+from dse.errors import StudyError
+from dse.optimizers.exact.running_front import Found
+from dse.system.credentials import children_environment
+
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+Part = tuple[int, int]
+"""From which place, and to before which."""
+
+
+def portable(problem: Problem) -> bytes | None:
+    """The problem for other processes; ``None`` where they could not load it.
+
+    That is so of functions that were defined in the main script or inside of another function.
+    """
+    try:
+        pickled = pickle.dumps(problem)
+    except Exception:  # noqa: BLE001 - a plug-in may refuse in any way
+        return None
+    return None if b"__main__" in pickled else pickled
+
+
+class Crew:
+    """Workers that share the parts among them; each has a pipe of its own.
+
+    They are fresh interpreters, never forks, with one thread each. Ctrl-C does not reach them:
+    they end with :meth:`close`, or when their driver is gone.
+    """
+
+    def __init__(self, problem: bytes, workers: int) -> None:
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(workers):
+                self._workers.append(_Worker(problem))
+        except BaseException:
+            self.close()
+            raise
+
+    def searched(
+        self, parts: Iterable[Part], beaters: Callable[[int], Floats]
+    ) -> Iterator[tuple[int, Found]]:
+        """The begin of each part with what it holds, as they are done.
+
+        Args:
+            parts: begin and end of each.
+            beaters: losses of designs before a place, as many as are known by then.
+
+        Raises:
+            StudyError: a worker has ended, or what it does has failed.
+        """
+        left = iter(parts)
+        for worker in self._workers:
+            worker.take(next(left, None), beaters)
+        while busy := [worker for worker in self._workers if worker.part is not None]:
+            ready = wait([worker.pipe for worker in busy])
+            for worker in busy:
+                if worker.pipe in ready:
+                    start, found = worker.answer()
+                    worker.take(next(left, None), beaters)
+                    yield start, found
+
+    def close(self) -> None:
+        """End all workers, at once."""
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+
+class _Worker:
+    """The driver's side of one worker."""
+
+    def __init__(self, problem: bytes) -> None:
+        self.part: Part | None = None
+        self.pipe: Connection[Any, Any]
+        self.pipe, theirs = Pipe()
+        with theirs:
+            handle = theirs.fileno()
+            code = f"from dse.optimizers.exact.pool_worker import serve; serve({handle})"
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and line
+                [sys.executable, "-P", "-c", code],
+                pass_fds=[handle],
+                stdin=subprocess.DEVNULL,
+                env=_environment(sys.path),
+                start_new_session=True,
+            )
+        with suppress(ConnectionError):  # it has died: that shows when it is asked
+            self.pipe.send_bytes(problem)
+
+    def take(self, part: Part | None, beaters: Callable[[int], Floats]) -> None:
+        self.part = part
+        if part is not None:
+            with suppress(ConnectionError):
+                self.pipe.send((*part, beaters(part[0])))
+
+    def answer(self) -> tuple[int, Found]:
+        assert self.part is not None
+        try:
+            said = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            said = f"it ended with status {self._process.wait()}"
+        if isinstance(said, Found):
+            return self.part[0], said
+        raise StudyError(
+            f"a process that searched the designs failed: {said}",
+            hint="was memory short? Try again with fewer workers: "
+            "optimizer: {use: exhaustive, workers: 1}",
+        )
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self.pipe.close()
+
+
+def _environment(path: Sequence[str]) -> dict[str, str]:
+    """Ours, with our import path, and one thread for each library unless the user said otherwise.
+
+    Libraries read the number of threads when they are imported.
+    """
+    return {
+        **dict.fromkeys(_THREADS, "1"),
+        **children_environment(),
+        "PYTHONPATH": os.pathsep.join(path),
+    }

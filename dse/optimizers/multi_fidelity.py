@@ -1,0 +1,131 @@
+"""Buying the rung that promises most for its price: screen a new design, or promote one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.pareto import reference
+from dse.core.problem import Problem
+from dse.core.trial import Event, State, Trial
+from dse.errors import PluginError
+from dse.optimizers.bayesian.fidelity_calibration import FEWEST
+from dse.optimizers.bayesian.promotion_value import Promise
+from dse.registry import make
+
+_RECENT = 10
+"""What a new design promises is what the last so many promised when they were screened."""
+
+
+class Ladder:
+    """Screens designs of another optimizer on cheap rungs, and promotes those that are worth it.
+
+    A screened design promises the hypervolume that it is expected to add, by its calibrated rung;
+    a new one what the latest ones promised when they were screened. Whichever promises more for
+    each second is bought. Without a ladder of two measured rungs it is the other optimizer.
+
+    Args:
+        proposals: the optimizer that new designs come from.
+    """
+
+    climbs = True
+
+    def __init__(self, problem: Problem, *, proposals: str = "sobol") -> None:
+        self._problem = problem
+        _check(problem)
+        self._inner = make("optimizers", proposals, problem)
+        self._told: list[Trial] = []
+        self._promised: dict[int, float | None] = {}
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
+        chosen: list[Design] = []
+        while len(chosen) < count:
+            more = self._next([*pending, *chosen])
+            if not more:
+                break
+            chosen += more
+        return chosen
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told += finished
+        self._inner.tell([trial for trial in finished if trial.state is not State.SCREENED])
+
+    def events(self) -> list[Event]:
+        return list(self._inner.events())
+
+    def _next(self, pending: Sequence[Design]) -> list[Design]:
+        """One design: the best of the screened ones, or a new one."""
+        open_ = [trial for trial in self._screened() if trial.design not in set(pending)]
+        best = self._promoted(open_)
+        if best is not None:
+            return [best]
+        waiting = {trial.design for trial in self._screened()}
+        new: list[Design] = self._inner.ask(1, [*pending, *waiting.difference(pending)])
+        return new or [trial.design for trial in open_[:1]]
+
+    def _screened(self) -> list[Trial]:
+        """The latest trial of each design whose top rung was not bought, the oldest first."""
+        latest = {trial.design: trial for trial in self._told}
+        return [trial for trial in latest.values() if trial.state is State.SCREENED]
+
+    def _promoted(self, open_: Sequence[Trial]) -> Design | None:
+        """The screened design to buy the next rung of, if that is worth more than a new one.
+
+        While too few designs have both rungs to calibrate the lower one, every one is promoted.
+        """
+        if not open_:
+            return None
+        if not self._ripe(self._told):
+            return open_[0].design
+        gains = self._gains(self._told, open_)
+        screening_s, promotion_s = self._prices()
+        best = int(np.argmax(gains))
+        new = self._newcomers() / (screening_s + promotion_s)
+        return open_[best].design if gains[best] > 0 and gains[best] / promotion_s >= new else None
+
+    def _ripe(self, told: Sequence[Trial]) -> bool:
+        done = [trial for trial in told if trial.state is State.DONE]
+        return len(done) > FEWEST and reference(self._problem, done) is not None
+
+    def _gains(self, told: Sequence[Trial], screened: Sequence[Trial]) -> list[float]:
+        promise = Promise(self._problem, told)
+        return [promise.of(trial) for trial in screened]
+
+    def _newcomers(self) -> float:
+        """The mean gain that the latest screened designs promised when they were new."""
+        places = [p for p, trial in enumerate(self._told) if trial.state is State.SCREENED]
+        for place in places[-_RECENT:]:
+            if place not in self._promised:
+                trial, before = self._told[place], self._told[:place]
+                ripe = self._ripe(before) and trial.measured > 0
+                self._promised[place] = self._gains(before, [trial])[0] if ripe else None
+        found = [self._promised[place] for place in places[-_RECENT:]]
+        known = [gain for gain in found if gain is not None]
+        return float(np.mean(known)) if known else 0.0
+
+    def _prices(self) -> tuple[float, float]:
+        """The mean seconds of a screening and of a promotion."""
+        screened = [t for t in self._told if t.state is State.SCREENED and t.measured]
+        designs = {trial.design for trial in screened}
+        done = [t for t in self._told if t.state is State.DONE and t.design in designs]
+        return _mean_s(screened), _mean_s(done)
+
+
+def _mean_s(trials: Sequence[Trial]) -> float:
+    return max(float(np.mean([trial.cost_s for trial in trials])), 1e-9) if trials else 1e-9
+
+
+def _check(problem: Problem) -> None:
+    """Nothing, if every measured metric that is asked is the top of a ladder.
+
+    Raises:
+        PluginError: one is not, so that a cheap rung does not tell what a design promises.
+    """
+    lacking = sorted(problem.measured - problem.ladders.keys()) if problem.ladders else []
+    if lacking:
+        raise PluginError(
+            f"'ladder' cannot tell what a design promises: {lacking[0]} has no cheaper way",
+            hint=f"fidelities: {{{lacking[0]}: [..., {lacking[0]}]}}, or another optimizer",
+        )

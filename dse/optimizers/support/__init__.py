@@ -1,0 +1,1 @@
+"""What optimizers of every kind share."""

@@ -1,0 +1,59 @@
+"""An endless-looking sequence of legal designs that fills the space evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from scipy.stats import qmc
+
+from dse.core.batch import Batch
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.space import Space
+from dse.core.values import Mask
+from dse.optimizers.support.unseen_designs import unseen
+
+_BLOCK = 64
+"""Points drawn at a time: a power of two keeps the sequence balanced."""
+_DRY_BLOCKS = 4
+"""The sequence ends when so many blocks in a row bring nothing new."""
+
+
+class EvenSequence:
+    """The legal designs at the points of a scrambled Sobol sequence, each once.
+
+    It depends on the problem alone; what was drawn is kept, so that asking again costs nothing.
+
+    Source:
+        Owen: Randomly Permuted (t,m,s)-Nets and (t,s)-Sequences, 1995; scipy's implementation
+        with the direction numbers of Joe and Kuo, 2008.
+    """
+
+    def __init__(self, problem: Problem, keep: Callable[[Batch], Mask] | None = None) -> None:
+        self._space = problem.space
+        self._keep = keep
+        self._points = qmc.Sobol(max(self._space.coordinates, 1), rng=problem.rng(0))
+        self._drawn: dict[Design, None] = {}
+        self._dry = _DRY_BLOCKS if self._space.count() == 0 else 0
+
+    def first(self, count: int, taken: Collection[Design]) -> list[Design]:
+        """The first ``count`` designs that are not ``taken``; fewer when the sequence ends."""
+        found = [design for design in self._drawn if design not in taken]
+        while len(found) < count and self._dry < _DRY_BLOCKS:
+            found += [design for design in self._block() if design not in taken]
+        return found[:count]
+
+    def _block(self) -> list[Design]:
+        points = self._points.random(_BLOCK)[:, : self._space.coordinates]
+        batch = self._space.at(points)
+        if self._keep is not None:
+            batch = batch.take(self._keep(batch))
+        new = unseen(batch, self._drawn)
+        self._drawn.update(dict.fromkeys(new))
+        self._dry = 0 if new else self._dry + 1
+        return new
+
+
+def first_designs(space: Space) -> int:
+    """How many designs a model is first fitted to: one per parameter, at least 8, at most 20."""
+    return min(max(len(space.parameters), 8), 20)

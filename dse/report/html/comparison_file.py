@@ -1,0 +1,27 @@
+"""A comparison as the text of a file, by its ending."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from dse.analysis.comparison import Comparison
+from dse.errors import StudyError
+from dse.report.html.comparison_page import comparison_html
+from dse.report.json.comparison import comparison_json
+
+
+def comparison_text(comparison: Comparison, file: Path) -> str:
+    """The comparison as a page (``.html``), or as JSON (``.json``).
+
+    Raises:
+        StudyError: the file has another ending.
+    """
+    match file.suffix.lower():
+        case ".html" | ".htm":
+            return comparison_html(comparison)
+        case ".json":
+            return json.dumps(comparison_json(comparison), indent=2, allow_nan=False) + "\n"
+        case ending:
+            problem = f"a comparison cannot be written as {ending or 'a file without an ending'}"
+            raise StudyError(problem, hint="name a file .html or .json")

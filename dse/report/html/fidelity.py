@@ -1,0 +1,105 @@
+"""How far the cheap ways to a metric can be trusted: rank agreement and error, per rung."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape as plain
+
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats
+from dse.optimizers.bayesian.fidelity_agreement import kendall
+from dse.optimizers.bayesian.fidelity_calibration import FEWEST, calibrated, held_out, shared
+from dse.report.json.front import finite
+from dse.report.schemas.front import RungFacts
+from dse.report.text.terminal_table import results_console
+from dse.report.words import number_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """A lower rung against the top of its ladder, over the designs that have both.
+
+    ``raw`` and ``error`` are root mean square errors in the metric's unit: of the rung as it is,
+    and held out after its calibration; ``tau`` is Kendall's.
+    """
+
+    metric: str
+    rung: str
+    unit: str
+    designs: int
+    tau: float | None
+    raw: float | None
+    error: float | None
+    calibration: str
+
+    def words(self) -> str:
+        """The rung in one line."""
+        start = f"{self.rung} for {self.metric}"
+        if self.raw is None:
+            return f"{start}: no design has both yet"
+        tau = "-" if self.tau is None else f"{self.tau:.2f}"
+        told = f"{start}: Kendall tau {tau} over {self.designs} designs, error "
+        told += number_text(self.raw, self.unit)
+        if self.error is None:
+            return told
+        return f"{told}; {number_text(self.error, self.unit)} held out ({self.calibration})"
+
+
+def rungs(problem: Problem, trials: Sequence[Trial]) -> tuple[Rung, ...]:
+    """Every lower rung of the study, as its trials show it; a design counts once."""
+    return tuple(_rungs(problem, trials))
+
+
+def rungs_json(found: Sequence[Rung]) -> list[RungFacts]:
+    """The rungs as JSON objects."""
+    return [
+        {
+            "metric": one.metric,
+            "rung": one.rung,
+            "designs": one.designs,
+            "kendall_tau": one.tau,
+            "error": finite(one.raw),
+            "held_out_error": finite(one.error),
+            "calibration": one.calibration,
+        }
+        for one in found
+    ]
+
+
+def rungs_table(found: Sequence[Rung], *, console: Console | None = None) -> None:
+    """Print a line for each rung."""
+    for one in found:
+        (console or results_console()).print(plain(one.words()))
+
+
+def rungs_html(found: Sequence[Rung]) -> str:
+    """A list of the rungs."""
+    lines = "".join(f"<li>{escape(one.words())}</li>" for one in found)
+    return f'<ul class="words">{lines}</ul>' if found else ""
+
+
+def _rungs(problem: Problem, trials: Sequence[Trial]) -> Iterator[Rung]:
+    for metric, ladder in problem.ladders.items():
+        for rung in ladder[:-1]:
+            low, high = shared(problem, rung, metric, trials)
+            enough = len(low) > FEWEST
+            yield Rung(
+                metric=metric,
+                rung=rung,
+                unit=problem.metrics[metric].unit,
+                designs=len(low),
+                tau=kendall(low, high),
+                raw=_size(low - high) if len(low) else None,
+                error=_size(held_out(low, high) - high) if enough else None,
+                calibration=calibrated(low, high).kind,
+            )
+
+
+def _size(errors: Floats) -> float:
+    return float(np.sqrt(np.mean(errors**2)))

@@ -1,0 +1,116 @@
+"""Where the winner changes between scenarios: as a table, as JSON and on the page."""
+
+from __future__ import annotations
+
+from html import escape
+
+from rich.console import Console
+from rich.markup import escape as plain
+
+from dse.analysis.scenarios import Contest, Contrast, Standing
+from dse.report.json.front import finite
+from dse.report.schemas.scenarios import ContrastFacts, StandingFacts
+from dse.report.text.terminal_table import Lane, print_split, results_console
+from dse.report.words import joined, number_text, percent_text
+
+
+def contrast_table(contrast: Contrast, *, console: Console | None = None) -> None:
+    """Print who wins each objective under which scenario; nothing where no objective differs."""
+    console = console or results_console()
+    for contest in contrast.contests:
+        console.print()
+        console.print(plain(verdict(contest)), style="bold")
+        headings, rows = _rows(contrast, contest)
+        cells = zip(*rows, strict=True)
+        lanes = [
+            Lane(heading=heading, cells=list(column), right=place > 0)
+            for place, (heading, column) in enumerate(zip(headings, cells, strict=True))
+        ]
+        if lanes:
+            print_split(console, lanes[0], lanes[1:])
+    if contrast.contests:
+        console.print(plain(fronts_words(contrast)), style="dim")
+
+
+def verdict(contest: Contest) -> str:
+    """Whether one design wins everywhere, or who wins where."""
+    if not contest.standings:
+        return f"{contest.text}: no design is an answer under any scenario"
+    if len(contest.winners) == 1:
+        return f"{contest.text}: trial {contest.winners[0]} wins under every scenario"
+    places = [
+        f"trial {winner} under "
+        + joined(one.scenario for one in contest.standings if one.winner == winner)
+        for winner in contest.winners
+    ]
+    own = "" if contest.chosen is None else f"; over all, trial {contest.chosen}"
+    return f"{contest.text}: the winner changes: {'; '.join(places)}{own}"
+
+
+def fronts_words(contrast: Contrast) -> str:
+    """How many designs each scenario alone would keep, and how many they have in common."""
+    each = joined(f"{len(front)} under {name}" for name, front in contrast.fronts.items())
+    return f"on the front of one scenario: {each}; under every one: {len(contrast.everywhere)}"
+
+
+def contrast_json(contrast: Contrast) -> ContrastFacts:
+    """Who wins where, and the front of each scenario, by trial number."""
+    return {
+        "weights": dict(contrast.weights),
+        "fronts": {name: list(front) for name, front in contrast.fronts.items()},
+        "under_every": list(contrast.everywhere),
+        "objectives": [
+            {
+                "expression": contest.text,
+                "goal": contest.goal,
+                "unit": contest.unit,
+                "trial": contest.chosen,
+                "changes": len(contest.winners) > 1,
+                "scenarios": [_standing(one) for one in contest.standings],
+            }
+            for contest in contrast.contests
+        ],
+    }
+
+
+def contrast_html(contrast: Contrast) -> str:
+    """The tables for the page; empty where no objective differs."""
+    parts = []
+    for contest in contrast.contests:
+        headings, rows = _rows(contrast, contest)
+        head = "".join(f"<th>{escape(one)}</th>" for one in headings)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        parts.append(f"<p>{escape(verdict(contest))}</p><div class='box scroll'>{table}</div>")
+    if parts:
+        parts.append(f'<p class="soft">{escape(fronts_words(contrast))}</p>')
+    return "\n".join(parts)
+
+
+def _rows(contrast: Contrast, contest: Contest) -> tuple[list[str], list[list[str]]]:
+    own = "-" if contest.chosen is None else f"trial {contest.chosen}"
+    headings = ["scenario", "weight", "winner", "value", f"{own} there", "behind"]
+    rows = [
+        [
+            one.scenario,
+            f"{100 * contrast.weights[one.scenario]:.3g} %",
+            f"trial {one.winner}",
+            number_text(one.value, contest.unit),
+            number_text(one.chosen_value, contest.unit),
+            "-" if one.behind is None else percent_text(one.behind, 3),
+        ]
+        for one in contest.standings
+    ]
+    return headings, rows
+
+
+def _standing(one: Standing) -> StandingFacts:
+    return {
+        "scenario": one.scenario,
+        "winner": one.winner,
+        "value": finite(one.value),
+        "chosen_value": finite(one.chosen_value),
+        "behind": finite(one.behind),
+    }

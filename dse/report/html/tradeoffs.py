@@ -1,0 +1,117 @@
+"""Exchange rates along the front, and what each limit costs, as the page tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from dse.analysis.limits import LOOSER, Activity, Buys
+from dse.analysis.trade_rates import Rate
+from dse.core.objective import Objective
+from dse.core.problem import Problem
+from dse.report.html.page_parts import breakable
+from dse.report.words import joined, number_text
+
+_LONG = 24
+
+
+def rates_html(problem: Problem, rates: Sequence[Rate]) -> str:
+    """A table of steps along the front of each two objectives; nothing without a step."""
+    rows = [
+        [
+            problem.objectives[rate.first].name,
+            problem.objectives[rate.second].name,
+            rate.where,
+            f"{rate.start.number} to {rate.end.number}",
+            step_words(problem, rate),
+            rate_words(problem, rate),
+        ]
+        for rate in rates
+    ]
+    heads = ["to better", "pay in", "where", "trials", "the step", "that is"]
+    return _table(heads, rows) if rows else ""
+
+
+def step_words(problem: Problem, rate: Rate) -> str:
+    """``3.1 nJ less energy for 234 ns more latency``: from one design of the front to the next."""
+    first, second = problem.objectives[rate.first], problem.objectives[rate.second]
+    better = "less" if first.goal == "minimize" else "more"
+    worse = "more" if second.goal == "minimize" else "less"
+    gain, price = _value(rate.gain, first), _value(rate.price, second)
+    return f"{gain} {better} {first.name} for {price} {worse} {second.name}"
+
+
+def rate_words(problem: Problem, rate: Rate) -> str:
+    """``1 % (0.0098) costs 2.1 mJ``, of the value where the step begins; a dash where that is 0."""
+    first, second = problem.objectives[rate.first], problem.objectives[rate.second]
+    hundredth = 0.01 * abs(rate.value)
+    if not hundredth:
+        return "-"
+    price = _value(hundredth * rate.each, second)
+    return f"1 % ({_value(hundredth, first)}) costs {price}"
+
+
+def _value(value: float, objective: Objective) -> str:
+    return number_text(value, objective.unit, written=objective.written)
+
+
+def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
+    """A table of limits: whom each rules out, and what giving way would buy."""
+    rows = [
+        [
+            one.text,
+            _binding(one),
+            f"{one.broken:,} of {one.done:,}"
+            + (f", {one.alone:,} by it alone" if one.broken else ""),
+            f"{one.near:,}" if one.near else "-",
+            _bought(problem, one.looser),
+            _bought(problem, one.without),
+        ]
+        for one in found
+    ]
+    heads = [
+        "limit",
+        "binds",
+        "designs that break it",
+        "others at it",
+        f"{100 * LOOSER:.0f} % looser buys",
+        "without it",
+    ]
+    return _table(heads, rows) if rows else ""
+
+
+def _binding(one: Activity) -> str:
+    """Whether the answer would be better without the limit, as far as the trials tell."""
+    if one.broken == one.done:
+        return "nobody keeps it"
+    return "yes" if one.without else "no"
+
+
+def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
+    told = []
+    for one in buys:
+        objective = problem.objectives[one.objective]
+        now, then = (_value(value, objective) for value in (one.now, one.then))
+        told.append(f"{objective.name} {then} in place of {now} (trial {one.trial.number})")
+    return joined(told) or "nothing among the trials"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    sides = [_side(column) for column in zip(*rows, strict=True)]
+    pairs = zip(heads, sides, strict=True)
+    head = "".join(f'<th scope="col" class="{side}">{escape(one)}</th>' for one, side in pairs)
+    body = "".join(f"<tr>{_cells(row, sides)}</tr>" for row in rows)
+    return (
+        '<div class="box scroll"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cells(row: Sequence[str], sides: Sequence[str]) -> str:
+    pairs = zip(row, sides, strict=True)
+    return "".join(f'<td class="{side}">{breakable(cell)}</td>' for cell, side in pairs)
+
+
+def _side(column: Sequence[str]) -> str:
+    """Sentences are not pressed into a narrow column."""
+    return "text told" if max(map(len, column)) > _LONG else "text"

@@ -1,0 +1,1 @@
+"""Studies and comparisons as JSON and as columns."""

@@ -1,0 +1,139 @@
+"""A comparison as JSON: a stable schema, strict numbers.
+
+``null`` stands where a level was never reached, and where a study has no front to tell a distance
+of. Curves and attained points are in the objectives' own units and signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dse.analysis.attainment import Surface, surfaces
+from dse.analysis.comparison import SHARES, Comparison, GroupResult, Result
+from dse.analysis.conclusions import Claim
+from dse.analysis.curves import Curves, curves
+from dse.analysis.references import INDICATORS
+from dse.core.values import Floats
+from dse.report.json.front import finite, objectives_json
+from dse.report.schemas.comparison import (
+    ClaimFacts,
+    ComparedGroup,
+    ComparedStudy,
+    ComparisonFacts,
+    Curve,
+    Indicator,
+    Quartiles,
+    Reached,
+    SurfaceFacts,
+)
+from dse.report.text.conclusions import verdicts
+
+ATTAINED_OBJECTIVES = (2, 3)
+"""Attainment surfaces are told for so many objectives."""
+
+
+def comparison_json(comparison: Comparison) -> ComparisonFacts:
+    """A comparison as one JSON object."""
+    drawn = curves(comparison)
+    return {
+        "objectives": objectives_json(comparison.objectives),
+        "reference_point": list(comparison.reference_point),
+        "reference_from": comparison.reference_from,
+        "joint_front": len(comparison.yardstick.joint),
+        "over": comparison.over,
+        "at": comparison.at,
+        "groups": [
+            _group(comparison, place, group, drawn) for place, group in enumerate(comparison.groups)
+        ],
+        "claims": [_claim(claim) for claim in comparison.claims],
+        "verdicts": verdicts(comparison),
+        "grids": {one.currency: one.grid.tolist() for one in drawn},
+    }
+
+
+def _group(
+    comparison: Comparison, place: int, group: GroupResult, drawn: Sequence[Curves]
+) -> ComparedGroup:
+    return {
+        "name": group.name,
+        "at": {name: _quartiles(*map(finite, group.quartiles(name))) for name in INDICATORS},
+        "curves": {one.currency: _curves(one, place) for one in drawn},
+        "to": {
+            currency: {
+                f"{share:g}": _reached(*group.to(currency, at)) for at, share in enumerate(SHARES)
+            }
+            for currency in comparison.currencies
+        },
+        "attainment": [_surface(comparison, one) for one in _surfaces(comparison, place)],
+        "studies": [_result(result) for result in group.results],
+    }
+
+
+def _quartiles(low: float | None, median: float | None, high: float | None) -> Quartiles:
+    return {"low": low, "median": median, "high": high}
+
+
+def _reached(median: float | None, reached: int) -> Reached:
+    return {"median": median, "reached": reached}
+
+
+def _curves(told: Curves, place: int) -> dict[Indicator, Curve]:
+    return {name: _curve(told.quartiles(place, name)) for name in INDICATORS}
+
+
+def _curve(quartiles: Floats) -> Curve:
+    low, median, high = ([finite(value) for value in row] for row in quartiles.tolist())
+    return {"low": low, "median": median, "high": high}
+
+
+def _surfaces(comparison: Comparison, place: int) -> list[Surface]:
+    if len(comparison.objectives) not in ATTAINED_OBJECTIVES:
+        return []
+    return surfaces([course.final for course in comparison.courses[place]])
+
+
+def _surface(comparison: Comparison, surface: Surface) -> SurfaceFacts:
+    rows: Floats = surface.losses * signs(comparison)
+    return {"studies": surface.runs, "points": rows.tolist()}
+
+
+def signs(comparison: Comparison) -> Floats:
+    """What turns losses into the objectives' own numbers, (m,)."""
+    return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
+
+
+def _result(result: Result) -> ComparedStudy:
+    return {
+        "study": result.name,
+        "seed": result.seed,
+        "trials": result.trials,
+        "spent": dict(result.totals),
+        "front": result.front,
+        "share_of_joint_front": result.share,
+        "at": {name: finite(value) for name, value in result.values.items()},
+        "final": {name: finite(value) for name, value in result.final.items()},
+        "to": {
+            currency: {f"{share:g}": value for share, value in zip(SHARES, spent, strict=True)}
+            for currency, spent in result.to.items()
+        },
+    }
+
+
+def _claim(claim: Claim) -> ClaimFacts:
+    return {
+        "indicator": claim.indicator,
+        "first": claim.first,
+        "second": claim.second,
+        "studies": list(claim.runs),
+        "test": "wilcoxon" if claim.paired else "mann-whitney",
+        "difference": claim.difference,
+        "interval": None if claim.interval is None else list(claim.interval),
+        "a12": claim.superiority,
+        "p": claim.chance,
+        "p_holm": claim.corrected,
+        "least_p": claim.least,
+        "claimed": claim.made,
+        "better": claim.better,
+    }

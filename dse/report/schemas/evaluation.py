@@ -1,0 +1,35 @@
+"""``dse evaluate``: what one design costs and yields."""
+
+from __future__ import annotations
+
+from dse.report.schemas.base import Design, Shape, State
+
+
+class MetricFacts(Shape):
+    """One metric of a design."""
+
+    value: float | None
+    """Its value; for a metric of words the place of the word, from 0."""
+    unit: str
+    """The unit of the value; empty where it has none."""
+    spread: float | None
+    """Its standard error in the same unit; null where none is known."""
+    word: str | None
+    """The word that the value stands for; null for a number."""
+
+
+class Evaluated(Shape):
+    """One design, evaluated without a study."""
+
+    design: Design
+    """Its value for each parameter that is active."""
+    state: State
+    """Whether it is done, cannot exist, or could not be measured."""
+    reason: str | None
+    """Why it has no metrics; null where nothing is wrong."""
+    metrics: dict[str, MetricFacts]
+    """What it came to."""
+    broken_limits: list[str]
+    """The limits of the study that it breaks."""
+    cost_s: float | None
+    """Seconds that the evaluation took."""

@@ -1,0 +1,101 @@
+"""``dse front``: the designs that no other beats."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from dse.report.schemas.base import Design, Shape
+from dse.report.schemas.scenarios import ContrastFacts
+from dse.report.schemas.trials import ObjectiveFacts
+
+
+class FrontRow(Shape):
+    """A design of the front, or one that misses the limits by least."""
+
+    trial: int
+    """The number of its trial."""
+    design: Design
+    """Its value for each parameter that is active."""
+    metrics: dict[str, float | None]
+    """Each metric, in the unit that `metrics` at the top tells; null where it is undefined."""
+    spread: dict[str, float | None]
+    """The standard error of each metric that has one, in the metric's unit."""
+    objectives: list[float | None]
+    """The objectives in their order, units and signs."""
+    feasible: bool
+    """Whether it keeps every limit."""
+    broken: dict[str, float]
+    """Each limit that it breaks, and by how much: as a share of the bound where that is a number,
+    else in SI units."""
+
+
+class RungFacts(Shape):
+    """How far a lower rung of a ladder, a cheap way to a metric, can be trusted."""
+
+    metric: str
+    """The metric at the top."""
+    rung: str
+    """The metric that stands in for it."""
+    designs: int
+    """How many designs have both."""
+    kendall_tau: float | None
+    """Kendall's rank correlation of the two; null where too few designs have both."""
+    error: float | None
+    """The root mean square error of the rung as it is, in the metric's unit."""
+    held_out_error: float | None
+    """The same after calibration, on designs that the calibration had not seen."""
+    calibration: str
+    """How the rung is calibrated."""
+
+
+class CoverageFacts(Shape):
+    """How far a front is proved, and how many designs have no value."""
+
+    exact: bool
+    """Whether every legal design was taken into account, and none of them failed."""
+    exact_over: int | None
+    """How many legal designs with values the front is exact over; null where it is not proved, or
+    they were not counted."""
+    failed: int
+    """How many designs have no value, because an evaluator failed or an objective or limit is
+    undefined: of all legal ones where all were searched, else of the finished trials."""
+    failure: str
+    """That count with one of these designs and the reason; empty where none failed."""
+
+
+class Front(CoverageFacts):
+    """The front of a study, or the nearest misses where no design keeps all limits."""
+
+    study: str
+    """The study's name."""
+    reference_point: list[float | None] | None
+    """From where the hypervolume is counted, in the objectives' order, units and signs; null where
+    none is stated and the trials yield none."""
+    hypervolume: float | None
+    """The volume that the front dominates, in the product of the objectives' units; null without a
+    reference point."""
+    hypervolume_estimated: bool
+    """Whether the hypervolume is an estimate, as it is for many designs of many objectives."""
+    feasible: bool
+    """Whether any design keeps all limits; where none does, `front` holds the nearest misses."""
+    objectives: list[ObjectiveFacts]
+    """What is asked; rows have their values in this order."""
+    limits: list[str]
+    """What designs have to keep, as the study file has it."""
+    metrics: dict[str, str]
+    """The unit of each metric, empty where it has none."""
+    words: dict[str, list[str]]
+    """What the values 0, 1, 2 ... of a metric of words stand for; all others have no key."""
+    parameters: dict[str, str]
+    """The unit of each parameter, empty where it has none."""
+    knee: int | None
+    """The trial beyond which one objective costs much of another; null without a front."""
+    front: list[FrontRow]
+    """The designs."""
+    scenarios: NotRequired[ContrastFacts]
+    """What each scenario alone would choose; there where the study has scenarios."""
+    membership: NotRequired[dict[str, float]]
+    """The probability that each trial is on the front, by its number; there where metrics have
+    a spread."""
+    fidelities: NotRequired[list[RungFacts]]
+    """How far the lower rungs can be trusted; there where the study has ladders."""

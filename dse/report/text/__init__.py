@@ -1,0 +1,1 @@
+"""Studies and comparisons as text for the terminal."""

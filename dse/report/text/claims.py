@@ -1,0 +1,170 @@
+"""Claims in words and as HTML: what came out by kind, findings apart, assumptions turned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from dse.report.schemas.reproduction import (
+    AssumedValue,
+    CountedClaims,
+    CountsAs,
+    JudgedClaim,
+    JudgedStudy,
+)
+from dse.units.units import converted, shown
+
+_EXACT_END = 2**53
+"""Whole numbers below are shown to their last digit."""
+
+FINDING, IDENTITY = "finding", "identity"
+
+
+def count_claims(claims: Iterable[JudgedClaim]) -> CountedClaims:
+    """Return how many claims came out, by kind."""
+    return count_kinds(one["counts_as"] for one in claims)
+
+
+def count_kinds(kinds: Iterable[CountsAs]) -> CountedClaims:
+    """Return how many there are of each kind."""
+    counts = Counter(kinds)
+    return {
+        "exact": counts["exact"],
+        "held_out": counts["held-out"],
+        "free": counts["free"],
+        "direction_only": counts["direction only"],
+        "size_differs": counts["size differs"],
+        "not_reproduced": counts["not reproduced"],
+        "findings": counts["finding"],
+        "identities": counts["identity"],
+        "failed": counts["failed"],
+    }
+
+
+def summary_line(counts: CountedClaims) -> str:
+    """Return the counts in one line; findings and identities reproduce nothing."""
+    kinds = {
+        "exact": counts["exact"],
+        "held out": counts["held_out"],
+        "free": counts["free"],
+    }
+    reproduced = sum(kinds.values())
+    split = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+    line = (
+        f"{reproduced} reproduced{f' ({split})' if split else ''}, "
+        f"{counts['direction_only']} direction only, {counts['size_differs']} size differs, "
+        f"{counts['not_reproduced']} not reproduced; "
+        f"{counts['findings']} finding{'' if counts['findings'] == 1 else 's'}, "
+        f"{counts['identities']} identit{'y' if counts['identities'] == 1 else 'ies'}"
+    )
+    return f"{line}; {counts['failed']} not as labelled" if counts["failed"] else line
+
+
+def ours_text(one: JudgedClaim) -> str:
+    """Return the study's number in the unit that print uses; a dash where there is none."""
+    return _number_text(one["ours"], one)
+
+
+def print_text(one: JudgedClaim) -> str:
+    """Return what print says, as it says it."""
+    published = one["published"]
+    if isinstance(published, list):
+        return " to ".join(map(str, published))
+    return "" if published is None else str(published)
+
+
+def verdict_text(one: JudgedClaim) -> str:
+    """Return the verdict in a sentence where one word does not do."""
+    if one["verdict"] == "size differs":
+        return f"direction holds, size differs (ours {ours_text(one)}, print {print_text(one)})"
+    if one["verdict"] == "now holds":
+        return "now holds: change the label"
+    return one["verdict"]
+
+
+def turned_text(one: JudgedClaim) -> str:
+    """Return over how many ends of the assumptions the claim counts as it does as stated."""
+    turned = one["turned"]
+    if not turned:
+        return ""
+    lost = [own for own in turned if not own["passes"]]
+    if not lost:
+        return f"over all {len(turned)} ends"
+    kept = len(turned) - len(lost)
+    word = "most" if kept > len(lost) else "some" if kept else "none"
+    where = "; ".join(
+        f"{own['name']} = {own['value']}: {_number_text(own['ours'], one)}" for own in lost
+    )
+    return f"over {word} of the ends ({kept} of {len(turned)}), not where {where}"
+
+
+def claims_html(study: JudgedStudy) -> str:
+    """Return the claims of a study as HTML: those of print, findings, identities, assumptions."""
+    claims = study["claims"]
+    parts = [
+        ("", [one for one in claims if one["proof"] not in (FINDING, IDENTITY)]),
+        ("Findings of this study, of which print has no figure", _of(claims, FINDING)),
+        ("Identities, which cannot fail and reproduce nothing", _of(claims, IDENTITY)),
+    ]
+    if not claims:
+        return ""
+    tables = "".join(_table(title, own) for title, own in parts if own)
+    return f"<p>{escape(summary_line(study['summary']))}</p>{tables}{_assumed(study['assumes'])}"
+
+
+def _of(claims: Sequence[JudgedClaim], proof: str) -> list[JudgedClaim]:
+    return [one for one in claims if one["proof"] == proof]
+
+
+def _table(title: str, claims: Sequence[JudgedClaim]) -> str:
+    turned = any(one["turned"] for one in claims)
+    heads = ["claim", "print", "ours", "kind", "verdict", *(["assumptions"] if turned else [])]
+    rows = [
+        [
+            one["claim"],
+            print_text(one),
+            ours_text(one),
+            one["proof"],
+            verdict_text(one),
+            *([turned_text(one)] if turned else []),
+        ]
+        for one in claims
+    ]
+    return (f"<h3>{escape(title)}</h3>" if title else "") + _html_table(heads, rows)
+
+
+def _assumed(assumes: Sequence[AssumedValue]) -> str:
+    if not assumes:
+        return ""
+    rows = [
+        [
+            one["name"],
+            str(one["value"]),
+            " to ".join(map(str, one["interval"])),
+            ", ".join(one["turns"]),
+            one["source"],
+        ]
+        for one in assumes
+    ]
+    heads = ["assumption", "value", "interval", "stands at", "source"]
+    return "<h3>What print does not give</h3>" + _html_table(heads, rows)
+
+
+def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _number_text(ours: float | None, one: JudgedClaim) -> str:
+    if ours is None:
+        return "-"
+    value = converted(ours, one["unit"], one["print_unit"])
+    whole = not one["print_unit"] and value.is_integer() and abs(value) < _EXACT_END
+    return f"{value:.0f}" if whole else shown(value, one["print_unit"])

@@ -1,0 +1,133 @@
+"""What a comparison claims, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from dse.analysis.comparison import Comparison
+from dse.analysis.conclusions import Claim
+from dse.analysis.references import Indicator
+from dse.analysis.runs import Currency
+from dse.analysis.significance import LEVEL, least_p
+from dse.report.words import seconds_text
+
+INDICATOR_WORDS: dict[Indicator, str] = {
+    "hypervolume": "hypervolume",
+    "igd+": "IGD+",
+    "epsilon": "epsilon",
+    "r2": "R2",
+}
+
+
+def amount_text(amount: float, currency: Currency) -> str:
+    """So much of a currency, without its name: ``50``, ``4 min 10 s``, ``12 $``."""
+    match currency:
+        case "seconds":
+            return seconds_text(amount)
+        case "cost":
+            return f"{amount:.4g} $"
+        case "measurements" | "trials":
+            return f"{amount:.10g}"
+
+
+def budget_text(amount: float, currency: Currency) -> str:
+    """So much of a currency: ``50 measurements``, ``4 min 10 s of evaluation``, ``12 $``."""
+    words = amount_text(amount, currency)
+    match currency:
+        case "seconds":
+            return f"{words} of evaluation"
+        case "cost":
+            return words
+        case "measurements" | "trials":
+            return f"{words} {currency if amount != 1 else currency[:-1]}"
+
+
+def budget_sentence(comparison: Comparison) -> str:
+    """At which budget the groups are compared, and why there."""
+    at = budget_text(comparison.at, comparison.over)
+    totals = [r.totals[comparison.over] for group in comparison.groups for r in group.results]
+    if comparison.at_given:
+        short = sum(total < comparison.at for total in totals)
+        ended = f"; {short} of {len(totals)} studies ended before, with what they had"
+        return f"compared at {at}{ended if short else ''}"
+    if max(totals) == comparison.at:
+        return f"compared at {at}, which every study spent"
+    most = budget_text(max(totals), comparison.over)
+    return f"compared at {at}, the least that any study spent (the most: {most})"
+
+
+def verdicts(comparison: Comparison) -> list[str]:
+    """A sentence for each claim that is made, and one for all that are not, pair by pair."""
+    at = budget_text(comparison.at, comparison.over)
+    sentences = []
+    pairs = dict.fromkeys((claim.first, claim.second) for claim in comparison.claims)
+    for pair in pairs:
+        told = [claim for claim in comparison.claims if (claim.first, claim.second) == pair]
+        sentences += [_claimed(claim, at) for claim in told if claim.made]
+        sentences += _open([claim for claim in told if not claim.made], at)
+    return sentences + _too_few(comparison.claims)
+
+
+def _claimed(claim: Claim, at: str) -> str:
+    turned = claim.better != claim.first
+    worse = claim.first if turned else claim.second
+    what = f"{claim.better} better than {worse} in {INDICATOR_WORDS[claim.indicator]} at {at}"
+    return f"{what}: {_numbers(claim, turned=turned)}"
+
+
+def _open(told: Sequence[Claim], at: str) -> list[str]:
+    if not told:
+        return []
+    pair = f"{told[0].first} and {told[0].second}"
+    each = "; ".join(f"{INDICATOR_WORDS[claim.indicator]} {_numbers(claim)}" for claim in told)
+    return [f"no difference between {pair} can be claimed at {at}: {each}"]
+
+
+def _numbers(claim: Claim, *, turned: bool = False) -> str:
+    superiority = 1 - claim.superiority if turned else claim.superiority
+    words = [_difference(claim, turned=turned), f"A12 {superiority:.2f}"]
+    if claim.least < 1:
+        words.append(f"p {_chance(claim.corrected)} after Holm")
+    return ", ".join(words)
+
+
+def _difference(claim: Claim, *, turned: bool) -> str:
+    if claim.difference is None:
+        return "one has no front"
+    sign = -1.0 if turned else 1.0
+    middle = f"{sign * claim.difference:+.3g}"
+    if claim.interval is None:
+        return middle
+    low, high = sorted(sign * end for end in claim.interval)
+    return f"{middle} [{low:.3g}, {high:.3g}]"
+
+
+def _chance(value: float) -> str:
+    return f"{value:.1g}" if value < 0.001 else f"{value:.2g}"
+
+
+def _too_few(told: Sequence[Claim]) -> list[str]:
+    """Where no claim could be made whatever the numbers, and why."""
+    lost = {claim.runs: claim for claim in told if claim.least * len(told) > LEVEL}
+    return [_lost(claim, len(told)) for claim in lost.values()]
+
+
+def _lost(claim: Claim, family: int) -> str:
+    if claim.runs == (1, 1):
+        return "one study each: nothing can be claimed without more seeds (dse sweep)"
+    after = ""
+    if family > 1:
+        least = min(1.0, claim.least * family)
+        after = f", {_chance(least)} after Holm over {family} claims"
+    enough = next(n for n in count(2) if least_p(n, n, paired=claim.paired) * family <= LEVEL)
+    return (
+        f"with {_seeds(claim.runs)} the smallest p possible is {_chance(claim.least)}{after}: "
+        f"nothing could be claimed, whatever was found; {enough} seeds each could tell"
+    )
+
+
+def _seeds(runs: tuple[int, int]) -> str:
+    if runs[0] != runs[1]:
+        return f"{runs[0]} and {runs[1]} seeds"
+    return f"{runs[0]} seed{'s' if runs[0] > 1 else ''} each"

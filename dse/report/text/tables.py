@@ -1,0 +1,163 @@
+"""Fronts, trials and studies on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.proof import Proof
+from dse.core.trial import Trial
+from dse.core.trials import Trials
+from dse.core.values import Floats
+from dse.report.answer import Answer, broken_limits, objective_values
+from dse.report.text.space_words import big
+from dse.report.text.summary import common_words
+from dse.report.text.terminal_table import Lane, print_fitted, print_lanes, results_console
+from dse.report.words import (
+    broken_text,
+    metric_text,
+    number_text,
+    parameter_units,
+    reference_text,
+    seconds_text,
+    value_text,
+    volume_text,
+)
+
+MAX_ROWS = 500
+"""Of more trials than these, only the latest are printed."""
+
+
+def front_table(
+    front: ParetoSet,
+    trials: Sequence[Trial] = (),
+    *,
+    proof: Proof,
+    console: Console | None = None,
+) -> None:
+    """Print the front, or the nearest misses among ``trials`` where no design is feasible."""
+    console = console or results_console()
+    answer = Answer.of(front, trials)
+    console.print(escape(_summary(front, answer, trials, proof)), style="bold")
+    if proof.failed_words:
+        console.print(escape(proof.failed_words), style="yellow")
+    if answer.common:
+        console.print(escape(f"the same in all: {common_words(answer)}"))
+    if answer.trials:
+        results = _objective_lanes(front.problem, answer.trials, answer.values)
+        more = [_metric_lane(answer, name) for name in answer.other_metrics]
+        names = answer.varying or tuple(answer.trials[0].design)
+        settings = _parameter_lanes(front.problem, answer.trials, names)
+        print_fitted(console, _answer_key(front, answer), results, settings, more=more)
+    for place, trial in enumerate(answer.trials):
+        if answer.broken[place]:
+            words = f"trial {trial.number}: {broken_text(answer.problem, answer.broken[place])}"
+            console.print(escape(words), style="yellow")
+
+
+def trials_table(
+    problem: Problem, trials: Sequence[Trial], *, console: Console | None = None
+) -> None:
+    """Print the latest trials; what a trial lacks is told by its limits or its fault."""
+    console = console or results_console()
+    earlier = max(len(trials) - MAX_ROWS, 0)
+    trials = trials[earlier:]
+    reasons = [
+        f"{trial.fault.kind}: {trial.fault.reason}" if trial.fault else broken_text(problem, broken)
+        for trial, broken in zip(trials, broken_limits(problem, trials), strict=True)
+    ]
+    results = [
+        Lane(heading="state", cells=[trial.state.value for trial in trials]),
+        *_objective_lanes(problem, trials, objective_values(problem, trials)),
+        Lane(heading="cost", cells=[_cost(trial) for trial in trials], right=True),
+    ]
+    names = [parameter.name for parameter in problem.space.parameters]
+    key = Lane(heading="trial", cells=[str(trial.number) for trial in trials], right=True)
+    settings = _parameter_lanes(problem, trials, names)
+    if any(reasons):
+        settings.append(Lane(heading="reason", cells=reasons))
+    print_fitted(console, key, results, settings)
+    if earlier:
+        console.print(f"{earlier} earlier trials are left out; JSON and CSV have all", style="dim")
+
+
+def studies_table(rows: Sequence[Mapping[str, Any]], *, console: Console | None = None) -> None:
+    """Print a line for each study; ``rows`` have the same keys, which are the headings."""
+    lanes = [
+        Lane(
+            heading=heading,
+            cells=[str(row[heading]) for row in rows],
+            right=all(isinstance(row[heading], int | float) for row in rows),
+        )
+        for heading in (rows[0] if rows else ())
+    ]
+    if lanes:
+        print_lanes(console or results_console(), lanes)
+
+
+def _answer_key(front: ParetoSet, answer: Answer) -> Lane:
+    knee = front.knee if len(front.trials) > 2 else None
+    marks = ["knee " if trial is knee else "" for trial in answer.trials]
+    numbers = [trial.number for trial in answer.trials]
+    cells = [f"{mark}{number}" for mark, number in zip(marks, numbers, strict=True)]
+    return Lane(heading="trial", cells=cells, right=True)
+
+
+def _objective_lanes(problem: Problem, trials: Sequence[Trial], values: Floats) -> list[Lane]:
+    return [
+        Lane(
+            heading=f"{o.name}\n({o.goal})",
+            cells=[
+                number_text(value, o.unit, trial.spread.get(o.text), o.written)
+                for value, trial in zip(column.tolist(), trials, strict=True)
+            ],
+            right=True,
+        )
+        for o, column in zip(problem.objectives, values.T, strict=True)
+    ]
+
+
+def _metric_lane(answer: Answer, name: str) -> Lane:
+    metric = answer.problem.metrics[name]
+    cells = [metric_text(t.metrics.get(name), metric, t.spread.get(name)) for t in answer.trials]
+    return Lane(heading=name, cells=cells, right=True)
+
+
+def _parameter_lanes(problem: Problem, trials: Sequence[Trial], names: Iterable[str]) -> list[Lane]:
+    units = parameter_units(problem)
+    return [
+        Lane(
+            heading=name,
+            cells=[
+                value_text(t.design[name], units[name]) if name in t.design else "" for t in trials
+            ],
+            right=not any(isinstance(t.design.get(name), str | bool) for t in trials),
+        )
+        for name in names
+    ]
+
+
+def _cost(trial: Trial) -> str:
+    return seconds_text(trial.cost_s) if trial.state.finished else ""
+
+
+def _summary(front: ParetoSet, answer: Answer, trials: Sequence[Trial], proof: Proof) -> str:
+    if not answer.trials and proof.searched:
+        return f"no front: none of {big(proof.of)} legal designs has a value"
+    if not answer.trials:
+        tried = int(Trials.of(trials).over.sum())
+        words = f"none of {tried} evaluated designs has a number for each objective"
+        return f"{words}: dse trials tells why" if tried else "no design has been evaluated yet"
+    if not answer.feasible:
+        return "NO DESIGN KEEPS EVERY LIMIT; these miss by least"
+    many = f"{len(answer.trials)} design{'s' if len(answer.trials) != 1 else ''}"
+    kind = proof.front_words
+    if front.reference_point is None:
+        return f"{kind}: {many}"
+    point = reference_text(front.problem.objectives, front.reference_point)
+    return f"{kind}: {many}, hypervolume {volume_text(front)} from {point}"

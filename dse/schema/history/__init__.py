@@ -1,0 +1,1 @@
+"""What a study has from earlier ones, and what its record keeps."""

@@ -1,0 +1,92 @@
+"""In what two studies differ, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from dse.core.inspection.diff import difference as space_difference
+from dse.schema.space.parameters.number_text import spelled
+
+_TOLD_CHANGES = 3
+
+
+def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The parts in which two identities differ, in words; empty if they are equal.
+
+    The space comes first, in sentences; how its files are laid out makes no difference. Of each
+    other part its first difference is told.
+    """
+    changes = space_difference(stored["space"], now["space"], spelled)
+    told: list[str] = []
+    if changes:
+        more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""
+        told.append("space: " + "; ".join(changes[:_TOLD_CHANGES]) + more)
+        stored, now = _beside_space(stored), _beside_space(now)
+    edited = _edited_functions(stored, now)
+    told += [
+        f"the function of the evaluator {name!r} was edited; where its numbers are as before, say "
+        f"so: @evaluator(..., version={version!r})"
+        for name, version in edited.items()
+    ]
+    if edited:
+        stored, now = (_without_versions(one, edited) for one in (stored, now))
+    told += [
+        _between(part, stored.get(part), now.get(part))
+        for part in sorted((stored.keys() | now.keys()) - {"space"})
+        if stored.get(part) != now.get(part)
+    ]
+    return "; ".join(told)
+
+
+def _edited_functions(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    """The evaluators whose function is given by a Python program and was edited, and its version.
+
+    Where a function of another name took its place, that is another evaluator.
+    """
+    before, after = (one.get("evaluators", {}) for one in (stored, now))
+    found: dict[str, str] = {}
+    for name in sorted(before.keys() & after.keys()):
+        options, newer = (one[name].get("options", {}) for one in (before, after))
+        function = str(options.get("function", ""))
+        given = function.startswith("given:") and function == newer.get("function")
+        if given and options.get("version") != newer.get("version"):
+            found[name] = str(options.get("version"))
+    return found
+
+
+def _without_versions(identity: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """An identity without the versions of these evaluators' functions."""
+    evaluators = {
+        name: {
+            **{key: value for key, value in one.items() if key not in ("options", "version")},
+            "options": {k: v for k, v in one.get("options", {}).items() if k != "version"},
+        }
+        if name in names
+        else one
+        for name, one in identity.get("evaluators", {}).items()
+    }
+    return {**identity, "evaluators": evaluators}
+
+
+def _beside_space(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity without what follows from its space: names that are read, and their order."""
+    evaluators = {
+        name: {key: value for key, value in one.items() if key != "reads"}
+        for name, one in identity.get("evaluators", {}).items()
+    }
+    rest = {part: one for part, one in identity.items() if part != "order of parameters"}
+    return {**rest, "evaluators": evaluators}
+
+
+def _between(path: str, before: Any, after: Any) -> str:
+    """The first difference at the path or below it, where only one value is another."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = before.keys() | after.keys()
+        key = min((k for k in keys if before.get(k) != after.get(k)), key=str)
+        return _between(f"{path}.{key}", before.get(key), after.get(key))
+    if isinstance(before, list) and isinstance(after, list):
+        gone = [one for one in before if one not in after] or before
+        new = [one for one in after if one not in before] or after
+        return f"{path}: {gone[:1]} is now {new[:1]}"
+    return f"{path}: {before!r} is now {after!r}"

@@ -1,0 +1,148 @@
+"""Which evaluators of an earlier study are those of a new one, and what its numbers are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dse.core.design import Design
+from dse.core.metric import Metric
+from dse.core.parameter import Real
+from dse.core.problem import Problem
+from dse.core.space import Space
+from dse.core.trial import Trial
+from dse.core.values import Value
+from dse.errors import DesignError
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.pipeline import Pipeline
+from dse.schema.study.plan import Plan
+from dse.units import units
+
+_SAME = ("use", "options", "version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A study as far as another one has to know it; ``evaluators`` is that part of its identity."""
+
+    problem: Problem
+    pipeline: Pipeline
+    evaluators: Mapping[str, Mapping[str, Any]]
+
+    @staticmethod
+    def of(plan: Plan, identity: Mapping[str, Any]) -> Asked:
+        """The study of a plan, with the identity that it was begun with."""
+        return Asked(
+            problem=plan.problem, pipeline=plan.pipeline, evaluators=identity["evaluators"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """An evaluator of both studies: what its metrics and its parameters are called in the other.
+
+    Each maps the new study's word to the earlier one's.
+    """
+
+    metrics: Mapping[str, str]
+    parameters: Mapping[str, str]
+
+    def told(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """An earlier trial's numbers under the new study's names."""
+        return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
+
+    def read(self, trial: Trial, space: Space) -> Design:
+        """What it read of an earlier trial, as values of the new space."""
+        return Design(
+            {
+                new: valued(trial.design[old], new, space)
+                for new, old in self.parameters.items()
+                if old in trial.design
+            }
+        )
+
+
+class Lineage:
+    """Finds the evaluators of a new study in an earlier one."""
+
+    def __init__(self, new: Asked, old: Asked) -> None:
+        self._new, self._old = new, old
+        self._found: dict[str, Same] = {}
+        for bound in new.pipeline.bound:  # those that it reads come first
+            same = self._same(bound)
+            if same is not None:
+                self._found[bound.label] = same
+
+    @property
+    def found(self) -> Mapping[str, Same]:
+        """By the new study's label: evaluators with one plug-in, options, version and readings."""
+        return self._found
+
+    def _same(self, bound: Bound) -> Same | None:
+        own = self._new.evaluators[bound.label]
+        others = sorted(self._old.pipeline.bound, key=lambda other: other.label != bound.label)
+        for other in others:
+            known = self._old.evaluators.get(other.label, {})
+            alike = all(own[part] == known.get(part) for part in _SAME)
+            if alike and own["reads"].keys() == known["reads"].keys():
+                parameters = self._parameters(own["reads"], known["reads"])
+                if parameters is not None and bound.evaluator.provides == other.evaluator.provides:
+                    names = bound.evaluator.provides
+                    metrics = {bound.metric(name): other.metric(name) for name in names}
+                    return Same(metrics, parameters)
+        return None
+
+    def _parameters(self, new: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str] | None:
+        """The parameters behind the readings; ``None`` where a reading is not the same one."""
+        found: dict[str, str] = {}
+        for own, name in new.items():
+            if (name in self._new.problem.sources) != (old[own] in self._old.problem.sources):
+                return None
+            if name not in self._new.problem.sources:
+                found[name] = old[own]
+                continue
+            behind = [s for s in self._found.values() if s.metrics.get(name) == old[own]]
+            if not behind:
+                return None
+            found |= behind[0].parameters
+        return found
+
+
+def valued(value: Value, name: str, space: Space) -> Value:
+    """The value as the space writes it: 16 and 16.0 are one."""
+    parameter = space.by_name[name]
+    if isinstance(parameter, Real):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return float(value) if number else value
+    if value not in parameter:
+        return value
+    truth = isinstance(value, bool)
+    return next(v for v in parameter.values if v == value and isinstance(v, bool) == truth)
+
+
+def corresponding(name: str, metric: Metric, others: Mapping[str, Metric]) -> str | None:
+    """The metric of an earlier study that has this one's name, or at least its last word."""
+    fits = [o for o, found in others.items() if units.same_dimension(found.unit, metric.unit)]
+    if name in fits:
+        return name
+    alike = [other for other in fits if _last(other) == _last(name)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def legal_design(values: Mapping[str, Value], space: Space) -> Design | None:
+    """The design of the space with these values, if it has one."""
+    try:
+        space.check(values)
+    except DesignError:
+        return None
+    return space.batch([values]).design(0)
+
+
+def measured_evaluators(pipeline: Pipeline) -> Sequence[Bound]:
+    """Those whose readings cost a measurement."""
+    return [bound for bound in pipeline.bound if bound.evaluator.kind == "measured"]
+
+
+def _last(metric: str) -> str:
+    return metric.rpartition(".")[2].partition("@")[0]

@@ -1,0 +1,121 @@
+"""What a new study takes over from an earlier one: data where both are the same, else a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from dse.core.design import Design, key_of
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Prior
+from dse.core.trial import State, Trial
+from dse.core.values import Floats, Value
+from dse.schema.history.inherited import Inherited, Reading
+from dse.schema.history.lineage import (
+    Asked,
+    Lineage,
+    Same,
+    corresponding,
+    legal_design,
+    measured_evaluators,
+    valued,
+)
+from dse.units import units
+
+MOST = 1_000
+"""At most so many trials of a study make a guess; of more, evenly spaced ones."""
+
+
+def inherited(name: str, new: Asked, old: Asked, finished: Sequence[Trial]) -> Inherited:
+    """What a new study has from the earlier study ``name``.
+
+    A reading of an evaluator with the same plug-in, options and version is known. A trial that
+    cost a measurement there, or is on the front, costs nothing here if its design is legal and all
+    that would be measured is known: the study begins with it. What else tells of a measured metric
+    is a guess.
+    """
+    lineage = Lineage(new, old)
+    measured = [bound.label for bound in measured_evaluators(new.pipeline)]
+    same = {label: lineage.found[label] for label in measured if label in lineage.found}
+    readings = _readings(new, same, finished)
+    designs: dict[int, Design] = {}
+    if measured and len(same) == len(measured):
+        designs = _designs(new, old, same, finished)
+    known = {metric for one in same.values() for metric in one.metrics}
+    prior = _prior(name, new, old, finished, lambda m, t: m in known and t.number in designs)
+    return Inherited(
+        studies={name: len(finished)},
+        readings=readings,
+        designs=tuple(dict.fromkeys(designs.values())),
+        priors=(prior,) if prior is not None else (),
+    )
+
+
+def _readings(
+    new: Asked, same: Mapping[str, Same], finished: Sequence[Trial]
+) -> tuple[Reading, ...]:
+    """Each reading once, as it was told first."""
+    found: dict[tuple[str, str], Reading] = {}
+    for label, one in same.items():
+        for trial in finished:
+            metrics = one.told(trial.metrics)
+            if len(metrics) == len(one.metrics):
+                values = one.read(trial, new.problem.space)
+                reading = Reading(values=values, metrics=metrics, spread=one.told(trial.spread))
+                found.setdefault((label, key_of(values)), reading)
+    return tuple(found.values())
+
+
+def _designs(
+    new: Asked, old: Asked, same: Mapping[str, Same], finished: Sequence[Trial]
+) -> dict[int, Design]:
+    """By the earlier trial's number: legal designs of which all that is measured is known."""
+    front = {trial.number for trial in ParetoSet.of(old.problem, finished).trials}
+    found: dict[int, Design] = {}
+    for trial in finished:
+        told = all(len(one.told(trial.metrics)) == len(one.metrics) for one in same.values())
+        if told and (trial.measured or trial.number in front):
+            design = legal_design(_values(new, same, trial), new.problem.space)
+            if design is not None:
+                found[trial.number] = design
+    return found
+
+
+def _values(new: Asked, same: Mapping[str, Same], trial: Trial) -> dict[str, Value]:
+    """The trial's design under the new space's names."""
+    names = {name: name for name in new.problem.space.by_name}
+    for one in same.values():
+        names |= one.parameters
+    space = new.problem.space
+    return {n: valued(trial.design[o], n, space) for n, o in names.items() if o in trial.design}
+
+
+def _prior(
+    name: str,
+    new: Asked,
+    old: Asked,
+    finished: Sequence[Trial],
+    known: Callable[[str, Trial], bool],
+) -> Prior | None:
+    """What the trials tell of the new study's measured metrics beside what is ``known`` there."""
+    done = [trial for trial in finished if trial.state in (State.DONE, State.OUTSIDE)]
+    if len(done) > MOST:
+        done = [done[place] for place in np.linspace(0, len(done) - 1, MOST).round().astype(int)]
+    columns: dict[str, Floats] = {}
+    for metric in sorted(new.problem.measured):
+        own = new.problem.metrics[metric]
+        other = corresponding(metric, own, old.problem.metrics)
+        if other is not None:
+            factor = units.converted(1.0, old.problem.metrics[other].unit, own.unit)
+            told = [np.nan if known(metric, t) else t.metrics.get(other, np.nan) for t in done]
+            columns[metric] = factor * np.array(told, dtype=float)
+    columns = {metric: values for metric, values in columns.items() if np.isfinite(values).any()}
+    if not columns:
+        return None
+    rows = np.flatnonzero(np.isfinite(list(columns.values())).any(axis=0)).tolist()
+    return Prior(
+        study=name,
+        designs=tuple(Design(_values(new, {}, done[row])) for row in rows),
+        metrics={metric: values[rows] for metric, values in columns.items()},
+    )

@@ -1,0 +1,98 @@
+"""Texts of a study without the storages that they name: a record says what is asked, not where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+import yaml
+
+from dse.system.credentials import mask
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SPECS = (".yaml", ".yml")
+_KEY = "storage"
+
+
+def storageless(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a study was begun with, without storages and passwords of URLs in its texts.
+
+    Args:
+        spec: a stored or new study's record; of an older one, too.
+    """
+    texts = spec.get("texts")
+    if not isinstance(texts, Mapping):
+        return dict(spec)
+    own = spec.get("path")
+    specs = [path for path in texts if path == own or PurePath(path).suffix.lower() in _SPECS]
+    found = {path: without_storages(texts[path]) for path in specs}
+    return {**spec, "texts": {**texts, **found}}
+
+
+def without_storages(text: str) -> str:
+    """Return a YAML text in which ``storage:`` is null, there and in ``prior:``, line by line.
+
+    Passwords of URLs in comments are hidden too; lines keep their numbers.
+    """
+    if _KEY in text or "\\" in text:
+        for start, end in reversed(list(_spans(text))):
+            text = f"{text[:start]}null{text[start:end].count(chr(10)) * chr(10)}{text[end:]}"
+    return _with_masked_comments(text)
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the values of storages begin and end, in the order of the text."""
+    try:
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError:
+        return
+    found = list(_values(root, _KEY))
+    for prior in _values(root, "prior"):
+        if isinstance(prior, yaml.SequenceNode):
+            found += [value for one in prior.value for value in _values(one, _KEY)]
+    spans = ((one.start_mark.index, one.end_mark.index) for one in found)
+    yield from sorted(span for span in spans if span[0] < span[1])
+
+
+def _values(node: yaml.Node | None, name: str) -> list[yaml.Node]:
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    return [value for key, value in node.value if getattr(key, "value", None) == name]
+
+
+def _with_masked_comments(text: str) -> str:
+    """Return the text with each line masked whose values stay what they are."""
+    if mask(text) == text:
+        return text
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        masked = mask(line)
+        if masked != line:
+            changed = [*lines[:place], masked, *lines[place + 1 :]]
+            if _same("\n".join(lines), "\n".join(changed)):
+                lines = changed
+    return "\n".join(lines)
+
+
+def _same(one: str, other: str) -> bool:
+    """True if two texts say the same to YAML."""
+    try:
+        kept = [repr(list(_scalars(yaml.compose(text, Loader=_LOADER)))) for text in (one, other)]
+    except yaml.YAMLError:
+        return False
+    return kept[0] == kept[1]
+
+
+def _scalars(node: yaml.Node | None) -> Iterator[object]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield "mapping"
+            yield from _scalars(key)
+            yield from _scalars(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            yield "sequence"
+            yield from _scalars(value)
+    elif node is not None:
+        yield node.value

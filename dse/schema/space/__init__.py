@@ -1,0 +1,1 @@
+"""From the space file to a space."""

@@ -1,0 +1,153 @@
+"""What the files of a space say so far, under the names of the whole space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dse.core.compound_parameters import Structured
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.parameter import Choice, Parameter, Real, size
+from dse.errors import DseError, SpecError, nearest
+from dse.schema.space.rules.exactness import check_exact_domain
+from dse.schema.yaml.errors import MOST_TOLD, Mistakes
+
+MAX_PARAMETERS = 20_000
+"""A space with more was not meant: includes within includes double with every level."""
+
+MAX_VALUES = 10_000_000
+"""All domains together."""
+
+
+@dataclass(slots=True)
+class Whole:
+    """Parameters, rules, lists and data by their full names.
+
+    ``declared`` tells where each name is declared, ``places`` where each rule stands, and
+    ``activated`` where a parameter's condition does. ``lost`` are names whose declaration could
+    not be read, and ``clouded`` the prefixes under which some may be: what mentions them is not
+    told again. ``dropped`` tells where a name of an extended file was dropped. ``before`` is what
+    a parameter was before it was settled or replaced: rules and tables may still mention the
+    values that it had then. ``repeats`` tells of a table whose first column is no key why not.
+    """
+
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    conditions: dict[str, Expression] = field(default_factory=dict)
+    constraints: list[tuple[Expression, str]] = field(default_factory=list)
+    lists: dict[str, Structured] = field(default_factory=dict)
+    listings: dict[str, Listing] = field(default_factory=dict)
+    data: dict[str, Table] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
+    repeats: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    clouded: set[str] = field(default_factory=set)
+    dropped: dict[str, str] = field(default_factory=dict)
+    activated: dict[str, str] = field(default_factory=dict)
+    before: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    parts: int = 0
+    values: int = 0
+
+    def declare(self, name: str, where: str, hint: str = "") -> bool:
+        """True, and the name is taken; false, and the clash is told, if it was taken before.
+
+        Args:
+            name: the full name.
+            where: the place that declares it.
+            hint: what else there is to say of this place.
+        """
+        if name in self.declared:
+            problem = f"{name!r} is declared twice"
+            first = f"first at {self.declared[name]}"
+            told = SpecError(problem, where=where, hint=f"{first}; {hint}" if hint else first)
+            self.mistakes.add(told)
+            return False
+        self.declared[name] = where
+        return True
+
+    def add(self, parameter: Parameter) -> None:
+        """A parameter of a name that was declared.
+
+        Raises:
+            SpecError: there are too many.
+        """
+        check_exact_domain(parameter)
+        self.values += 1 if isinstance(parameter, Real) else int(size(parameter))
+        if len(self.parameters) >= MAX_PARAMETERS:
+            raise SpecError(f"the space has more than {MAX_PARAMETERS:,} parameters")
+        if self.values > MAX_VALUES:
+            raise SpecError(f"the domains have more than {MAX_VALUES:,} values in all")
+        self.parameters[parameter.name] = parameter
+
+    def add_list(self, one: Structured) -> None:
+        """A list of a name that was declared; its members are added one by one."""
+        self.lists[one.name] = one
+        self.listings[one.name] = one.listing
+
+    def activate(self, name: str, rule: Expression, where: str) -> None:
+        """The condition of a parameter."""
+        self.conditions[name] = rule
+        self.activated[name] = where
+        self.places.setdefault(rule.text, where)
+
+    def constrain(self, rules: Iterable[Expression], where: str) -> None:
+        """Rules that hold in the whole space."""
+        for rule in rules:
+            self.constraints.append((rule, where))
+            self.places.setdefault(rule.text, where)
+
+    def expanded(self, rule: Expression) -> Expression:
+        """The rule over single parameters.
+
+        Raises:
+            SpecError: lists or data are used wrongly.
+        """
+        try:
+            return expanded(rule, self.listings, self.data)
+        except SpecError as error:
+            why = self.repeated(rule.text)
+            if not why or "has no item" not in error.problem:
+                raise
+            hint = f"{why}; {error.hint}"
+            raise SpecError(error.problem, where=error.where, hint=hint) from error
+
+    def repeated(self, text: str) -> str:
+        """Why a table that is looked up in the text is not looked up by its first column."""
+        return next((why for name, why in self.repeats.items() if f"{name}[" in text), "")
+
+    def hidden(self, name: str) -> bool:
+        """True if the name may be one that could not be read."""
+        words = name.split(".")
+        heads = [".".join(words[:count]) for count in range(1, len(words) + 1)]
+        if any(head.partition("[")[0] in self.lost for head in heads):
+            return True
+        return any(name.startswith(prefix) for prefix in self.clouded)
+
+    def _word(self, name: str) -> str:
+        """How to write the name if it is a word that some parameter can be."""
+        word = name.rpartition(".")[2]
+        choices = (one for one in self.parameters.values() if isinstance(one, Choice))
+        return f"a word goes in quotes: '{word}'" if any(word in c.values for c in choices) else ""
+
+    def unknown(self, name: str, rule: str) -> DseError:
+        """What to say of a name that nothing declares."""
+        if len(self.mistakes.errors) >= MOST_TOLD:
+            hint = ""  # it will not be told, and names are compared at length
+        elif name in self.dropped:
+            hint = f"it was dropped at {self.dropped[name]}: drop the rule too"
+        else:
+            hint = (
+                _meant(name)
+                or self._word(name)
+                or nearest(name, [*self.parameters, *self.lists, *self.data, *self.lost])
+            )
+        return SpecError(f"there is no {name!r} (in {rule!r})", hint=hint)
+
+
+def _meant(name: str) -> str:
+    """Return what to write for a constant of Python."""
+    if name in ("True", "False"):
+        return f"write {name.lower()}"
+    return "write 'x is absent' or 'x is not absent'" if name in ("None", "null") else ""

@@ -1,0 +1,103 @@
+"""A parameter's domain, or a list of parameters, as a space file declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from dse.core.compound_parameters import Each, Partition, Permutation, Simplex, Structured, Subset
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
+from dse.core.values import Value
+from dse.schema.space.parameters.number_text import spelled, spelled_all
+
+_GENERATED = 4
+"""From so many values on, a list that a generator makes is written as that."""
+
+
+def domain_of(parameter: Parameter) -> dict[str, Any]:
+    """The domain as a file says it."""
+    match parameter:
+        case Real():
+            ends = _numbers([parameter.low, parameter.high], parameter.unit, "real")
+            return {**ends, **_scale(parameter.scale)}
+        case Integer():
+            ends = {"integer": [parameter.low, parameter.high]}
+            step = {"step": parameter.step} if parameter.step > 1 else {}
+            return {**ends, **step, **_unit(parameter.unit), **_scale(parameter.scale)}
+        case Ordinal():
+            return {**_ordinal(parameter), **_scale(parameter.scale)}
+        case Choice():
+            if parameter.values == (False, True) and isinstance(parameter.values[0], bool):
+                return {"boolean": True}
+            return {"choice": list(parameter.values), **_unit(parameter.unit)}
+        case _:
+            assert_never(parameter)
+
+
+def _ordinal(parameter: Ordinal) -> dict[str, Any]:
+    values, unit = parameter.values, parameter.unit
+    if len(values) >= _GENERATED and all(isinstance(value, int) for value in values):
+        first, last = spelled(values[0], unit), spelled(values[-1], unit)
+        if _doubles(values):
+            return {"ordinal": f"pow2({first} .. {last})"}
+        step = values[1] - values[0]
+        if step > 0 and values == tuple(range(int(values[0]), int(values[-1]) + 1, int(step))):
+            return {"ordinal": f"range({first} .. {last}, {spelled(step, unit)})"}
+    return _numbers(values, unit, "ordinal")
+
+
+def _doubles(values: Sequence[float]) -> bool:
+    """True for powers of two, each twice the one before."""
+    first = int(values[0])
+    power = first > 0 and first & (first - 1) == 0
+    return power and all(value == first << place for place, value in enumerate(values))
+
+
+def _numbers(values: Sequence[float], unit: str, key: str) -> dict[str, Any]:
+    texts = spelled_all(values, unit) if unit else None
+    return {key: list(values), **_unit(unit)} if texts is None else {key: texts}
+
+
+def _unit(unit: str) -> dict[str, str]:
+    return {"unit": unit} if unit else {}
+
+
+def _scale(scale: Scale) -> dict[str, str]:
+    return {"scale": scale} if scale != "linear" else {}
+
+
+def list_of(one: Structured, members: Sequence[Parameter]) -> dict[str, Any]:
+    """The list as a file declares it; ``members`` are its members as they are now."""
+    match one:
+        case Each():
+            return {"each": one.length, **domain_of(shared_domain(one, members))}
+        case Permutation():
+            return {"permutation": _items(one.items)}
+        case Subset():
+            size: dict[str, Any] = {"size": _count(one.least, one.most, one.counted_by)}
+            free = not one.counted_by and (one.least, one.most) == (0, len(one.items))
+            return {"subset": _items(one.items), **({} if free else size)}
+        case Partition():
+            parts = _count(one.least, one.most, one.counted_by)
+            return {"partition": one.length, "parts": parts}
+        case Simplex():
+            step = {} if one.steps is None else {"step": 1 / one.steps}
+            return {"simplex": _items(one.items), **step}
+        case _:
+            assert_never(one)
+
+
+def shared_domain(one: Each, members: Sequence[Parameter]) -> Parameter:
+    """The domain of all members: a narrower one, where all were narrowed alike."""
+    domains = [{k: v for k, v in domain_of(member).items() if k != "name"} for member in members]
+    return members[0] if all(domain == domains[0] for domain in domains) else one.domain
+
+
+def _items(items: tuple[Value, ...]) -> list[Value] | int:
+    return len(items) if items == tuple(range(len(items))) and len(items) > 1 else list(items)
+
+
+def _count(least: int, most: int, counted_by: str) -> int | str | list[int]:
+    if counted_by:
+        return counted_by
+    return least if least == most else [least, most]

@@ -1,0 +1,1 @@
+"""Spaces written as files."""

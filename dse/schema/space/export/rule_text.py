@@ -1,0 +1,201 @@
+"""A space's rules back as texts, over the names of the whole space and the tables that they need.
+
+A rule is written as it was said, where that still says the same; else it is written out over
+single parameters, with the units of its literals found again and its lookups given tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from dse.core.expressions.expression import (
+    Call,
+    Compare,
+    Expression,
+    Field,
+    Index,
+    Listed,
+    Logic,
+    Lookup,
+    Member,
+    Name,
+    Node,
+    Number,
+    Truth,
+    Unary,
+    mapped,
+    names_in,
+)
+from dse.core.expressions.items import literal
+from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.expressions.parser import MAX_LENGTH, parse
+from dse.core.expressions.printer import printed
+from dse.core.inspection.fingerprint import form, without_strangers
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.errors import SpecError
+from dse.schema.space.parameters.number_text import spelled
+from dse.schema.space.rule_parser import units_of
+from dse.schema.space.rules.literal_units import with_units
+from dse.schema.yaml.names import is_name
+from dse.units import dimensions, units
+
+_SAID = re.compile(r"(?P<table>[\w.]+)\[.*\]\.(?P<field>\w+)", re.DOTALL)
+
+
+class Formulas:
+    """Writes the rules of a space; ``tables`` grows with the data that the texts read."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._data: Mapping[str, Table] = space.data
+        self._units = units_of(space.parameters)
+        self._listings: dict[str, Listing] = {n: one.listing for n, one in space.lists.items()}
+        self._nodes = {
+            node.name: Index(Name(name), literal(key))
+            for name, one in self._listings.items()
+            for key, node in zip(one.keys, one.nodes, strict=True)
+            if isinstance(node, Name)
+        }
+        self.tables: dict[str, Table] = {}
+
+    def texts(self, rule: Expression) -> Iterator[str]:
+        """The rule as one text, or as several that hold together where it is too long for one.
+
+        Raises:
+            SpecError: there is no text for it.
+        """
+        if self._reads_as(rule.text, rule.node, self._data):
+            self._use(rule.text)
+            yield rule.text
+            return
+        for node in self._parts(rule.node):
+            text = self._written(node)
+            if not self._reads_as(text, node, self.tables):
+                raise SpecError(f"the rule {rule.text!r} cannot be written as a text")
+            yield text
+
+    def text(self, rule: Expression) -> str:
+        """The rule as one text.
+
+        Raises:
+            SpecError: there is none, or it is too long.
+        """
+        first, *more = self.texts(rule)
+        if more:
+            raise SpecError(f"the condition {rule.text!r} is too long to be written as a text")
+        return first
+
+    def _parts(self, node: Node) -> list[Node]:
+        """The node, in parts where a text of it would be too long to be read."""
+        if not isinstance(node, Logic) or node.operator != "and":
+            return [node]
+        long = len(self._written(node)) > MAX_LENGTH
+        return [part for one in node.operands for part in self._parts(one)] if long else [node]
+
+    def _written(self, node: Node) -> str:
+        plain = mapped(node, self._plain)
+        measured = with_units(plain, self._units, self._spelled)
+        return printed(mapped(measured, self._named))
+
+    def _spelled(self, number: Number) -> Number:
+        value, _, unit = spelled(number.value, number.unit).partition(" ")
+        return Number(int(value) if value.lstrip("-").isdecimal() else float(value), unit)
+
+    def _plain(self, node: Node) -> Node:
+        """The node as the language can say it, meaning the same."""
+        match node:
+            case Call(arguments=(only,)) if node.function in _NEUTRAL:
+                neutral = _NEUTRAL[node.function]
+                return Call(node.function, (only, only if neutral is None else Number(neutral)))
+            case Member(values=()):
+                return Truth(node.negated)
+            case Listed():
+                return _alternatives(node)
+            case _:
+                return without_strangers(node, self._space.by_name)
+
+    def _named(self, node: Node) -> Node:
+        """Members of lists and lookups as the language says them."""
+        if isinstance(node, Name):
+            return self._nodes.get(node.name, node)
+        if isinstance(node, Lookup):
+            table, field = self._table(node)
+            return Field(Index(Name(table), node.key), field)
+        return node
+
+    def _table(self, node: Lookup) -> tuple[str, str]:
+        """The table and the field that hold the lookup's entries; made if there are none."""
+        said = _SAID.fullmatch(node.text)
+        table, field = (said["table"], said["field"]) if said else ("table", "value")
+        base, number = table if is_name(table) else "table", 2
+        table = base
+        while not self._fits(node, table, field):
+            table, number = f"{base}_{number}", number + 1
+        self._add(node, table, field)
+        return table, field
+
+    def _fits(self, node: Lookup, table: str, field: str) -> bool:
+        if table in self._space.by_name or table in self._listings:
+            return False
+        known = self.tables.get(table) or self._data.get(table)
+        if known is None:
+            return True
+        keys, values = (tuple(side) for side in zip(*node.entries, strict=True))
+        unit = known.units.get(field, "")
+        return known.keys == keys and (
+            field not in known.columns or (known.columns[field], unit) == (values, node.unit)
+        )
+
+    def _add(self, node: Lookup, table: str, field: str) -> None:
+        keys, values = (tuple(side) for side in zip(*node.entries, strict=True))
+        known = self.tables.get(table) or self._data.get(table) or Table(keys=keys, columns={})
+        self.tables[table] = replace(
+            known,
+            columns={**known.columns, field: values},
+            units={**known.units, field: node.unit},
+        )
+
+    def _use(self, text: str) -> None:
+        """Keep the tables that the text mentions."""
+        for name in names_in(parse(text).node):
+            head = name.name if name.name in self._data else name.name.rpartition(".")[0]
+            if head in self._data:
+                self.tables.setdefault(head, self._data[head])
+
+    def _reads_as(self, text: str, node: Node, data: Mapping[str, Table]) -> bool:
+        """True if the text, read in the written file, is a rule that means the same."""
+        try:
+            read = expanded(parse(text), self._listings, data)
+            if not read.names <= self._space.by_name.keys():
+                return False
+            dimensions.unit_of(read, self._units)
+        except SpecError:
+            return False
+        wanted = form(mapped(node, self._plain))
+        found = read.resolved(units.factor).node
+        return form(found) == wanted and mapped(found, self._plain) == found
+
+
+_NEUTRAL: Mapping[str, int | None] = {"sum": 0, "product": 1, "min": None, "max": None}
+"""What a function of a single value takes beside it, and gives the same; the value itself."""
+
+
+def _alternatives(node: Listed) -> Node:
+    """A table as a formula: one of the rows, told value by value."""
+    if any(value is None for row in node.rows for value in row):
+        raise SpecError("a table with blank cells is a rule of its own, and no part of another")
+    rows = tuple(_row(node.names, row) for row in node.rows)
+    either = rows[0] if len(rows) == 1 else Logic("or", rows)
+    return Unary("not", either) if node.negated else either
+
+
+def _row(names: tuple[Name, ...], row: tuple[Value | None, ...]) -> Node:
+    same = tuple(
+        Compare(("==",), (name, literal(value)))
+        for name, value in zip(names, row, strict=True)
+        if value is not None
+    )
+    return same[0] if len(same) == 1 else Logic("and", same)

@@ -1,0 +1,170 @@
+"""A space back as one YAML file: flat, all that it included resolved.
+
+Read again it is an equal space: the same parameters, conditions and rules, so the same count and
+the same fingerprint. Two things are written as rules and not as what they were: a member of a
+list that was narrowed beside its neighbours, and the condition of a column in a table with
+blanks; the legal designs stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dse.core.compound_parameters import Each
+from dse.core.expressions.expression import Compare, Expression, Listed, Member, Name, Node, Number
+from dse.core.expressions.items import literal
+from dse.core.expressions.list_rules import Table
+from dse.core.inspection.fingerprint import form
+from dse.core.parameter import Parameter, Real
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.errors import SpecError
+from dse.schema.space.declared_parameters import domain_of, list_of, shared_domain
+from dse.schema.space.export.rule_text import Formulas
+from dse.schema.space.parameters.domains import Amount
+from dse.schema.space.parameters.number_text import spelled
+from dse.schema.space.tables.cells import cell
+from dse.schema.yaml.names import NAME_HINT, is_name
+from dse.schema.yaml.source import MAX_BYTES
+from dse.schema.yaml.writer import yaml_text
+from dse.units import units
+
+
+def written(space: Space, name: str, description: str = "") -> str:
+    """The text of a file that describes the space.
+
+    Args:
+        space: any space, from files or made in Python.
+        name: what the file calls it.
+        description: what the file says of it.
+
+    Raises:
+        SpecError: a rule has no text, or the file would be larger than what is read.
+    """
+    text = yaml_text(mapping_of(space, name, description))
+    if len(text.encode()) > MAX_BYTES:
+        raise SpecError(
+            f"the space takes {len(text.encode()):,} bytes of YAML; at most {MAX_BYTES:,} are read",
+            hint="keep its tables in files",
+        )
+    return text
+
+
+def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]:
+    """The space as the value of a space file.
+
+    Raises:
+        SpecError: a rule has no text.
+    """
+    formulas = Formulas(space)
+    parameters = dict(_parameters(space, formulas))
+    rules = list(_rules(space))
+    plain = [rule for rule in rules if not isinstance(rule.node, Listed)]
+    constraints = [text for rule in plain for text in formulas.texts(rule)]
+    tables = [_combinations(rule.node) for rule in rules if isinstance(rule.node, Listed)]
+    value = {
+        "space": name,
+        "description": description,
+        "data": {table: _records(one) for table, one in formulas.tables.items()},
+        "parameters": parameters,
+        "constraints": constraints,
+        "tables": tables,
+    }
+    return {key: one for key, one in value.items() if one}
+
+
+# -- parameters ---------------------------------------------------------------------------------
+
+
+def _parameters(space: Space, formulas: Formulas) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the file says of each parameter, and of each list in the place of its first member."""
+    owner = {m.name: one for one in space.lists.values() for m in one.members}
+    done = set[str]()
+    for parameter in space.parameters:
+        one = owner.get(parameter.name)
+        if one is None:
+            _check_name(parameter.name)
+            rule = space.conditions.get(parameter.name)
+            yield parameter.name, {**domain_of(parameter), **_when(rule, formulas)}
+        elif one.name not in done:
+            done.add(one.name)
+            members = [space.by_name[m.name] for m in one.members]
+            yield one.name, {**list_of(one, members), **_when(_resolved(one.when), formulas)}
+
+
+def _check_name(name: str) -> None:
+    if not is_name(name):
+        raise SpecError(f"{name!r} is no name that a space file can have", hint=NAME_HINT)
+
+
+def _when(rule: Expression | None, formulas: Formulas) -> dict[str, str]:
+    return {} if rule is None else {"when": formulas.text(rule)}
+
+
+def _resolved(rule: Expression | None) -> Expression | None:
+    return None if rule is None else rule.resolved(units.factor)
+
+
+# -- rules --------------------------------------------------------------------------------------
+
+
+def _rules(space: Space) -> Iterator[Expression]:
+    """The rules that no list implies, and those that keep a list's narrowed members narrow."""
+    implied = [
+        form(rule.resolved(units.factor).node) for one in space.lists.values() for rule in one.rules
+    ]
+    for rule in space.constraints:
+        own = form(rule.node)
+        if own in implied:
+            implied.remove(own)
+        else:
+            yield rule
+    for one in space.lists.values():
+        members = [space.by_name[member.name] for member in one.members]
+        shared = domain_of(shared_domain(one, members)) if isinstance(one, Each) else None
+        for declared, member in zip(one.members, members, strict=True):
+            if domain_of(member) != (shared or domain_of(declared)):
+                yield Expression("", _within(member))
+
+
+def _within(parameter: Parameter) -> Node:
+    name = Name(parameter.name)
+    if isinstance(parameter, Real):
+        return Compare(("<=", "<="), (Number(parameter.low), name, Number(parameter.high)))
+    return Member(name, tuple(literal(value) for value in parameter.values))
+
+
+def _combinations(node: Node) -> dict[str, Any]:
+    assert isinstance(node, Listed)
+    names = [name.name for name in node.names]
+    return {"forbid" if node.negated else "allow": names, "rows": [list(row) for row in node.rows]}
+
+
+def _records(table: Table) -> Any:
+    """The rows of a table: by key, or a list where the keys are 0 to n - 1."""
+    rows: list[dict[str, Value]] = [{} for _ in table.keys]
+    for field, column in table.columns.items():
+        for row, value in zip(rows, column, strict=True):
+            if value is not None:
+                row[field] = _cell(value, table.units.get(field, ""))
+                _check_cell(row[field], value)
+    if table.keys == tuple(range(len(table.keys))):
+        return rows
+    for key in table.keys:
+        _check_cell(str(key), key)
+    return {str(key): row for key, row in zip(table.keys, rows, strict=True)}
+
+
+def _check_cell(said: Value, value: Value) -> None:
+    """Nothing, if a table's cell is read as this value. Raises SpecError if not."""
+    found = cell(said)
+    plain = found.value if isinstance(found, Amount) else found
+    if plain != value or isinstance(plain, bool | str) != isinstance(value, bool | str):
+        raise SpecError(f"a table of a space file cannot hold {value!r}: it would be {plain!r}")
+
+
+def _cell(value: Value, unit: str) -> Value:
+    if unit and not isinstance(value, bool | str):
+        return spelled(value, unit)
+    return value

@@ -1,0 +1,221 @@
+"""One space file: its sections entry by entry, with those of the file that it extends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from dse.errors import DseError, SpecError, nearest
+from dse.schema.models import Scalar
+from dse.schema.space.models import IncludeSpec, ParameterSpec, SpaceSpec
+from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.source import Path_, Source, shown
+from dse.schema.yaml.validation import mended
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Generic[_T]):
+    """Something that a file says, and where it says it."""
+
+    value: _T
+    source: Source
+    path: Path_
+
+    @property
+    def where(self) -> str:
+        return self.source.place(self.path)
+
+    def at(self, *inner: str | int) -> str:
+        """The place of a part of it."""
+        return self.source.place((*self.path, *inner))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """What a space file says, each entry with its place.
+
+    ``lost`` are parameters that could not be read; where the fragment is ``partial``, whole
+    sections could not, so that a name it does not have may be one that it should have had.
+    ``dropped`` tells where a name of an extended file was dropped, ``replaced`` what a parameter
+    was before it was replaced.
+    """
+
+    path: Path
+    top: Stated[str]
+    arguments: dict[str, Stated[Scalar | None]] = field(default_factory=dict)
+    data: dict[str, Stated[Any]] = field(default_factory=dict)
+    include: dict[str, Stated[IncludeSpec]] = field(default_factory=dict)
+    parameters: dict[str, Stated[ParameterSpec]] = field(default_factory=dict)
+    constraints: tuple[Stated[Any], ...] = ()
+    tables: tuple[Stated[Any], ...] = ()
+    table: Stated[str] | None = None
+    lost: frozenset[str] = frozenset()
+    partial: bool = False
+    dropped: dict[str, str] = field(default_factory=dict)
+    replaced: dict[str, tuple[ParameterSpec, ...]] = field(default_factory=dict)
+
+
+SECTIONS = ("arguments", "data", "include", "parameters")
+
+
+MAX_DEPTH = 20
+"""So many files may each extend the next."""
+
+
+class Fragments:
+    """The fragments of a space by their path; each file is read, and its mistakes told, once."""
+
+    def __init__(self, files: Files, mistakes: Mistakes) -> None:
+        self.files = files
+        self.mistakes = mistakes
+        self._known: dict[Path, Fragment | None] = {}
+
+    def at(self, path: Path, named_at: str = "") -> Fragment | None:
+        """The fragment in the file; ``None``, and the mistake kept, where there is none."""
+        return self._read(path, named_at, ())
+
+    def of(self, source: Source) -> Fragment | None:
+        """The fragment that a source says."""
+        return self._extended(source, ())
+
+    def _read(
+        self, path: Path, named_at: str, chain: tuple[tuple[Path, str], ...]
+    ) -> Fragment | None:
+        if path not in self._known:
+            try:
+                source = self.files.source(path, named_at=named_at)
+            except DseError as error:
+                self.mistakes.add(error, named_at)
+                self._known[path] = None
+            else:
+                self._known[path] = self._extended(source, chain)
+        return self._known[path]
+
+    def _extended(self, source: Source, chain: tuple[tuple[Path, str], ...]) -> Fragment | None:
+        spec, lost = mended(SpaceSpec, source, self.mistakes)
+        if spec is None:
+            return None
+        own = _fragment(spec, source, lost)
+        if not spec.space and ("space",) not in lost:
+            error = SpecError("the key 'space' is missing", hint="name it: 'space: ...'")
+            self.mistakes.add(error, source.place())
+        if spec.extends is None:
+            if spec.drop:
+                error = SpecError(
+                    "there is nothing to drop from", hint="'drop' goes with 'extends'"
+                )
+                self.mistakes.add(error, source.place(["drop"]))
+            return own
+        where = source.place(["extends"])
+        base = self._base(spec.extends, where, source, chain)
+        if base is None:
+            return replace(own, partial=True)
+        return _merged(self._dropped(base, spec.drop, source), own)
+
+    def _base(
+        self, name: str, where: str, source: Source, chain: tuple[tuple[Path, str], ...]
+    ) -> Fragment | None:
+        try:
+            path = resolved(name, source.path)
+        except SpecError as error:
+            self.mistakes.add(error, where)
+            return None
+        above = (*chain, (source.path, where))
+        circle = next((place for seen, place in above if seen == path), None)
+        if circle is not None:
+            hint = f"{shown(path)} extends another at {circle}" if circle != where else ""
+            self.mistakes.add(SpecError(f"{shown(path)} extends itself", hint=hint), where)
+            return None
+        if len(above) > MAX_DEPTH:
+            self.mistakes.add(SpecError(f"more than {MAX_DEPTH} files extend one another"), where)
+            return None
+        return self._read(path, where, above)
+
+    def _dropped(self, base: Fragment, drop: list[str], source: Source) -> Fragment:
+        kept = base
+        for place, text in enumerate(drop):
+            fewer = _without(kept, text)
+            if fewer is None and base.partial:
+                continue
+            if fewer is None:
+                names = [name for key in SECTIONS for name in getattr(base, key)]
+                rules = [rule.value for rule in base.constraints if isinstance(rule.value, str)]
+                error = SpecError(
+                    f"{shown(base.path)} has no {text!r} to drop",
+                    hint=nearest(text, [*names, *rules]),
+                )
+                self.mistakes.add(error, source.place(["drop", place]))
+            else:
+                dropped = {**fewer.dropped, text: source.place(["drop", place])}
+                kept = replace(fewer, dropped=dropped)
+        return kept
+
+
+def _fragment(spec: SpaceSpec, source: Source, lost: frozenset[Path_]) -> Fragment:
+    sections: dict[str, Any] = {
+        key: {name: Stated(v, source, (key, name)) for name, v in getattr(spec, key).items()}
+        for key in SECTIONS
+    }
+    return Fragment(
+        path=source.path,
+        top=Stated(spec.space, source, ()),
+        constraints=_entries(spec.constraints, source, "constraints"),
+        tables=_entries(spec.tables, source, "tables"),
+        table=None if spec.table is None else Stated(spec.table, source, ("table",)),
+        lost=frozenset(str(path[1]) for path in lost if len(path) == 2),
+        partial=any(len(path) == 1 and _declares(str(path[0]), source) for path in lost),
+        **sections,
+    )
+
+
+def _declares(key: str, source: Source) -> bool:
+    """True if a section that could not be read may have declared names."""
+    return key in (*SECTIONS, "table", "extends") or isinstance(source.value[key], dict)
+
+
+def _entries(values: list[Any], source: Source, key: str) -> tuple[Stated[Any], ...]:
+    return tuple(Stated(value, source, (key, place)) for place, value in enumerate(values))
+
+
+def _merged(base: Fragment, own: Fragment) -> Fragment:
+    """The base with what the extending file adds; entries of one name are replaced."""
+    sections: dict[str, Any] = {k: {**getattr(base, k), **getattr(own, k)} for k in SECTIONS}
+    return replace(
+        own,
+        constraints=(*base.constraints, *own.constraints),
+        tables=(*base.tables, *own.tables),
+        table=own.table or base.table,
+        lost=(base.lost - own.parameters.keys()) | own.lost,
+        partial=base.partial or own.partial,
+        dropped=base.dropped,
+        replaced={
+            name: (*base.replaced.get(name, ()), one.value)
+            for name, one in base.parameters.items()
+            if name in own.parameters or name in base.replaced
+        },
+        **sections,
+    )
+
+
+def _without(fragment: Fragment, text: str) -> Fragment | None:
+    """The fragment without the entry or rule that the text says; ``None`` if it has none."""
+    for key in SECTIONS:
+        section = getattr(fragment, key)
+        if text in section:
+            rest: Any = {name: one for name, one in section.items() if name != text}
+            return replace(fragment, **{key: rest})
+    if text in fragment.lost:
+        return replace(fragment, lost=fragment.lost - {text})
+    wanted = "".join(text.split())
+    kept = tuple(rule for rule in fragment.constraints if _plain(rule.value) != wanted)
+    if len(kept) == len(fragment.constraints):
+        return None
+    return replace(fragment, constraints=kept)
+
+
+def _plain(value: Any) -> str:
+    return "".join(value.split()) if isinstance(value, str) else ""

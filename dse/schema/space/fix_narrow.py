@@ -1,0 +1,140 @@
+"""What an include settles about the parameters of its file: ``fix`` and ``narrow``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dse.core.parameter import Parameter
+from dse.errors import SpecError, nearest
+from dse.schema.models import Scalar
+from dse.schema.space.builder import Whole
+from dse.schema.space.file import Fragment, Stated
+from dse.schema.space.models import IncludeSpec, NarrowSpec
+from dse.schema.space.parameters.generators import divided
+from dse.schema.space.parameters.narrowing import fixed, narrowed
+from dse.schema.space.scope import Scope
+from dse.schema.yaml.names import NAME_HINT, is_name
+from dse.schema.yaml.source import shown
+
+
+@dataclass(slots=True, kw_only=True)
+class Settlement:
+    """A value or a part of a domain that an including file gives; ``used`` once it was applied."""
+
+    value: Scalar | list[Scalar] | NarrowSpec
+    where: str
+    scope: Scope
+    used: bool = False
+
+    def applied(self, parameter: Parameter) -> Parameter:
+        """The parameter with what is left of its domain.
+
+        Raises:
+            SpecError: the value or the part is not inside the domain.
+        """
+        self.used = True
+        if isinstance(self.value, NarrowSpec):
+            dividend = divided(self.value.ordinal)
+            if dividend is not None and self.scope.expanded(dividend).names:
+                raise SpecError(
+                    f"what {dividend!r} is depends on parameters, but a part of a domain is fixed",
+                    hint=f"add the rule '({dividend}) % ... == 0' to the constraints",
+                )
+            return narrowed(parameter, self.value, self.scope)
+        if isinstance(self.value, list):
+            raise SpecError(f"{parameter.name} is one value, not a list of {len(self.value)}")
+        return fixed(parameter, self.value, self.scope)
+
+
+Settled = dict[str, list[Settlement]]
+
+
+def settled_in(
+    name: str, stated: Stated[IncludeSpec], scope: Scope, outer: Mapping[str, list[Settlement]]
+) -> tuple[Settled, Settled]:
+    """What is settled about the names of an included file: here, and here or further out.
+
+    Args:
+        name: the include's name.
+        stated: the include.
+        scope: of the including file.
+        outer: what is settled about the including file's own names; ``chip.rows`` is of the
+            include ``chip``.
+    """
+    spec, own = stated.value, Settled()
+    for key, value in spec.fix.items():
+        where = stated.at("fix", key)
+        own.setdefault(key, []).append(Settlement(value=value, where=where, scope=scope))
+    for key, part in spec.narrow.items():
+        where = stated.at("narrow", key)
+        own.setdefault(key, []).append(Settlement(value=part, where=where, scope=scope))
+    every = {key: list(ones) for key, ones in own.items()}
+    back = {new: old for old, new in spec.rename.items()}
+    for key, ones in outer.items():
+        head, dot, inner = key.partition(".")
+        if head == name and dot:
+            every.setdefault(renamed(inner, back), []).extend(ones)
+    return own, every
+
+
+def renamed(name: str, names: Mapping[str, str]) -> str:
+    """The name with itself, or the start that names a list or an include, changed."""
+    if name in names:
+        return names[name]
+    for old, new in names.items():
+        if name.startswith((f"{old}.", f"{old}[")):
+            return new + name[len(old) :]
+    return name
+
+
+def check_settled(
+    settled: Settled,
+    fragment: Fragment,
+    full: Callable[[str], str],
+    declared: Sequence[str],
+    whole: Whole,
+) -> None:
+    """Keep a mistake for each thing that is settled about a name that the file does not have.
+
+    Args:
+        settled: what the include settles.
+        fragment: the included file.
+        full: the whole space's name of a name of the file.
+        declared: the full names that the file declared.
+        whole: where the mistakes are kept.
+    """
+    for name, ones in settled.items():
+        for one in ones:
+            if one.used or whole.hidden(full(name)):
+                continue
+            if name in fragment.arguments:
+                hint = f"it is an argument: 'with: {{{name}: ...}}'"
+            else:
+                prefix = full("")
+                hint = nearest(name, [own.removeprefix(prefix) for own in declared])
+            told = SpecError(f"{shown(fragment.path)} has no parameter {name!r}", hint=hint)
+            whole.mistakes.add(told, one.where)
+
+
+def check_renamed(
+    stated: Stated[IncludeSpec],
+    full: Callable[[str], str],
+    declared: Sequence[str],
+    whole: Whole,
+) -> None:
+    """Keep a mistake for each name that is changed and is not there, or changed to no name."""
+    taken: dict[str, str] = {}
+    for old, new in stated.value.rename.items():
+        where, name = stated.at("rename", old), full(old)
+        there = any(own == name or own.startswith((f"{name}.", f"{name}[")) for own in declared)
+        if not is_name(new):
+            whole.mistakes.add(SpecError(f"{new[:60]!r} is no name", hint=NAME_HINT), where)
+        elif new in taken:
+            hint = f"first at {taken[new]}"
+            whole.mistakes.add(SpecError(f"two names are changed to {new!r}", hint=hint), where)
+        elif not there and not whole.hidden(name):
+            prefix = full("")
+            hint = nearest(old, [own.removeprefix(prefix) for own in declared])
+            whole.mistakes.add(SpecError(f"there is no {old!r} to rename", hint=hint), where)
+        taken.setdefault(new, where)

@@ -1,0 +1,191 @@
+"""One file of a space, read into the whole: under its name, with what is settled about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dse.core.expressions.expression import names_in
+from dse.core.expressions.parser import parse
+from dse.errors import DseError, SpecError
+from dse.schema.models import Scalar
+from dse.schema.space.builder import Whole
+from dse.schema.space.file import SECTIONS, Fragment, Fragments, Stated
+from dse.schema.space.fix_narrow import (
+    Settlement,
+    check_renamed,
+    check_settled,
+    renamed,
+    settled_in,
+)
+from dse.schema.space.members import Members
+from dse.schema.space.models import IncludeSpec
+from dse.schema.space.parameters.arguments import bound
+from dse.schema.space.scope import Scope
+from dse.schema.space.statements import Statements
+from dse.schema.space.tables.data import table_of
+from dse.schema.yaml.files import resolved
+from dse.schema.yaml.names import NAME_HINT, is_name
+from dse.schema.yaml.source import shown
+from dse.units import units
+
+MAX_DEPTH = 20
+"""So deep may files include files."""
+
+MAX_PARTS = 500
+"""So many files, counted as often as they are included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the whole space a file stands.
+
+    Args:
+        full: the whole space's name of a name of the file.
+        settled: what the files around it fix and narrow, by the file's own names.
+        above: the files that it is included by, and where.
+        named_at: the place of its include; empty for the file that was asked for.
+        note: what to add to a clash of names.
+    """
+
+    full: Callable[[str], str] = str
+    settled: Mapping[str, list[Settlement]] = field(default_factory=dict)
+    above: tuple[tuple[Path, str], ...] = ()
+    named_at: str = ""
+    note: str = ""
+
+
+class Part:
+    """Reads one fragment at one place; what it includes is read before its own parameters."""
+
+    def __init__(
+        self,
+        fragment: Fragment,
+        place: Place,
+        given: Mapping[str, Stated[Scalar]],
+        *,
+        whole: Whole,
+        fragments: Fragments,
+    ) -> None:
+        self.fragment = fragment
+        self.place = place
+        self.whole = whole
+        self.fragments = fragments
+        self.mistakes = whole.mistakes
+        arguments = bound(
+            fragment.arguments, given, named_at=place.named_at, mistakes=self.mistakes
+        )
+        self.unbound = fragment.arguments.keys() - arguments.keys()
+        places = {name: one.where for name, one in given.items()}
+        self.scope = Scope(whole, place.full, arguments, self._need, places)
+        self.members = Members(fragment, self.scope, place.settled, place.note)
+
+    def read(self) -> list[Statements]:
+        """Add all that the file declares to the whole; its rules are left for when all is known."""
+        self._mark_lost()
+        self._check_names()
+        self._read_data()
+        inner = [rules for name in self.fragment.include for rules in self._included(name)]
+        self.members.read(self.fragments.files)
+        return [*inner, Statements(self.fragment, self.scope, self.fragments.files)]
+
+    def _need(self, name: str) -> None:
+        self.members.need(name)
+
+    def _mark_lost(self) -> None:
+        full = self.place.full
+        self.whole.lost |= {full(name) for name in (*self.fragment.lost, *self.unbound)}
+        self.whole.dropped |= {full(n): where for n, where in self.fragment.dropped.items()}
+        if self.fragment.partial:
+            self.whole.clouded.add(full(""))
+
+    def _check_names(self) -> None:
+        """A name stands for one thing in a file: an argument, data, an include or a parameter."""
+        known: dict[str, str] = {}
+        for section in SECTIONS:
+            for name, stated in getattr(self.fragment, section).items():
+                if not is_name(name) or (section in ("arguments", "include") and "." in name):
+                    error = SpecError(f"{name[:60]!r} is no name", hint=NAME_HINT)
+                    self.mistakes.add(error, stated.where)
+                elif name in known:
+                    hint = f"first at {known[name]}"
+                    error = SpecError(f"{name!r} is declared twice", hint=hint)
+                    self.mistakes.add(error, stated.where)
+                known.setdefault(name, stated.where)
+
+    def _read_data(self) -> None:
+        for name, stated in self.fragment.data.items():
+            full = self.place.full(name)
+            if not self.whole.declare(full, stated.where, self.place.note):
+                continue
+            try:
+                self.whole.data[full], why = table_of(stated, self.fragments.files)
+                self.whole.repeats |= {full: why} if why else {}
+            except DseError as error:
+                self.whole.lost.add(full)
+                self.mistakes.add(error, stated.where)
+
+    def _included(self, name: str) -> list[Statements]:
+        stated = self.fragment.include[name]
+        fragment = None
+        try:
+            fragment = self._found(stated)
+        except DseError as error:
+            self.mistakes.add(error, stated.where)
+        if fragment is None:
+            self.whole.clouded.add(f"{self.place.full(name)}.")
+            return []
+        names = stated.value.rename
+        own, settled = settled_in(name, stated, self.scope, self.place.settled)
+        place = Place(
+            full=lambda inner: self.place.full(f"{name}.{renamed(inner, names)}"),
+            settled=settled,
+            above=(*self.place.above, (self.fragment.path, stated.where)),
+            named_at=stated.where,
+            note=f"names are changed at {stated.at('rename')}" if names else "",
+        )
+        given = {
+            key: Stated(
+                self._given(value, key, fragment), stated.source, (*stated.path, "with", key)
+            )
+            for key, value in stated.value.given.items()
+        }
+        before = len(self.whole.declared)
+        part = Part(fragment, place, given, whole=self.whole, fragments=self.fragments)
+        rules = part.read()
+        new = list(self.whole.declared)[before:]
+        check_settled(own, part.fragment, place.full, new, self.whole)
+        check_renamed(stated, place.full, new, self.whole)
+        return rules
+
+    def _given(self, value: Scalar, name: str, fragment: Fragment) -> Scalar:
+        """What is given for an argument: the value, an argument's, or that of a formula of some."""
+        default = fragment.arguments.get(name)
+        usual = None if default is None else default.value
+        of_words = isinstance(usual, str) and units.quantity(usual) is None
+        if not isinstance(value, str) or of_words:
+            return self.scope.word(value)
+        try:
+            names = {one.name for one in names_in(parse(value).node)}
+            if len(names) == 0 or value in names or not names <= self.scope.arguments.keys():
+                return self.scope.word(value)
+            found = self.scope.amount(value)
+        except DseError:
+            return self.scope.word(value)
+        return f"{found.value!r} {found.unit}" if found.unit else found.value
+
+    def _found(self, stated: Stated[IncludeSpec]) -> Fragment | None:
+        """The fragment of an include. Raises SpecError for one that includes itself."""
+        path = resolved(stated.value.file, stated.source.path)
+        above = [*self.place.above, (self.fragment.path, stated.where)]
+        circle = next((place for seen, place in above if seen == path), None)
+        if circle is not None:
+            hint = f"first at {circle}" if circle != stated.where else ""
+            raise SpecError(f"{shown(path)} includes itself", hint=hint)
+        if len(above) > MAX_DEPTH:
+            raise SpecError(f"files are included more than {MAX_DEPTH} deep")
+        self.whole.parts += 1
+        if self.whole.parts > MAX_PARTS:
+            raise SpecError(f"more than {MAX_PARTS} files are included")
+        return self.fragments.at(path, stated.where)

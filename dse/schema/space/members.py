@@ -1,0 +1,250 @@
+"""The parameters of one file, built when they are needed: a domain may depend on another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dse.core.compound_parameters import Simplex, Structured
+from dse.core.design import base
+from dse.core.expressions.expression import Name
+from dse.core.expressions.list_rules import Listing, listings
+from dse.core.parameter import Choice, Parameter, Real
+from dse.errors import DseError, SpecError
+from dse.schema.space.compound_parameters import structured_of
+from dse.schema.space.file import Fragment, Stated
+from dse.schema.space.fix_narrow import Settlement
+from dse.schema.space.fixed_members import values_of
+from dse.schema.space.models import STRUCTURED, ParameterSpec
+from dse.schema.space.parameters.domains import parameter_of
+from dse.schema.space.parameters.generators import divided
+from dse.schema.space.scope import Scope
+from dse.schema.space.tables.grids import grid_of
+from dse.schema.space.tables.table_space import table_space
+from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.names import NAME_HINT, is_name
+
+MAX_CHAIN = 12
+"""So many domains may each depend on the next; they are read within one another."""
+
+
+class Members:
+    """Adds the parameters of a fragment to the whole, each with its condition and its own rules.
+
+    Args:
+        fragment: the file's entries.
+        scope: what its words mean.
+        settled: what the files around it fix and narrow, by its own names.
+        note: what to add to a clash of names, such as that the include renames some.
+    """
+
+    def __init__(
+        self,
+        fragment: Fragment,
+        scope: Scope,
+        settled: Mapping[str, list[Settlement]],
+        note: str = "",
+    ) -> None:
+        self.fragment = fragment
+        self.scope = scope
+        self.whole = scope.whole
+        self.settled = settled
+        self.note = note
+        self._begun: list[str] = []
+        self._done: set[str] = set()
+
+    def read(self, files: Files) -> None:
+        """Every parameter; a mistake in one hides none in the next."""
+        table = self.fragment.table
+        if table is not None:
+            try:
+                self._read_table(table, files)
+            except DseError as error:
+                self.whole.mistakes.add(error, table.where)
+                self.whole.clouded.add(self.scope.full(""))
+        for name in self.fragment.parameters:
+            self.need(name)
+        for name, stated in self.fragment.parameters.items():
+            if stated.value.when is not None:
+                self._activate(name, stated.value.when, stated.at("when"))
+
+    def need(self, name: str) -> None:
+        """Build the parameter of this name, if it is one of the file and was not built before.
+
+        Raises:
+            SpecError: its domain depends on itself.
+        """
+        stated = self.fragment.parameters.get(name)
+        if stated is None or name in self._done:
+            return
+        if name in self._begun:
+            chain = " needs ".join([*self._begun[self._begun.index(name) :], name])
+            raise SpecError(f"the domain of {name} depends on itself: {chain}", where=stated.where)
+        if len(self._begun) >= MAX_CHAIN:
+            raise SpecError(
+                f"more than {MAX_CHAIN} domains depend on one another",
+                where=stated.where,
+                hint="declare each before those that need it",
+            )
+        self._begun.append(name)
+        try:
+            if self.whole.declare(self.scope.full(name), stated.where, self.note):
+                self._build(name, stated)
+        except DseError as error:
+            self.whole.lost.add(self.scope.full(name))
+            self.whole.mistakes.add(error, stated.where)
+        finally:
+            self._begun.remove(name)
+            self._done.add(name)
+
+    def _build(self, name: str, stated: Stated[ParameterSpec]) -> None:
+        spec, full = stated.value, self.scope.full(name)
+        if spec.each is None and not any(kind in STRUCTURED for kind in spec.kinds):
+            parameter = self._settled(name, parameter_of(full, spec, self.scope))
+            self.whole.add(parameter)
+            self._keep_divisors(spec, [name], stated.where)
+            return
+        domain = None
+        if spec.each is not None:
+            together = [s for s in self.settled.get(name, []) if not isinstance(s.value, list)]
+            domain = self._settled(name, parameter_of(full, spec, self.scope), together)
+        one = structured_of(full, spec, self.scope, domain=domain, when=None)
+        own = {member.name: name + member.name.removeprefix(full) for member in one.members}
+        self._add_list(name, one, own, stated.where)
+        listed = [own[node.name] for node in one.listing.nodes if isinstance(node, Name)]
+        self._keep_divisors(spec, listed, stated.where)
+
+    def _add_list(self, name: str, one: Structured, own: Mapping[str, str], where: str) -> None:
+        """The members and rules of a list; ``own`` are the file's names of the members."""
+        together = self._together(name, one)
+        for member in one.members:
+            if "[" not in member.name and not self.whole.declare(member.name, where, self.note):
+                continue
+            ones = [*self.settled.get(own[member.name], []), *together.get(member.name, [])]
+            settled = self._settled(own[member.name], member, ones)
+            self.whole.before[member.name] += self.whole.before.get(self.scope.full(name), ())
+            alone = isinstance(member, Real) and member.name not in together
+            if isinstance(one, Simplex) and alone and settled != member:
+                raise SpecError(
+                    f"{member.name} is one of the shares of {name}, which add up to one",
+                    where=ones[0].where,
+                    hint="fix all of them, give the simplex a 'step', or a constraint",
+                )
+            self.whole.add(settled)
+        self.whole.add_list(one)
+        self.whole.constrain(one.rules, where)
+        for member_name, rule in one.conditions.items():
+            self.whole.activate(member_name, rule, where)
+        for settlement in self.settled.get(name, []):
+            if not settlement.used:
+                settlement.used = True
+                raise SpecError(
+                    f"{name} is several parameters, tied together",
+                    where=settlement.where,
+                    hint=f"settle its members, such as {next(iter(own.values()), '')}, "
+                    f"or all by a list: 'fix: {{{name}: [...]}}'",
+                )
+
+    def _together(self, name: str, one: Structured) -> dict[str, list[Settlement]]:
+        """What a list that an include fixes as a whole says of each member, by its full name."""
+        found: dict[str, list[Settlement]] = {}
+        for settlement in self.settled.get(name, []):
+            if not isinstance(settlement.value, list):
+                continue
+            settlement.used = True
+            try:
+                values = values_of(one, settlement.value)
+            except SpecError as error:
+                raise error.at(settlement.where) from error
+            for member, value in values.items():
+                found.setdefault(member, []).append(replace(settlement, value=value))
+        return found
+
+    def _settled(
+        self, own: str, parameter: Parameter, ones: Sequence[Settlement] | None = None
+    ) -> Parameter:
+        """The parameter with what the files around this one leave of it."""
+        before = [
+            self._replaced(parameter.name, spec) for spec in self.fragment.replaced.get(own, ())
+        ]
+        known = [one for one in before if one is not None]
+        self.whole.before[parameter.name] = (parameter, *known)
+        for settlement in self.settled.get(own, []) if ones is None else ones:
+            try:
+                parameter = settlement.applied(parameter)
+            except SpecError as error:
+                raise error.at(error.where or settlement.where) from error
+        return parameter
+
+    def _replaced(self, name: str, spec: ParameterSpec) -> Parameter | None:
+        """What the parameter was in the file that this one extends, if it was one value."""
+        if any(kind in STRUCTURED for kind in spec.kinds):
+            return None
+        try:
+            return parameter_of(name, spec, self.scope)
+        except SpecError:
+            return None
+
+    def _keep_divisors(self, spec: ParameterSpec, names: list[str], where: str) -> None:
+        """Where a domain is generated as divisors of what other parameters say, the rule for it."""
+        text = divided(spec.ordinal)
+        if text is None or not self.scope.expanded(text).names:
+            return
+        dividend = text if text.replace(".", "_").isidentifier() else f"({text})"
+        rules = [self.scope.formula(f"{dividend} % {name} == 0") for name in names]
+        self.whole.constrain(rules, where)
+
+    def _activate(self, name: str, text: str, where: str) -> None:
+        full = self.scope.full(name)
+        try:
+            rule = self.scope.formula(text)
+        except SpecError as error:
+            self.whole.mistakes.add(error, where)
+            return
+        if full in self.whole.lists:
+            one = replace(self.whole.lists[full], when=rule)
+            self.whole.add_list(one)
+            for member_name, condition in one.conditions.items():
+                self.whole.activate(member_name, condition, where)
+        elif full in self.whole.parameters:
+            self.whole.activate(full, rule, where)
+
+    def _read_table(self, table: Stated[str], files: Files) -> None:
+        if self.fragment.parameters:
+            first = next(iter(self.fragment.parameters.values()))
+            raise SpecError(
+                "a space is a table or has parameters, not both",
+                hint=f"the parameters begin at {first.where}",
+            )
+        grid = grid_of(resolved(table.value, table.source.path), files, named_at=table.where)
+        found = table_space(grid, self.scope.full)
+        for own, parameter in found.parameters.items():
+            if base(own) != own and base(own) in found.parameters:
+                problem = f"the column {own!r} is a member of {base(own)!r}, which is a column too"
+                raise SpecError(problem, where=grid.where)
+            if not is_name(base(own)):
+                raise SpecError(f"the column {own!r} is no name", where=grid.where, hint=NAME_HINT)
+            if self.whole.declare(parameter.name, grid.where, self.note):
+                self.whole.add(self._settled(own, parameter))
+        self.whole.listings |= _listed({p.name: p for p in found.parameters.values()})
+        self.whole.constrain([found.rule], grid.where)
+        for name, rule in found.conditions.items():
+            self.whole.activate(name, rule, grid.where)
+
+
+def _listed(parameters: Mapping[str, Parameter]) -> dict[str, Listing]:
+    """The lists that columns such as ``bits[0]`` make up; of truths by word, the subset."""
+    return {
+        name: replace(one, flags=_are_truths(one, parameters))
+        for name, one in listings(parameters).items()
+    }
+
+
+def _are_truths(one: Listing, parameters: Mapping[str, Parameter]) -> bool:
+    members = [parameters[node.name] for node in one.nodes if isinstance(node, Name)]
+    truths = all(
+        isinstance(value, bool)
+        for member in members
+        for value in (member.values if isinstance(member, Choice) else (0,))
+    )
+    return truths and all(isinstance(key, str) for key in one.keys)

@@ -1,0 +1,1 @@
+"""Domains of parameters, and what narrows them."""

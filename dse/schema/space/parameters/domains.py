@@ -1,0 +1,270 @@
+"""From a scalar domain's YAML to the parameter: numbers with units, and checks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+from dse.core.expressions.expression import folded
+from dse.core.expressions.operators import AGREEMENT
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
+from dse.errors import SpecError
+from dse.schema.models import Quantity, Scalar
+from dse.schema.space.models import DomainSpec
+from dse.schema.space.rules.exactness import check_exact_values
+from dse.units import units
+
+MAX_VALUES = 100_000
+_INFINITE = re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE)
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number in the coherent unit of its dimension."""
+
+    value: Number
+    unit: str
+
+
+class Reader(Protocol):
+    """What a file's words mean where it stands."""
+
+    def amount(self, text: Quantity, unit: str = "") -> Amount:
+        """The number that a text says, in coherent units; a bare one is in ``unit``."""
+        ...
+
+    def word(self, value: Scalar) -> Scalar:
+        """The value that a word of a choice says."""
+        ...
+
+    def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:
+        """The numbers that a generator such as ``pow2(1 .. 64)`` makes, and their unit."""
+        ...
+
+
+def parameter_of(name: str, spec: DomainSpec, reader: Reader) -> Parameter:
+    """The parameter that the file describes.
+
+    Raises:
+        SpecError: the domain is empty, backwards, or mixes units.
+    """
+    unit = spec.unit or ""
+    if spec.boolean is not None:
+        return Choice(name=name, values=(False, True))
+    if spec.choice is not None:
+        return _choice(name, spec.choice, unit)
+    if spec.ordinal is not None:
+        values, told = _listed(spec.ordinal, unit, reader)
+        return ordinal_of(name, values, told, spec.scale or "linear")
+    if spec.real is not None:
+        return _real(name, spec.real, unit, spec.scale or "linear", reader)
+    assert spec.integer is not None
+    return _integer(name, spec, reader)
+
+
+def ordinal_of(
+    name: str, values: Sequence[Number], unit: str = "", scale: Scale = "linear"
+) -> Ordinal:
+    """The ordinal parameter of these coherent values, all of one kind of number.
+
+    Raises:
+        SpecError: there is none, or one stands twice.
+    """
+    if not values:
+        raise SpecError("the domain is empty", hint="give at least one value: ordinal: [1, 2, 4]")
+    if len(values) > MAX_VALUES:
+        raise SpecError(f"more than {MAX_VALUES} values")
+    if len(set(values)) < len(values):
+        twice = next(value for value, count in Counter(values).items() if count > 1)
+        raise SpecError(f"the value {twice} stands twice in the list", hint="leave one out")
+    check_apart(values)
+    if scale == "log" and (values[0] <= 0 or list(values) != sorted(values)):
+        raise SpecError(f"a log scale needs ascending values above zero, not {values[0]} first")
+    return Ordinal(name=name, values=uniform(values), unit=unit, scale=scale)
+
+
+def check_apart(values: Sequence[Scalar]) -> None:
+    """Nothing, if no two numbers are equal to rules, which compare fractions to twelve digits.
+
+    Raises:
+        SpecError: two are.
+    """
+    numbers = sorted(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
+    for one, other in pairwise(numbers):
+        fractions = isinstance(one, float) or isinstance(other, float)
+        if fractions and one != other and math.isclose(one, other, rel_tol=AGREEMENT):
+            raise SpecError(
+                f"{one!r} and {other!r} are one value: they agree to twelve digits",
+                hint="leave one of them out",
+            )
+
+
+def uniform(values: Sequence[Number]) -> tuple[Number, ...]:
+    """All as floats where one is, so that a value has one key however it is written."""
+    if any(isinstance(value, float) for value in values):
+        return tuple(float(value) for value in values)
+    return tuple(values)
+
+
+def amount(text: Quantity, unit: str = "") -> Amount:
+    """A number from YAML in coherent units; a bare one is in ``unit``.
+
+    Raises:
+        SpecError: it is no number, or its unit does not exist or does not fit ``unit``.
+    """
+    value: Number
+    if isinstance(text, str):
+        found = units.quantity(text)
+        if found is None:
+            raise _no_number(text)
+        value, told = found
+        if unit and not units.same_dimension(told, unit):
+            raise SpecError(f"{text!r} is no quantity in {unit}", hint=f"use a unit such as {unit}")
+    elif isinstance(text, bool):
+        raise SpecError(f"{str(text).lower()} is no number")
+    else:
+        value, told = text, unit
+    factor = units.factor(told)
+    try:
+        found_value = folded(value, factor)
+    except SpecError as error:
+        raise SpecError(f"{str(text)[:60]!r} is no finite number") from error
+    return Amount(plain(found_value), units.coherent(told))
+
+
+def _no_number(text: str) -> SpecError:
+    """Return what to say of a text that should be a number."""
+    shown = repr(text[:60])
+    if _INFINITE.fullmatch(text.strip()):
+        return SpecError(f"{shown} is no finite number", hint="state the largest that is meant")
+    word = re.fullmatch(r"[^\W\d]\w*", text) is not None
+    words = "; words go in a 'choice: [...]'" if word else ""
+    return SpecError(f"{shown} is no number", hint=f"write it like 64 or '64 KiB'{words}")
+
+
+def amounts(
+    texts: Sequence[Quantity], unit: str = "", reader: Reader | None = None
+) -> tuple[list[Number], str]:
+    """Numbers from YAML that share one unit.
+
+    Raises:
+        SpecError: they do not.
+    """
+    found = [amount(text, unit) if reader is None else reader.amount(text, unit) for text in texts]
+    for text, one in zip(texts, found, strict=True):
+        if one.unit != found[0].unit:
+            raise SpecError(
+                f"{texts[0]!r} and {text!r} are not in one unit", hint="give each its unit"
+            )
+    return [one.value for one in found], found[0].unit if found else units.coherent(unit)
+
+
+def whole_number(value: Number) -> int | None:
+    """The whole number that it is, if it is one."""
+    return int(value) if value == int(value) else None
+
+
+def literal(text: str) -> Quantity:
+    """A bare number where the text is one, else the text."""
+    words = text.strip()
+    if len(words) > 400:
+        return words
+    try:
+        return int(words)
+    except ValueError:
+        pass
+    try:
+        return float(words)
+    except ValueError:
+        return words
+
+
+def plain(value: Number) -> Number:
+    """An integer where the number is one: 65536.0 bytes are 65536."""
+    close = round(value)
+    if abs(value) < 2**53 and abs(value - close) <= 1e-9 * max(abs(value), 1.0) and close != 0:
+        return int(close)
+    return 0 if value == 0 else value
+
+
+def _listed(
+    stated: list[Quantity] | str, unit: str, reader: Reader
+) -> tuple[Sequence[Number], str]:
+    if isinstance(stated, str):
+        return reader.generated(stated, unit)
+    found = amounts(stated, unit, reader)
+    check_exact_values(value for value in stated if not isinstance(value, str))
+    return found
+
+
+def _choice(name: str, values: Sequence[Scalar], unit: str) -> Choice:
+    if unit and any(isinstance(value, bool | str) for value in values):
+        raise SpecError(f"words have no unit, but this says {unit!r}", hint="leave 'unit' out")
+    if unit:
+        values, unit = amounts(values, unit)
+    if not values:
+        hint = "give at least one value: choice: [int8, int4]"
+        raise SpecError("there is nothing to choose from", hint=hint)
+    if len(values) > MAX_VALUES:
+        raise SpecError(f"more than {MAX_VALUES} values")
+    seen = set[tuple[bool, Scalar]]()
+    for value in values:
+        key = (isinstance(value, bool), value)
+        if key in seen:
+            raise SpecError(f"{value!r} stands twice in the list")
+        seen.add(key)
+    check_apart(values)
+    return Choice(name=name, values=tuple(values), unit=unit)
+
+
+def _bounds(stated: Sequence[Quantity], unit: str, reader: Reader) -> tuple[Number, Number, str]:
+    (low, high), told = amounts(stated, unit, reader)
+    if low > high:
+        problem = f"the range goes backwards: {stated[0]} .. {stated[1]}"
+        raise SpecError(problem, hint=f"write [{stated[1]}, {stated[0]}]")
+    return low, high, told
+
+
+def _real(name: str, stated: Sequence[Quantity], unit: str, scale: Scale, reader: Reader) -> Real:
+    low, high, told = _bounds(stated, unit, reader)
+    if scale == "log" and low <= 0:
+        raise SpecError(f"a log scale needs bounds above zero, this starts at {stated[0]}")
+    if not math.isfinite(float(high) - float(low)):
+        raise SpecError(f"the range {stated[0]} .. {stated[1]} is wider than a number can be")
+    return Real(name=name, low=float(low), high=float(high), unit=told, scale=scale)
+
+
+def _integer(name: str, spec: DomainSpec, reader: Reader) -> Integer:
+    assert spec.integer is not None
+    low, high, unit = _bounds(spec.integer, spec.unit or "", reader)
+    check_exact_values(value for value in spec.integer if not isinstance(value, str))
+    least, most = whole_number(low), whole_number(high)
+    if least is None or most is None:
+        raise SpecError(f"an integer parameter needs whole bounds, not {low} .. {high}")
+    step = _step(spec.step, unit, reader)
+    if spec.scale == "log" and least <= 0:
+        raise SpecError(f"a log scale needs bounds above zero, this starts at {spec.integer[0]}")
+    count = (most - least) // step
+    if count + 1 > MAX_VALUES:
+        hint = "give a 'step', or use 'real' or 'pow2(a .. b)'"
+        raise SpecError(f"more than {MAX_VALUES} values", hint=hint)
+    top = least + count * step
+    scale = spec.scale or "linear"
+    return Integer(name=name, low=least, high=top, step=step, unit=unit, scale=scale)
+
+
+def _step(stated: Quantity | None, unit: str, reader: Reader) -> int:
+    if stated is None:
+        return 1
+    found = reader.amount(stated, unit)
+    step = whole_number(found.value)
+    if step is None or step < 1 or found.unit != unit:
+        raise SpecError(f"'step' is a whole number above zero in the bounds' unit, not {stated!r}")
+    return step

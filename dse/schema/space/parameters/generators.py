@@ -1,0 +1,139 @@
+"""Domains by formula: ``pow2(1 .. 64)``, ``multiples(8, 8 .. 64)``, ``divisors(gpus)``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from dse.errors import SpecError, nearest
+from dse.schema.models import Quantity
+from dse.schema.space.parameters.domains import MAX_VALUES, Number, Reader, amounts, literal, plain
+from dse.schema.space.rules.exactness import check_exact_values
+
+_CALL = re.compile(r"^\s*([a-z]\w*)\s*\((.*)\)\s*$", re.DOTALL)
+_LONGEST = 1_000
+_MAX_DIVIDEND = 10**12
+_MAX_DIVISIONS = 50_000_000
+
+
+def generated(
+    text: str,
+    unit: str,
+    reader: Reader,
+    values: Callable[[str], tuple[Sequence[Number], str]],
+) -> tuple[Sequence[Number], str]:
+    """The numbers that the text generates, and their coherent unit.
+
+    Args:
+        text: such as ``pow2(1 KiB .. 64 KiB)``.
+        unit: of bare numbers.
+        reader: what the file's words mean.
+        values: all that a formula over parameters can be, for ``divisors(gpus)``.
+
+    Raises:
+        SpecError: the text generates no list, or an endless one.
+    """
+    found = _CALL.match(text) if len(text) <= _LONGEST else None
+    if found is None or found.group(1) not in _GENERATORS:
+        name = found.group(1) if found else text[:60]
+        raise SpecError(
+            f"{text[:60]!r} generates no list",
+            hint=nearest(name, _GENERATORS)
+            + " (pow2(1 .. 64), multiples(8, 8 .. 64), range(0 .. 1, 0.1), divisors(other))",
+        )
+    generator, inner = found.groups()
+    if generator == "divisors":
+        numbers, told = values(inner)
+        return _divisors(inner, numbers), told
+    return _GENERATORS[generator](inner, unit, reader)
+
+
+def divided(stated: object) -> str | None:
+    """The formula whose divisors the domain is, if it is so generated."""
+    found = _CALL.match(stated) if isinstance(stated, str) and len(stated) <= _LONGEST else None
+    return found.group(2).strip() if found and found.group(1) == "divisors" else None
+
+
+def _divisors(text: str, numbers: Sequence[Number]) -> list[Number]:
+    """Every divisor of every whole number above zero among them, ascending."""
+    whole = [int(n) for n in numbers if math.isfinite(n) and n == int(n) and n > 0]
+    if not whole:
+        raise SpecError(f"{text!r} is never a whole number above zero")
+    if max(whole) > _MAX_DIVIDEND or sum(math.isqrt(n) for n in whole) > _MAX_DIVISIONS:
+        raise SpecError(
+            f"the divisors of {text!r} are beyond counting: it reaches {max(whole):,}",
+            hint=f"divide numbers of at most {_MAX_DIVIDEND:,}, and fewer of them",
+        )
+    found = set[Number]()
+    for number in whole:
+        low = np.arange(1, math.isqrt(number) + 1)
+        low = low[number % low == 0]
+        found.update(low.tolist())
+        found.update((number // low).tolist())
+    return sorted(found)
+
+
+def _pow2(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
+    (low, high), told = amounts(_range(arguments), unit, reader)
+    _check_order(low, high, arguments)
+    if low <= 0:
+        raise SpecError(f"powers of two start above zero, not at {low}")
+    exponents = range(-64, 65)
+    return [plain(2.0**e) for e in exponents if low <= 2.0**e <= high], told
+
+
+def _multiples(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
+    step_text, comma, rest = arguments.partition(",")
+    if not comma:
+        raise SpecError(f"multiples({arguments}) needs a step", hint="multiples(64, 64 .. 4096)")
+    (step, low, high), told = amounts([literal(step_text), *_range(rest)], unit, reader)
+    if step <= 0:
+        raise SpecError(f"the step must be above zero, not {step}")
+    _check_order(low, high, rest)
+    if not high / step - low / step <= MAX_VALUES:
+        raise SpecError(f"more than {MAX_VALUES} values")
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [_rounded(step * k) for k in range(first, last + 1)], told
+
+
+def _stepped(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
+    ends, _, step_text = arguments.partition(",")
+    (low, high, step), told = amounts([*_range(ends), literal(step_text or "1")], unit, reader)
+    _check_order(low, high, ends)
+    if step <= 0 or not (high - low) / step <= MAX_VALUES:
+        raise SpecError(f"range({arguments}) has no step, or more than {MAX_VALUES} values")
+    count = math.floor((high - low) / step + 1e-9) + 1
+    return [_rounded(low + k * step) for k in range(count)], told
+
+
+_GENERATORS: Mapping[str, Callable[[str, str, Reader], tuple[list[Number], str]]] = {
+    "pow2": _pow2,
+    "multiples": _multiples,
+    "range": _stepped,
+    "divisors": lambda _text, unit, _reader: ([], unit),
+}
+
+
+def _check_order(low: Number, high: Number, text: str) -> None:
+    """Raise SpecError if a range ``low .. high`` is written the other way round."""
+    if low > high:
+        first, _, last = text.partition("..")
+        hint = f"write {last.strip()} .. {first.strip()}"
+        raise SpecError(f"the range goes backwards: {text.strip()}", hint=hint)
+
+
+def _range(text: str) -> list[Quantity]:
+    low, dots, high = text.partition("..")
+    if not dots:
+        raise SpecError(f"{text.strip()!r} is no range", hint="write it like 64 KiB .. 8 MiB")
+    ends = [literal(low), literal(high)]
+    check_exact_values(ends)
+    return ends
+
+
+def _rounded(value: Number) -> Number:
+    """The number without the dust of its last binary digits: 0.3, not 0.30000000000000004."""
+    return value if isinstance(value, int) else plain(float(f"{value:.12g}"))

@@ -1,0 +1,139 @@
+"""A parameter with fewer values than its file gives it: fixed to one, or narrowed to some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, describe
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse.schema.models import Scalar
+from dse.schema.space.models import NarrowSpec
+from dse.schema.space.parameters.domains import Reader, ordinal_of, parameter_of
+from dse.units import units
+
+_SHOWN = 200
+"""A long domain is shown by its start."""
+
+
+def fixed(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
+    """The parameter with one value left; it is still active only where it was.
+
+    Raises:
+        SpecError: it cannot have the value.
+    """
+    return _only(parameter, [value_of(parameter, value, reader)])
+
+
+def narrowed(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Parameter:
+    """The parameter with a part of its domain.
+
+    Raises:
+        SpecError: the part is not inside the domain.
+    """
+    if spec.values is not None:
+        return _only(parameter, [value_of(parameter, value, reader) for value in spec.values])
+    inner = parameter_of(parameter.name, _in_unit(spec, parameter), reader)
+    if isinstance(inner, Real):
+        return _shorter(parameter, inner, kept_scale=spec.scale is None)
+    outside = next((value for value in inner.values if value not in parameter), None)
+    if outside is not None or inner.unit != parameter.unit:
+        raise refused(parameter, inner.values[0] if outside is None else outside)
+    if isinstance(inner, Integer) and isinstance(parameter, Integer):
+        return inner if spec.scale else replace(inner, scale=parameter.scale)
+    narrower = _only(parameter, inner.values)
+    if spec.scale is not None and isinstance(narrower, Ordinal):
+        return ordinal_of(narrower.name, narrower.values, narrower.unit, spec.scale)
+    return narrower
+
+
+def value_of(parameter: Parameter, value: Scalar, reader: Reader) -> Value:
+    """The parameter's own value that a file says, such as 65536 for ``64 KiB``.
+
+    Raises:
+        SpecError: it cannot have the value.
+    """
+    return own_value(parameter, value if value in parameter else reader.word(value), reader)
+
+
+def own_value(parameter: Parameter, said: Scalar, reader: Reader) -> Value:
+    """The same of a word that stands for itself, also where an argument has its name.
+
+    Raises:
+        SpecError: it cannot have the value.
+    """
+    value = said
+    if isinstance(said, str) and _is_amount(said, parameter):
+        said = reader.amount(said, parameter.unit).value
+    if said not in parameter:
+        raise refused(parameter, value)
+    if isinstance(parameter, Real):
+        return float(said)
+    return next(own for own in parameter.values if own == said and _alike(own, said))
+
+
+def refused(parameter: Parameter, value: Scalar) -> SpecError:
+    """What to say of a value that is not in the domain, with the domain shown."""
+    domain = describe(parameter)
+    shown = domain if len(domain) <= _SHOWN else f"{domain[:_SHOWN]} ..."
+    hint = f"legal: {shown}"
+    if isinstance(parameter, Choice) and isinstance(value, str):
+        close = nearest(value, [str(own) for own in parameter.values])
+        hint = f"{close} ({hint})" if close.startswith("did") else hint
+    return SpecError(f"{parameter.name} cannot be {value!r}", hint=hint)
+
+
+def _only(parameter: Parameter, values: Sequence[Value]) -> Parameter:
+    """The parameter with these of its values, in the order of its domain."""
+    kept = set(values)
+    if isinstance(parameter, Real):
+        if len(kept) == 1:
+            (value,) = (float(value) for value in kept)
+            return replace(parameter, low=value, high=value)
+        numbers = sorted(float(value) for value in kept)
+        return ordinal_of(parameter.name, numbers, parameter.unit, parameter.scale)
+    if isinstance(parameter, Choice):
+        chosen = [own for own in parameter.values if any(_same(own, value) for value in values)]
+        return replace(parameter, values=tuple(chosen))
+    if isinstance(parameter, Integer):
+        whole = [own for own in parameter.values if own in kept]
+        if len(whole) == 1:
+            return replace(parameter, low=whole[0], high=whole[0], step=1)
+        return ordinal_of(parameter.name, whole, parameter.unit, parameter.scale)
+    return replace(parameter, values=tuple(own for own in parameter.values if own in kept))
+
+
+def _shorter(parameter: Parameter, inner: Real, *, kept_scale: bool) -> Real:
+    if not isinstance(parameter, Real):
+        raise SpecError(
+            f"{parameter.name} has listed values, and a range of reals is no part of them",
+            hint=f"legal: {describe(parameter)[:_SHOWN]}",
+        )
+    for bound in (inner.low, inner.high):
+        if bound not in parameter or inner.unit != parameter.unit:
+            raise refused(parameter, bound)
+    return replace(inner, scale=parameter.scale) if kept_scale else inner
+
+
+def _in_unit(spec: NarrowSpec, parameter: Parameter) -> NarrowSpec:
+    """The part with bare numbers in the parameter's own unit."""
+    numeric = spec.choice is None and spec.boolean is None
+    if spec.unit is None and numeric and parameter.unit:
+        return spec.model_copy(update={"unit": parameter.unit})
+    return spec
+
+
+def _is_amount(said: str, parameter: Parameter) -> bool:
+    """True for a text that is to be a number: a choice may have texts of its own."""
+    if not isinstance(parameter, Choice):
+        return True
+    return said not in parameter and units.quantity(said) is not None
+
+
+def _same(own: Value, value: Value) -> bool:
+    return own == value and _alike(own, value)
+
+
+def _alike(own: Value, value: Value) -> bool:
+    return isinstance(own, bool | str) == isinstance(value, bool | str)

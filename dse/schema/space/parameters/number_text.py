@@ -1,0 +1,95 @@
+"""Numbers with their units as people write them: what is read back as exactly the same number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dse.core.expressions.expression import folded
+from dse.errors import SpecError
+from dse.schema.space.parameters.domains import Number, amount
+from dse.units import units
+
+_BINARY = (("PiB", 50), ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10))
+_DECIMAL = (
+    ("P", 15),
+    ("T", 12),
+    ("G", 9),
+    ("M", 6),
+    ("k", 3),
+    ("", 0),
+    ("m", -3),
+    ("u", -6),
+    ("n", -9),
+    ("p", -12),
+)
+_SIMPLE = re.compile(r"(?!kg)[A-Za-zΩ]+(/[A-Za-z]+)?")
+"""Units that take a prefix in front."""
+
+
+def spelled(value: Number, unit: str) -> str:
+    """The number in a unit that makes it short, such as ``64 KiB`` for 65536 bytes."""
+    if not unit:
+        return f"{value!r}"
+    fitting = [text for text in _candidates(value, unit) if _reads_as(text, value, unit)]
+    return min(fitting, key=len, default=f"{value!r} {literal_unit(unit)}")
+
+
+def spelled_all(values: Sequence[Number], unit: str) -> list[str] | None:
+    """The numbers with their units; ``None`` where some would be longer than the bare number."""
+    texts = [spelled(value, unit) for value in values]
+    short = all(
+        len(text) <= len(repr(v)) + len(unit) + 1 for v, text in zip(values, texts, strict=True)
+    )
+    return texts if short else None
+
+
+def literal_unit(unit: str) -> str:
+    """A coherent unit as a literal of a formula may carry it: ``J s`` for ``J*s``.
+
+    Raises:
+        SpecError: it has a power that is no whole number.
+    """
+    if re.search(r"\^-?\d*\.", unit):
+        raise SpecError(f"the unit {unit} has a broken power, and cannot be written")
+    above, *below = unit.split("/")
+    if not below or (above != "1" and len(below) == 1 and "*" not in unit):
+        return unit.replace("*", " ")
+    words = [] if above == "1" else above.split("*")
+    return " ".join([*words, *(_inverse(word) for word in below)])
+
+
+def _inverse(word: str) -> str:
+    name, _, power = word.partition("^")
+    return f"{name}^-{power or 1}"
+
+
+def _candidates(value: Number, unit: str) -> list[str]:
+    found = []
+    if unit == "B" and isinstance(value, int):
+        found = [
+            f"{value >> bits} {name}" for name, bits in _BINARY if value and not value % 2**bits
+        ]
+    if _SIMPLE.fullmatch(unit) and unit != "$":
+        fitting = [(name, power) for name, power in _DECIMAL if abs(value) >= 10.0**power]
+        found += [_scaled(value, power) + f" {name}{unit}" for name, power in fitting[:1]]
+    return found
+
+
+def _scaled(value: Number, power: int) -> str:
+    scaled = value / 10**power if power >= 0 else value * 10**-power
+    return f"{scaled:.15g}"
+
+
+def _reads_as(text: str, value: Number, unit: str) -> bool:
+    """True if both a domain and a formula read the text as this number in this unit."""
+    found = units.quantity(text)
+    if found is None:
+        return False
+    number, told = found
+    try:
+        told_amount = amount(text)
+        in_formula = folded(number, units.factor(told))
+    except SpecError:
+        return False
+    return told_amount.value == value == in_formula and told_amount.unit == unit

@@ -1,0 +1,191 @@
+"""Every rule of the whole space, checked: names, lists, units, words, and that it can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dse.core.expressions.expression import (
+    Expression,
+    Logic,
+    Name,
+    Node,
+    Unary,
+    is_truth,
+    names_in,
+)
+from dse.core.parameter import Choice, Parameter, Real
+from dse.core.values import Value
+from dse.errors import DseError, SpecError
+from dse.schema.space.builder import Whole
+from dse.schema.space.rules.definitions import check_defined
+from dse.schema.space.rules.exactness import Exactness
+from dse.schema.space.words import check_keys, check_words
+from dse.schema.yaml.errors import HiddenError
+from dse.units import dimensions, units
+
+
+class Rules:
+    """Checks the conditions and constraints of a whole, and writes them out over parameters."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.whole = whole
+        self.units = units_of(whole.parameters.values())
+        self._exactness = Exactness(whole.parameters)
+        self._ready: dict[int, Expression | None] = {}
+
+    def check(self) -> None:
+        """Every rule ready, or its mistake kept; a mistake in one hides none in the next."""
+        whole = self.whole
+        for name, rule in list(whole.conditions.items()):
+            ready = self._told(rule, whole.activated[name])
+            if ready is not None:
+                whole.conditions[name] = ready
+                self._check_activity(name, ready)
+        self._check_no_circle()
+        whole.constraints = [
+            (ready, where)
+            for rule, where in whole.constraints
+            if (ready := self._told(rule, where)) is not None
+        ]
+
+    def ready(self, rule: Expression) -> Expression:
+        """The rule over single parameters, in coherent units.
+
+        Raises:
+            SpecError: with what is wrong with it.
+        """
+        hidden = [name.name for name in names_in(rule.node) if self._is_lost(name.name)]
+        if hidden:
+            raise HiddenError(hidden[0])
+        written = self.whole.expanded(rule)
+        for name in sorted(written.names):
+            if name not in self.whole.parameters:
+                raise self.whole.unknown(name, rule.text)
+        try:
+            dimensions.unit_of(written, self.units)
+        except SpecError as error:
+            keyed = "looked up" in error.problem and self.whole.repeated(rule.text)
+            hint = keyed or error.hint or self._wordy(written)
+            raise SpecError(error.problem, where=error.where, hint=hint) from error
+        self._check_truth(written.node, rule.text)
+        check_words(written.node, self.whole.parameters, self.whole.before)
+        check_keys(written.node, self.whole.parameters, self.whole.repeated)
+        ready = written.resolved(units.factor)
+        check_defined(ready, self.whole.parameters)
+        self._exactness.check(ready)
+        return ready
+
+    def _wordy(self, rule: Expression) -> str:
+        """What to do about a choice in the rule of which some words were to be numbers."""
+        for name in sorted(rule.names):
+            parameter = self.whole.parameters[name]
+            values = parameter.values if isinstance(parameter, Choice) else ()
+            words = [value for value in values if isinstance(value, str)]
+            if words and all(units.quantity(word) is not None for word in words):
+                told = ", ".join(map(str, values))[:60]
+                return f"{name} is a choice of words; for quantities: 'ordinal: [{told}]'"
+            if 0 < len(words) < len(values):
+                return (
+                    f"{name} has words such as {words[0]!r} beside its numbers: make all of "
+                    "them words by quotes, or leave numbers only"
+                )
+            if words:
+                shown = ", ".join(map(repr, words))[:60]
+                return f"{name} is a word: {shown}; words are compared by '==', '!=' and 'in'"
+        return ""
+
+    def _told(self, rule: Expression, where: str) -> Expression | None:
+        """The rule made ready; ``None``, and the mistake kept, if it cannot be. Once for each."""
+        if id(rule) not in self._ready:
+            self._ready[id(rule)] = None
+            try:
+                self._ready[id(rule)] = self.ready(rule)
+            except DseError as error:
+                self.whole.mistakes.add(error, where)
+        return self._ready[id(rule)]
+
+    def _is_lost(self, name: str) -> bool:
+        known = self.whole
+        head = name.rpartition(".")[0]
+        there = name in known.parameters or name in known.listings
+        return not there and head not in known.data and known.hidden(name)
+
+    def _check_truth(self, node: Node, text: str) -> None:
+        """Nothing, if the node is true or false, and so are all that logic joins in it."""
+        match node:
+            case Name():
+                parameter = self.whole.parameters[node.name]
+                values: Iterable[Value] = (
+                    parameter.values if isinstance(parameter, Choice) else (0,)
+                )
+                fine = all(isinstance(value, bool) for value in values)
+            case Logic():
+                for operand in node.operands:
+                    self._check_truth(operand, text)
+                return
+            case Unary(operator="not"):
+                self._check_truth(node.operand, text)
+                return
+            case _:
+                fine = is_truth(node)
+        if not fine:
+            raise SpecError(
+                f"{text!r} is no rule: it is neither true nor false",
+                hint="compare it with something, such as '... <= 8'",
+            )
+
+    def _check_activity(self, name: str, rule: Expression) -> None:
+        """Keep a mistake for a condition that reads what it decides, or what has no steps."""
+        parameters, where = self.whole.parameters, self.whole.activated[name]
+        if name in rule.names:
+            error = SpecError(f"{name} cannot be the condition of itself")
+            self.whole.mistakes.add(error, where)
+        real = sorted(n for n in rule.names if isinstance(parameters.get(n), Real))
+        if real and not isinstance(parameters.get(name), Real):
+            error = SpecError(
+                f"{name} cannot be active by the value of {real[0]}, a real parameter",
+                hint=f"give {real[0]} steps: an ordinal such as 'range(0 .. 1, 0.1)'",
+            )
+            self.whole.mistakes.add(error, where)
+
+    def _check_no_circle(self) -> None:
+        """Nothing, if no condition depends on itself through others; else every circle is told."""
+        circle = _circle({n: rule.names - {n} for n, rule in self.whole.conditions.items()})
+        if circle:
+            first = circle[0]
+            chain = " on ".join(circle[1:])
+            error = SpecError(
+                f"the condition of {first} depends on {first} itself, through others",
+                hint=f"{first} depends on {chain}",
+            )
+            self.whole.mistakes.add(error, self.whole.activated[first])
+
+
+def _circle(parents: Mapping[str, frozenset[str]]) -> list[str]:
+    """The names of a circle, the first again at the end; empty if there is none."""
+    done = set[str]()
+    for start in parents:
+        path: list[str] = []
+        stack = [(start, iter(sorted(parents[start])))] if start not in done else []
+        path += [start] if stack else []
+        while stack:
+            step = next(stack[-1][1], None)
+            if step is None:
+                stack.pop()
+                done.add(path.pop())
+            elif step in path:
+                return [*path[path.index(step) :], step]
+            elif step in parents and step not in done:
+                path.append(step)
+                stack.append((step, iter(sorted(parents[step]))))
+    return []
+
+
+def units_of(parameters: Iterable[Parameter]) -> dict[str, str]:
+    """The unit of each parameter for :func:`dse.units.dimensions.unit_of`; words are ``text``."""
+    return {
+        p.name: dimensions.TEXT
+        if isinstance(p, Choice) and any(isinstance(v, str) for v in p.values)
+        else p.unit
+        for p in parameters
+    }

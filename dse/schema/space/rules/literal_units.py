@@ -1,0 +1,196 @@
+"""The units of a formula's literals, which were folded away, found again from its names' units.
+
+Inside, a literal is a bare number in the coherent unit that its place asks for; a text needs to
+say the unit. Any consistent choice means the same, for coherent units have no factors: where
+several literals could carry a unit, the first does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+
+from dse.core.expressions.expression import (
+    Binary,
+    Call,
+    Compare,
+    Logic,
+    Lookup,
+    Member,
+    Name,
+    Node,
+    Number,
+    Unary,
+    children,
+    names_in,
+    rebuilt,
+)
+from dse.units import units
+from dse.units.dimensions import TEXT
+
+_AGREEING = frozenset({"min", "max", "sum", "all_different"})
+
+_OPENED_BY: Mapping[str, Callable[[Sequence[bool]], bool]] = {
+    **dict.fromkeys(("+", "-", "%", "min", "max", "sum"), all),
+    **dict.fromkeys(("*", "/", "//", "product", "abs", "sqrt"), any),
+    "**": lambda parts: parts[0],
+}
+"""Which operands must be open, all or any, so that the operation is."""
+
+
+def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], Number]) -> Node:
+    """The tree whose literals say their units.
+
+    Args:
+        node: a formula over single names, its literals in coherent units.
+        names: the unit of each name.
+        spell: a literal with its unit, as it is to be written.
+    """
+    return _Fitter(names, spell).fitted(node, "")
+
+
+class _Fitter:
+    def __init__(self, names: Mapping[str, str], spell: Callable[[Number], Number]) -> None:
+        self._names = names
+        self._spell = spell
+
+    def fitted(self, node: Node, wanted: str) -> Node:
+        """The node with units; one that a literal leaves open is made to be in ``wanted``."""
+        match node:
+            case Number():
+                return self._spell(Number(node.value, wanted)) if wanted else node
+            case Unary():
+                return rebuilt(node, [self.fitted(node.operand, wanted)])
+            case Binary():
+                return self._arithmetic(node, wanted)
+            case Compare() | Member():
+                return rebuilt(node, self._agreed(children(node), ""))
+            case Call():
+                return rebuilt(node, self._arguments(node, wanted))
+            case Logic() | Lookup():
+                return rebuilt(node, [self.fitted(child, "") for child in children(node)])
+            case _:
+                return node
+
+    def _agreed(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
+        """The nodes all in one unit: that of one that has its own, or mentions a name at least."""
+        unit = wanted or self._common(nodes)
+        return [node if _is_zero(node) else self.fitted(node, unit) for node in nodes]
+
+    def _arithmetic(self, node: Binary, wanted: str) -> Node:
+        if node.operator in ("+", "-", "%"):
+            return rebuilt(node, self._agreed((node.left, node.right), wanted))
+        if node.operator == "**":
+            return rebuilt(node, [self._base(node, wanted), self.fitted(node.right, "")])
+        left_carries = _open(node.left)
+        if left_carries:
+            right = self.fitted(node.right, "")
+            other = self._unit(right)
+            unit = _times(wanted, other, -1 if node.operator == "*" else 1)
+            return rebuilt(node, [self.fitted(node.left, unit), right])
+        left = self.fitted(node.left, "")
+        if not _open(node.right):
+            return rebuilt(node, [left, self.fitted(node.right, "")])
+        own = self._unit(left)
+        unit = _times(wanted, own, -1) if node.operator == "*" else _times(own, wanted, -1)
+        return rebuilt(node, [left, self.fitted(node.right, unit)])
+
+    def _base(self, node: Binary, wanted: str) -> Node:
+        power = node.right.value if isinstance(node.right, Number) else 1
+        unit = _power(wanted, 1 / power) if wanted and power and _open(node.left) else ""
+        return self.fitted(node.left, unit)
+
+    def _arguments(self, node: Call, wanted: str) -> list[Node]:
+        if node.function in _AGREEING:
+            return self._agreed(node.arguments, wanted)
+        if node.function == "product":
+            return self._product(node.arguments, wanted)
+        unit = {"abs": wanted, "sqrt": _power(wanted, 2)}.get(node.function, "")
+        return [self.fitted(argument, unit) for argument in node.arguments]
+
+    def _product(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
+        carrier = next((place for place, node in enumerate(nodes) if _open(node)), None)
+        found = [self.fitted(node, "") for node in nodes]
+        if carrier is not None:
+            unit = wanted
+            for place, node in enumerate(found):
+                unit = unit if place == carrier else _times(unit, self._unit(node), -1)
+            found[carrier] = self.fitted(nodes[carrier], unit)
+        return found
+
+    def _unit(self, node: Node) -> str:
+        """The unit of the node if its literals are bare where they may be."""
+        match node:
+            case Name():
+                told = self._names.get(node.name, "")
+                return "" if told == TEXT else told
+            case Lookup():
+                return node.unit
+            case Unary(operator="-"):
+                return self._unit(node.operand)
+            case Binary():
+                return self._combined(node)
+            case Call():
+                return self._called(node)
+            case _:
+                return ""
+
+    def _combined(self, node: Binary) -> str:
+        if node.operator in ("+", "-", "%"):
+            return self._common((node.left, node.right))
+        left, right = self._unit(node.left), self._unit(node.right)
+        if node.operator == "**":
+            return _power(left, node.right.value) if isinstance(node.right, Number) else ""
+        return _times(left, right, 1 if node.operator == "*" else -1)
+
+    def _called(self, node: Call) -> str:
+        if node.function in _AGREEING:
+            return self._common(node.arguments)
+        told = [self._unit(argument) for argument in node.arguments]
+        if node.function == "product":
+            return reduce(lambda left, right: _times(left, right, 1), told)
+        return {"abs": told[0], "sqrt": _power(told[0], 0.5)}.get(node.function, "")
+
+    def _common(self, nodes: Sequence[Node]) -> str:
+        own = next((node for node in nodes if not _open(node)), None)
+        named = own or next((node for node in nodes if names_in(node)), None)
+        return "" if named is None else self._unit(named)
+
+
+def _open(node: Node) -> bool:
+    """True if a literal in the node can give it any unit."""
+    match node:
+        case Number():
+            return True
+        case Unary():
+            return node.operator == "-" and _open(node.operand)
+        case Binary():
+            parts = [_open(node.left), _open(node.right)]
+            return _OPENED_BY.get(node.operator, any)(parts)
+        case Call():
+            parts = [_open(argument) for argument in node.arguments]
+            return node.function in _OPENED_BY and _OPENED_BY[node.function](parts)
+        case _:
+            return False
+
+
+def _is_zero(node: Node) -> bool:
+    return isinstance(node, Number) and node.value == 0
+
+
+def _times(left: str, right: str, power: int) -> str:
+    """The unit of ``left * right ** power``."""
+    return _short(units.unit(left) * units.unit(right) ** power) if right else left
+
+
+def _power(unit: str, power: float) -> str:
+    return _short(units.unit(unit) ** power) if unit else ""
+
+
+def _short(of: object) -> str:
+    """A product of coherent units; one that has a name of its own by that."""
+    text = units.short(of)
+    if units.same_dimension(text, ""):
+        return ""
+    named = units.coherent(text)
+    return named if named.isalpha() else text

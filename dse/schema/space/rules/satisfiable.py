@@ -1,0 +1,128 @@
+"""Whether a space has any legal design and, if not, which rules leave none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from dse.core.expressions.expression import Compare, Expression
+from dse.core.inspection.explain import contradiction, drawn
+from dse.core.legal_set.component import Component
+from dse.core.parameter import Real, describe
+from dse.core.space import Space
+from dse.errors import DesignError, SpecError
+
+_SHOWN = 100
+_OTHERS = 4
+_ALONE = 50
+"""So many rules are tried on their own, which is sooner done than a search through all."""
+
+
+def check_satisfiable(space: Space, where: str) -> None:
+    """Nothing, if there is a legal design.
+
+    Raises:
+        SpecError: there is none, or none was found; it names the rule that leaves none, beside
+            which others.
+    """
+    count = space.count()
+    if count == 0:
+        raise _impossible(space, _against(space), where)
+    if count is not None or _found(space):
+        return
+    knit = next((group for group in space.legal.components if group.count is None), None)
+    if knit is not None:
+        raise _elusive(space, knit, where)
+    raise _impossible(space, _prefix(space), where, proved=False)
+
+
+def _against(space: Space) -> list[Expression]:
+    """A rule that cannot hold, or a minimal set of rules that cannot hold together."""
+    groups = [group for group in space.legal.components if group.count == 0]
+    group = min(groups, key=lambda one: len(one.parameters), default=None)
+    if group is not None and group.constraints:
+        space = replace(
+            space,
+            parameters=group.parameters,
+            conditions=group.conditions,
+            constraints=group.constraints,
+            lists={},
+        )
+    for rule in space.constraints[:_ALONE]:
+        if replace(space, constraints=(rule,)).count() == 0:
+            return [rule]
+    proof = contradiction(space)
+    return [rule.expression for rule in proof if rule.kind == "constraint"]
+
+
+def _impossible(
+    space: Space, rules: list[Expression], where: str, *, proved: bool = True
+) -> SpecError:
+    none = "no legal design is left" if proved else "no legal design was found"
+    if not rules:
+        return SpecError("the space has no legal design" if proved else none, where=where)
+    *others, last = sorted(rules, key=_order(space))
+    return SpecError(
+        f"{none} once {last.text!r} is to hold",
+        where=space.places.get(last.text, where),
+        hint="; ".join([*_equated(space, last), *_domains(space, last), *_told(space, others)]),
+    )
+
+
+def _equated(space: Space, rule: Expression) -> list[str]:
+    """A way out for an equation of reals, which designs that are drawn do not meet."""
+    real = [name for name in rule.names if isinstance(space.by_name[name], Real)]
+    if not real or not isinstance(rule.node, Compare) or "==" not in rule.node.operators:
+        return []
+    return ["reals that are drawn do not meet an equation: use a simplex, or an inequality"]
+
+
+def _elusive(space: Space, knit: Component, where: str) -> SpecError:
+    """What to say of a group whose legal combinations are too rare to be met, or there are none."""
+    names = ", ".join(knit.names[:_OTHERS]) + (" ..." if len(knit.names) > _OTHERS else "")
+    rules = list(knit.constraints)
+    return SpecError(
+        f"no legal design was found in {knit.tries:,} draws and a search, which proves nothing: "
+        f"the rules between {names} are too closely knit to be solved",
+        where=space.places.get(rules[0].text, where) if rules else where,
+        hint="; ".join(_told(space, rules)).removeprefix("beside "),
+    )
+
+
+def _domains(space: Space, rule: Expression) -> list[str]:
+    names = sorted(rule.names)[:_OTHERS]
+    return [f"{name}: {describe(space.by_name[name])[:_SHOWN]}" for name in names]
+
+
+def _told(space: Space, others: list[Expression]) -> list[str]:
+    told = [f"{rule.text[:_SHOWN]!r} ({space.places.get(rule.text, '')})" for rule in others]
+    more = [f"{len(others) - _OTHERS} more rules"] if len(others) > _OTHERS else []
+    return [f"beside {' and '.join(told[:_OTHERS] + more)}"] if told else []
+
+
+def _order(space: Space) -> Callable[[Expression], int]:
+    places = {rule.text: place for place, rule in enumerate(space.constraints)}
+    return lambda rule: places.get(rule.text, -1)
+
+
+def _prefix(space: Space) -> list[Expression]:
+    """The first rule with which none is found any more, by halving."""
+    low, high = 0, len(space.constraints)
+    while low < high:
+        middle = (low + high) // 2
+        part = replace(space, constraints=space.constraints[: middle + 1])
+        if part.count() != 0 and _found(part):
+            low = middle + 1
+        else:
+            high = middle
+    return list(space.constraints[low : low + 1])
+
+
+def _found(space: Space) -> bool:
+    try:
+        drawn(space, np.random.default_rng(0))
+    except DesignError:
+        return len(space.legal.witness()) > 0
+    return True

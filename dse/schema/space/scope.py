@@ -1,0 +1,260 @@
+"""The names of one file: what each of its formulas says in the whole space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dse.core.batch import Column
+from dse.core.expressions.expression import (
+    Expression,
+    Index,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    children,
+    names_in,
+)
+from dse.core.expressions.parser import parse
+from dse.core.parameter import Choice, Real
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+from dse.schema.models import Quantity, Scalar
+from dse.schema.space.builder import Whole
+from dse.schema.space.parameters.domains import Amount, amount, whole_number
+from dse.schema.space.parameters.generators import generated
+from dse.schema.yaml.errors import HiddenError
+from dse.units import dimensions, units
+
+MAX_COMBINATIONS = 1_000_000
+"""So many combinations of parameters a generator may read."""
+
+MAX_ITEMS = 5_000
+"""The longest list of parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Reads the formulas and quantities of one file.
+
+    Args:
+        whole: what is known of the whole space.
+        full: the whole space's name of a name of the file.
+        arguments: the literals that the file's arguments stand for.
+        needed: builds a parameter of the file before its turn, if the name is one.
+        given: where an including file gives an argument.
+    """
+
+    whole: Whole
+    full: Callable[[str], str]
+    arguments: Mapping[str, Node]
+    needed: Callable[[str], None]
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    def formula(self, text: str) -> Expression:
+        """The formula over the names of the whole space, and told in them.
+
+        Raises:
+            SpecError: it is no expression.
+        """
+        parsed = parse(text)
+        edits = dict(self._edits(parsed.node))
+        if not edits:
+            return parsed
+        told = text
+        for (column, length), words in sorted(edits.items(), reverse=True):
+            told = told[:column] + words + told[column + length :]
+        return parsed if told == text else parse(told)
+
+    def expanded(self, text: str) -> Expression:
+        """The formula over single parameters, each of them known by now.
+
+        Raises:
+            SpecError: it is no expression, or uses lists, data or names wrongly.
+        """
+        for name in names_in(parse(text).node):
+            self.needed(name.name)
+        rule = self.whole.expanded(self.formula(text))
+        for full in rule.names:
+            if full not in self.whole.parameters:
+                if self.whole.hidden(full):
+                    raise HiddenError(full)
+                raise self.whole.unknown(full, rule.text)
+        return rule
+
+    def amount(self, text: Quantity, unit: str = "") -> Amount:
+        """A number of the file: a literal, or a formula over its arguments and data.
+
+        Raises:
+            SpecError: it is no number, depends on parameters, or is in a unit that does not fit.
+        """
+        if not isinstance(text, str) or not self._is_formula(text):
+            return amount(text, unit)
+        rule = self.expanded(text)
+        if rule.names:
+            told = min(rule.names)
+            raise SpecError(f"{text!r} depends on {told}, but a domain is fixed")
+        found = dimensions.unit_of(rule, {})
+        if found == dimensions.TEXT:
+            word = self.arguments.get(text)
+            said = (
+                f"{text!r} is {word.value!r}" if isinstance(word, Text) else f"{text!r} is a word"
+            )
+            raise SpecError(f"{said}, and no number", where=self.given.get(text, ""))
+        if unit and not units.same_dimension(found, unit):
+            raise SpecError(f"{text!r} is no quantity in {unit}")
+        value = rule.resolved(units.factor).values({}, 1)
+        if value.absent is not None and value.absent[0]:
+            raise SpecError(f"{text!r} has no value")
+        return amount(value.values[0].item() / units.factor(unit), unit or units.coherent(found))
+
+    def word(self, value: Scalar) -> Scalar:
+        """A value of the file: an argument's, where it is an argument's name."""
+        node = self.arguments.get(value) if isinstance(value, str) else None
+        if isinstance(node, Number) and node.unit:
+            return f"{node.value} {node.unit}"
+        return value if node is None else node.value  # type: ignore[union-attr]
+
+    def generated(self, text: str, unit: str) -> tuple[Sequence[int | float], str]:
+        """The numbers that a generator such as ``pow2(1 .. 64)`` makes, and their unit.
+
+        Raises:
+            SpecError: the text generates no list, or an endless one.
+        """
+        return generated(text, unit, self, self.values)
+
+    def count(self, value: int | str, what: str) -> int:
+        """A whole number of the file: a literal, or a formula over its arguments and data.
+
+        Raises:
+            SpecError: it is no whole number from 0 to :data:`MAX_ITEMS`.
+        """
+        found = self.amount(value)
+        whole = whole_number(found.value)
+        if whole is None or found.unit:
+            raise SpecError(f"{what} is a whole number, not {value!r}")
+        if not 0 <= whole <= MAX_ITEMS:
+            raise SpecError(f"{what} is from 0 to {MAX_ITEMS}, not {whole}")
+        return whole
+
+    def keys(self, value: str) -> tuple[Value, ...] | None:
+        """The keys of the list or the table of data that the file knows by this name, if any."""
+        self.needed(value)
+        full = self.full(value)
+        if full in self.whole.data:
+            return self.whole.data[full].keys
+        listing = self.whole.listings.get(full)
+        return None if listing is None else listing.keys
+
+    def counting(self, value: int | str) -> str | None:
+        """The full name of the whole-number parameter of this name, if there is one.
+
+        Raises:
+            SpecError: the parameter is none of whole numbers.
+        """
+        if not isinstance(value, str):
+            return None
+        self.needed(value)
+        full = self.full(value)
+        parameter = self.whole.parameters.get(full)
+        if parameter is None:
+            return None
+        if isinstance(parameter, Real | Choice) or any(v != int(v) for v in parameter.values):
+            raise SpecError(f"{value} is no whole-number parameter")
+        return full
+
+    def values(self, text: str) -> tuple[Sequence[int | float], str]:
+        """All values that a formula can have over its parameters' domains, and their unit.
+
+        Raises:
+            SpecError: it reads a parameter without listed numbers, or too many.
+        """
+        rule = self.expanded(text)
+        told = {name: self.whole.parameters[name] for name in sorted(rule.names)}
+        for name, parameter in told.items():
+            if isinstance(parameter, Real | Choice):
+                known = [
+                    n for n, p in self.whole.parameters.items() if not isinstance(p, Real | Choice)
+                ]
+                raise SpecError(f"{name!r} has no list of numbers", hint=nearest(name, known))
+        domains = [p.values for p in told.values() if not isinstance(p, Real)]
+        combinations = 1
+        for domain in domains:
+            combinations *= len(domain)
+        if combinations > MAX_COMBINATIONS:
+            raise SpecError(f"{text!r} has more than {MAX_COMBINATIONS:,} combinations")
+        unit = dimensions.unit_of(rule, {name: p.unit for name, p in told.items()})
+        if unit == dimensions.TEXT:
+            raise SpecError(f"{text!r} is a word, and no number")
+        grid = np.meshgrid(*(np.array(domain) for domain in domains), indexing="ij")
+        columns = {n: Column(axis.ravel()) for n, axis in zip(told, grid, strict=True)}
+        found = rule.resolved(units.factor).values(columns, combinations)
+        kept = found.values if found.absent is None else found.values[~found.absent]
+        return np.unique(kept).tolist(), units.coherent(unit)
+
+    def _is_formula(self, text: str) -> bool:
+        """True if the text is no literal, but mentions a name that the file gave to a constant."""
+        if text in self.arguments:
+            return True
+        try:
+            if units.quantity(text) is not None:
+                amount(text)
+                return False
+        except SpecError:
+            pass
+        try:
+            names = [name.name for name in names_in(parse(text).node)]
+        except SpecError:
+            return False
+        heads = {head for name in names for head in _heads(name)}
+        return any(head in self.arguments or self._is_known(head) for head in heads)
+
+    def _is_known(self, name: str) -> bool:
+        """True for a name that stands for something, or would if it had no mistake."""
+        self.needed(name)
+        full = self.full(name)
+        known = self.whole
+        return full in known.declared or full in known.parameters or full in known.lost
+
+    def _edits(self, node: Node) -> Iterator[tuple[tuple[int, int], str]]:
+        """For each name of the tree: where it stands in the text, and what it is in the whole."""
+        if isinstance(node, Name):
+            argument = self.arguments.get(node.name)
+            words = self.full(node.name) if argument is None else told(argument)
+            yield (node.column, len(node.name)), words
+            return
+        if isinstance(node, Index) and self._is_item(node):
+            yield from self._edits(node.item)
+            return
+        for child in children(node):
+            yield from self._edits(child)
+
+    def _is_item(self, node: Index) -> bool:
+        """True for ``kept[conv1]``, where the key is the word of an item and no name."""
+        if not isinstance(node.item, Name) or not isinstance(node.key, Name):
+            return False
+        listing = self.whole.listings.get(self.full(node.item.name))
+        return listing is not None and node.key.name in listing.keys
+
+
+def told(node: Node) -> str:
+    """A literal as the language writes it."""
+    match node:
+        case Truth():
+            return "true" if node.value else "false"
+        case Text():
+            return f'"{node.value}"' if "'" in node.value else f"'{node.value}'"
+        case Number(value=value, unit=unit):
+            words = f"{value!r} {unit}".rstrip()
+            return f"({words})" if unit or value < 0 else words
+        case _:
+            raise AssertionError(node)
+
+
+def _heads(name: str) -> list[str]:
+    words = name.split(".")
+    return [".".join(words[:count]) for count in range(1, len(words) + 1)]

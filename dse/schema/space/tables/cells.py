@@ -1,0 +1,196 @@
+"""Columns of a table: cells with or without units become values of one kind and unit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from dse.core.values import Value
+from dse.errors import SpecError
+from dse.schema.space.parameters.domains import Amount, Number, amount, literal
+from dse.schema.space.rules.exactness import check_exact_values
+from dse.units import units
+
+_Said = Amount | bool | str
+"""What a cell can say."""
+
+_HEADER = re.compile(r"^\s*(.*?)(?:\s+\[([^\[\]]*)\])?\s*$")
+"""``memory [GiB]`` has a unit; ``bits[0]``, without a space, is a member of a list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table as it was read: a header per column, and the cells.
+
+    ``place`` tells where a cell stands, by the number of its row from 0 and its column's header.
+    """
+
+    headers: tuple[str, ...]
+    columns: tuple[Sequence[Any], ...]
+    place: Callable[[int, str], str]
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellColumn:
+    """The values of a column in their coherent unit; ``None`` where the cell is blank.
+
+    ``distinct`` are those that are there, in the order in which they appear.
+    """
+
+    name: str
+    values: tuple[Value | None, ...]
+    distinct: tuple[Value, ...]
+    unit: str
+
+    @property
+    def numeric(self) -> bool:
+        """True if every cell that is not blank is a number."""
+        return all(is_number(value) for value in self.distinct)
+
+
+def columns_of(grid: Grid, *, mixed: frozenset[str] | None = frozenset()) -> list[CellColumn]:
+    """Every column of the grid.
+
+    Args:
+        grid: the table.
+        mixed: headers of columns that may hold words and numbers; ``None`` for all.
+
+    Raises:
+        SpecError: two have one name, or the cells of one are not of one kind and unit.
+    """
+    found: list[CellColumn] = []
+    for header, cells in zip(grid.headers, grid.columns, strict=True):
+        name, unit = named(header)
+        if not name:
+            raise SpecError("a column has no name", where=grid.where)
+        if any(one.name == name for one in found):
+            raise SpecError(f"there are two columns {name!r}", where=grid.where)
+        if unit:
+            try:
+                units.unit(unit)
+            except SpecError as error:
+                raise error.at(grid.where) from error
+        free = mixed is None or header in mixed
+        found.append(_column(name, unit, cells, mixed=free, place=grid.place))
+    return found
+
+
+def named(header: str) -> tuple[str, str]:
+    """The name and the unit of a header such as ``memory [GiB]``."""
+    found = _HEADER.match(header)
+    return (found.group(1), (found.group(2) or "").strip()) if found else (header, "")
+
+
+def is_number(value: object) -> TypeGuard[Number]:
+    """True for numbers; a truth is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def cell(value: Any, unit: str = "") -> _Said:
+    """What a cell says: an amount, a truth or a word.
+
+    Raises:
+        SpecError: it is a number that is not finite, or no value at all.
+    """
+    said = value
+    if isinstance(value, str):
+        words = value.strip()
+        if words.lower() in ("true", "false"):
+            return words.lower() == "true"
+        said = literal(words)
+        if isinstance(said, str):
+            return _quantity(words, unit)
+    if isinstance(said, bool):
+        return said
+    if not isinstance(said, int | float):
+        raise SpecError(f"{str(said)[:60]!r} is no number and no word")
+    check_exact_values((said,))
+    return amount(said, unit)
+
+
+def _quantity(words: str, unit: str) -> Amount | str:
+    """The amount in a text such as ``80 GiB``; the text where it is none."""
+    found = units.quantity(words)
+    if found is None:
+        return words
+    try:
+        units.unit(found[1])
+    except SpecError:
+        return words
+    return amount(words, unit)
+
+
+def _column(
+    name: str,
+    unit: str,
+    cells: Sequence[Any],
+    *,
+    mixed: bool,
+    place: Callable[[int, str], str],
+) -> CellColumn:
+    """The column, each distinct cell read once."""
+    keys = cells if _of_one_type(cells) else [(type(cell), cell) for cell in cells]
+    rows: dict[Any, int] = {}
+    for row, key in enumerate(keys):
+        rows.setdefault(key, row)
+    read: dict[Any, _Said | None] = {}
+    first: dict[str, int] = {}
+    for key, row in rows.items():
+        try:
+            read[key] = said = None if blank(cells[row]) else cell(cells[row], unit)
+        except SpecError as error:
+            raise error.at(place(row, name)) from error
+        if said is not None:
+            first.setdefault(_kind(said), row)
+        if len(first) > 1 and not (mixed and _go_together(first)):
+            raise _mixed(name, first, cells, place)
+    units_ = {said.unit for said in read.values() if isinstance(said, Amount)}
+    plain = {key: None if said is None else _plain(said) for key, said in read.items()}
+    return CellColumn(
+        name=name,
+        values=tuple(map(plain.__getitem__, keys)),
+        distinct=tuple(dict.fromkeys(value for value in plain.values() if value is not None)),
+        unit=next(iter(units_), ""),
+    )
+
+
+def _of_one_type(cells: Sequence[Any]) -> bool:
+    """True if equal cells are the same: 1 and true are not."""
+    return len(set(map(type, cells)) - {type(None)}) < 2
+
+
+def _kind(said: _Said) -> str:
+    if isinstance(said, Amount):
+        return f"in {said.unit}" if said.unit else "a bare number"
+    return "a word" if isinstance(said, str) else "true or false"
+
+
+def _go_together(kinds: Iterable[str]) -> bool:
+    """True for words beside truths, or words beside numbers of one unit; 1 and true are equal."""
+    return len(set(kinds) - {"a word"}) < 2
+
+
+def _plain(said: _Said) -> Value:
+    return said.value if isinstance(said, Amount) else said
+
+
+def _mixed(
+    name: str, first: dict[str, int], cells: Sequence[Any], place: Callable[[int, str], str]
+) -> SpecError:
+    (one, row), (other, later) = list(first.items())[:2]
+    return SpecError(
+        f"the column {name!r} is mixed: {cells[later]!r} is {other}, {cells[row]!r} is {one}",
+        where=place(later, name),
+        hint=f"the other is at {place(row, name)}; give a column one kind of value and one unit",
+    )
+
+
+def blank(value: Any) -> bool:
+    """True for a cell that says nothing."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return True
+    return isinstance(value, float) and math.isnan(value)

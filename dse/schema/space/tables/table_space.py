@@ -1,0 +1,133 @@
+"""``table:`` of a space file: the space is the rows of a table, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from dse.core.expressions.expression import Expression, Listed, Member, Name
+from dse.core.expressions.items import literal
+from dse.core.parameter import Choice, Ordinal, Parameter
+from dse.core.values import Value
+from dse.errors import SpecError
+from dse.schema.space.tables.cells import CellColumn, Grid, columns_of
+from dse.schema.space.tables.tables import digest_of
+
+MAX_ROWS = 2_000_000
+
+_FEW = 8
+"""A condition over so many values of one column is told value by value."""
+
+_Row = tuple[Value | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpace:
+    """The parameters, conditions and the one rule that make a table's rows the legal designs.
+
+    The parameters are by the names of their columns; all else is under full names.
+    """
+
+    parameters: dict[str, Parameter]
+    conditions: dict[str, Expression]
+    rule: Expression
+
+
+def table_space(grid: Grid, full: Callable[[str], str] = str) -> TableSpace:
+    """The space of the table's rows; equal rows are one design.
+
+    A column of numbers is an ordinal, one of words or truths a choice. A blank cell is a
+    parameter that is absent, as the columns without blanks must tell.
+
+    Args:
+        grid: the table.
+        full: the whole space's name of a column.
+
+    Raises:
+        SpecError: a column cannot be read, or the columns do not tell where one is blank.
+    """
+    if len(grid.columns[0]) > MAX_ROWS:
+        raise SpecError(f"the table has more than {MAX_ROWS:,} rows", where=grid.where)
+    columns = [_uniform(column) for column in columns_of(grid, mixed=None)]
+    rows = list(zip(*(column.values for column in columns), strict=True))
+    distinct = list(dict.fromkeys(rows))
+    names = [full(column.name) for column in columns]
+    always = [place for place, one in enumerate(columns) if None not in one.values]
+    conditions = {
+        names[place]: _presence(place, always, names, rows, grid)
+        for place in range(len(columns))
+        if place not in always
+    }
+    listed = Listed(tuple(Name(name) for name in names), tuple(distinct))
+    text = f"allow [{', '.join(names)}] in {len(distinct)} rows (table {digest_of(distinct)})"
+    return TableSpace(
+        parameters={
+            column.name: _parameter(column, name, grid)
+            for name, column in zip(names, columns, strict=True)
+        },
+        conditions=conditions,
+        rule=Expression(text, listed),
+    )
+
+
+def _uniform(column: CellColumn) -> CellColumn:
+    """The column with one kind of number, so that a value has one key."""
+    if not column.numeric or not any(isinstance(value, float) for value in column.distinct):
+        return column
+    return replace(
+        column,
+        values=tuple(None if value is None else float(value) for value in column.values),
+        distinct=tuple(dict.fromkeys(float(value) for value in column.distinct)),
+    )
+
+
+def _parameter(column: CellColumn, name: str, grid: Grid) -> Parameter:
+    if not column.distinct:
+        raise SpecError(f"the column {column.name!r} is empty", where=grid.where)
+    if column.numeric:
+        numbers = sorted(value for value in column.distinct if not isinstance(value, str))
+        return Ordinal(name=name, values=tuple(numbers), unit=column.unit)
+    return Choice(name=name, values=column.distinct, unit=column.unit)
+
+
+def _presence(
+    place: int, always: Sequence[int], names: Sequence[str], rows: Sequence[_Row], grid: Grid
+) -> Expression:
+    """When a column has a value, told by as few of the columns without blanks as can tell."""
+    clash = _clash(place, always, rows)
+    if clash is not None:
+        one, other = clash
+        raise SpecError(
+            f"nothing tells when {names[place]!r} is blank: two rows are alike in every column "
+            "without blanks, and only one has a value",
+            where=grid.place(one, names[place]),
+            hint=f"the other is at {grid.place(other, names[place])}",
+        )
+    telling = list(always)
+    for candidate in always:
+        fewer = [column for column in telling if column != candidate]
+        if _clash(place, fewer, rows) is None:
+            telling = fewer
+    present = dict.fromkeys(
+        tuple(row[column] for column in telling) for row in rows if row[place] is not None
+    )
+    told = [names[column] for column in telling]
+    if len(told) == 1 and len(present) <= _FEW:
+        values = [value for (value,) in present if value is not None]
+        shown = ", ".join(repr(value) for value in values)
+        member = Member(Name(told[0]), tuple(literal(value) for value in values))
+        return Expression(f"{told[0]} in [{shown}]", member)
+    listed = Listed(tuple(Name(name) for name in told), tuple(present))
+    text = f"[{', '.join(told)}] in {len(present)} rows (table {digest_of(present)})"
+    return Expression(text, listed)
+
+
+def _clash(place: int, columns: Sequence[int], rows: Sequence[_Row]) -> tuple[int, int] | None:
+    """Two rows that are alike in these columns, of which one has a value at ``place``."""
+    first: dict[_Row, int] = {}
+    for number, row in enumerate(rows):
+        key = tuple(row[column] for column in columns)
+        known = first.setdefault(key, number)
+        if (rows[known][place] is None) != (row[place] is None):
+            return known, number
+    return None

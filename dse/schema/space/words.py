@@ -1,0 +1,94 @@
+"""Whether a formula asks a parameter for what it can be: its words, and the keys of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from dse.core.expressions.expression import Compare, Lookup, Member, Name, Node, Text, children
+from dse.core.parameter import Choice, Parameter, Real
+from dse.core.values import Value
+from dse.errors import SpecError, nearest
+
+
+def check_words(
+    node: Node,
+    parameters: Mapping[str, Parameter],
+    before: Mapping[str, Sequence[Parameter]] | None = None,
+) -> None:
+    """Nothing, if each word that a choice is compared with is one of its values.
+
+    Args:
+        node: a formula over single names.
+        parameters: by name; other names are passed over.
+        before: what parameters were before they were replaced: their words may still be named.
+
+    Raises:
+        SpecError: a parameter never has the word.
+    """
+    if isinstance(node, Compare | Member):
+        sides = children(node)
+        told = [pair for side in sides for pair in _words(side, parameters, before or {})]
+        for side in sides:
+            for name, words in told:
+                if isinstance(side, Text) and side.value not in words:
+                    hint = nearest(side.value, [str(word) for word in words])
+                    raise SpecError(f"{name} is never {side.value!r}", hint=hint)
+    for child in children(node):
+        check_words(child, parameters, before)
+
+
+def _words(
+    side: Node,
+    parameters: Mapping[str, Parameter],
+    before: Mapping[str, Sequence[Parameter]],
+) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    """The name and all values of a side that is a choice, or is looked up."""
+    if isinstance(side, Lookup):
+        yield side.text, tuple(value for _, value in side.entries)
+    if isinstance(side, Name):
+        parameter = parameters.get(side.name)
+        if isinstance(parameter, Choice):
+            own = before.get(side.name, ())
+            earlier = [value for p in own if isinstance(p, Choice) for value in p.values]
+            yield side.name, tuple(dict.fromkeys((*parameter.values, *earlier)))
+
+
+def check_keys(
+    node: Node, parameters: Mapping[str, Parameter], repeated: Callable[[str], str] = lambda _: ""
+) -> None:
+    """Nothing, if every value of a parameter that looks something up finds it.
+
+    A key without a value would make the formula unknown, without a word.
+
+    Args:
+        node: a formula over single names.
+        parameters: by name; other names are passed over.
+        repeated: why a table is not looked up by its first column; empty where it is.
+
+    Raises:
+        SpecError: a value finds nothing, or the parameter is real.
+    """
+    for lookup in lookups(node):
+        parameter = parameters.get(lookup.key.name) if isinstance(lookup.key, Name) else None
+        if parameter is None:
+            continue
+        if isinstance(parameter, Real):
+            raise SpecError(
+                f"{lookup.text} is looked up by {parameter.name}, a real parameter",
+                hint="give it steps: an ordinal such as 'range(0 .. 1, 0.1)'",
+            )
+        known = {key for key, _ in lookup.entries}
+        missing = next((value for value in parameter.values if value not in known), None)
+        if missing is not None:
+            raise SpecError(
+                f"{lookup.text} has no value where {parameter.name} is {missing!r}",
+                hint=repeated(lookup.text) or f"add it to the data, or narrow {parameter.name}",
+            )
+
+
+def lookups(node: Node) -> Iterator[Lookup]:
+    """Every lookup in a tree."""
+    if isinstance(node, Lookup):
+        yield node
+    for child in children(node):
+        yield from lookups(child)

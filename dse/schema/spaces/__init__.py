@@ -1,1 +1,0 @@
-"""From space files to the space."""

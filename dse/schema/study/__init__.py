@@ -1,0 +1,1 @@
+"""From the study file to a plan."""

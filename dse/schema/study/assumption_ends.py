@@ -1,0 +1,75 @@
+"""The assumptions of a study at the ends of their intervals: each a plan of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dse.errors import DseError, SpecError
+from dse.schema.models import Scalar
+from dse.schema.study.assumptions import Assumption, assumed_documents
+from dse.schema.study.plan import Plan, plan_of
+from dse.schema.yaml.files import Files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """An assumption at an end of its interval, and the name of the study that tries it."""
+
+    assumption: Assumption
+    end: Scalar
+    study: str
+
+
+def turns_of(plan: Plan, name: str) -> list[Turn]:
+    """Return every assumption of a plan at each of its ends.
+
+    Args:
+        plan: the study's.
+        name: what the study is called.
+    """
+    return [
+        Turn(assumption=one, end=end, study=f"{name}.assumes.{place}.{side}")
+        for place, one in enumerate(plan.assumptions, 1)
+        for side, end in enumerate(one.ends, 1)
+    ]
+
+
+def turned_plan(plan: Plan, turn: Turn) -> Plan:
+    """Return the plan with the assumption at that end, all else equal.
+
+    Raises:
+        SpecErrors: the study cannot be so, as where a baseline is not legal there.
+    """
+    files = Files(kept=plan.texts)
+    spec = files.source(plan.path).value
+    documents = turn.assumption.turned(assumed_documents(spec, plan.path, files), turn.end)
+    return plan_of(
+        plan.path,
+        kept=plan.texts,
+        seed=plan.problem.seed,
+        optimizer=plan.optimizer,
+        documents=documents,
+        objects=plan.objects,
+    )
+
+
+def impossible_ends(plan: Plan) -> Iterator[SpecError]:
+    """Yield a mistake for each end of an assumption at which the study cannot be.
+
+    Args:
+        plan: the study's, with its files' texts.
+    """
+    source = Files(kept=plan.texts).source(plan.path)
+    for turn in turns_of(plan, plan.name):
+        try:
+            turned_plan(plan, turn)
+        except DseError as error:
+            place = plan.assumptions.index(turn.assumption)
+            first = str(error).partition("\n")[0]
+            yield SpecError(
+                f"the study cannot be run where {turn.assumption.spec.name!r} is {turn.end!r}: "
+                f"{first}",
+                where=source.place(["assumes", place, "interval"]),
+                hint="an end that the evaluator takes and the space lists",
+            )

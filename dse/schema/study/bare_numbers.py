@@ -1,0 +1,57 @@
+"""Bare numbers where a study needs a unit: refused, as rules refuse them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dse.core.objective import Objective
+from dse.errors import SpecError
+from dse.schema.models import StudySpec
+from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.source import Path_, Source
+from dse.units import units
+
+_BUDGET = {"time": "s", "cost": "$", "price": "$/h"}
+_OPTIONS = {"timeout": "s"}
+"""Options of evaluators and executors that are quantities wherever they are taken."""
+
+
+def check_units(
+    spec: StudySpec, source: Source, mistakes: Mistakes, objectives: Sequence[Objective]
+) -> None:
+    """Keep a mistake for each bare number that is a quantity: ``time: 60`` is ``time: 60 s``.
+
+    Zero needs no unit, and neither does what is dimensionless.
+
+    Args:
+        spec: the study file.
+        source: where it says what.
+        mistakes: where mistakes are kept.
+        objectives: of the study, for the units of the reference point.
+    """
+    for path, value, unit in _stated(spec, objectives):
+        bare = isinstance(value, int | float) and not isinstance(value, bool) and value != 0
+        if bare and not units.same_dimension(unit, ""):
+            key = path[-1]
+            error = SpecError(
+                f"{key} is the bare number {value:g}, and it is a quantity in {unit}",
+                hint=f"give it a unit: '{value:g} {unit}'",
+            )
+            mistakes.add(error, source.place(path))
+
+
+def _stated(spec: StudySpec, objectives: Sequence[Objective]) -> Iterator[tuple[Path_, Any, str]]:
+    for key, unit in _BUDGET.items():
+        yield ("budget", key), getattr(spec.budget, key), unit
+    for name, one in spec.evaluators.items():
+        yield ("evaluators", name, "resources", "memory"), one.resources.memory, "B"
+        for key, unit in _OPTIONS.items():
+            yield ("evaluators", name, key), one.options.get(key), unit
+    for key, unit in _OPTIONS.items():
+        yield ("executor", key), spec.executor.options.get(key), unit
+    yield ("storage_patience",), spec.storage_patience, "s"
+    by_name = {name: one.unit for one in objectives for name in (one.label, one.text) if name}
+    plain = {"".join(name.split()): unit for name, unit in by_name.items()}
+    for text, value in (spec.reference or {}).items():
+        yield ("reference", text), value, plain.get("".join(text.split()), "")

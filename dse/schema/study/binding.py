@@ -1,0 +1,349 @@
+"""Which parameter or metric each of an evaluator's readings is, and in what unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from dse.core.design import base
+from dse.core.expressions.expression import Expression
+from dse.core.parameter import Integer, Parameter, Real, size
+from dse.core.values import Value
+from dse.errors import DseError, PluginError, SpecError, SpecErrors, nearest, raise_all
+from dse.evaluation.bound_evaluator import Bound
+from dse.protocols import COHERENT, EVERYTHING, Evaluator
+from dse.registry import check_options, load, options_of, required
+from dse.schema.models import EvaluatorSpec
+from dse.schema.space.words import check_keys, check_words
+from dse.schema.study.fixed_inputs import Given
+from dse.schema.study.objectives import Known
+from dse.schema.yaml.errors import HiddenError
+from dse.schema.yaml.option_types import mistyped
+from dse.units import dimensions, units
+
+_MOST_VALUES = 256
+"""An evaluator is asked about so many whole numbers one by one, about more by their ends."""
+
+_FEW = 12
+"""So many names are listed where none of them is near."""
+
+_BETWEEN = 0.618
+"""How far from a real's lower end it is asked, too: ends are often whole where few others are."""
+
+
+def evaluator_of(spec: EvaluatorSpec, options: Mapping[str, Any]) -> Evaluator:
+    """The evaluator that the file names, made with its options.
+
+    Raises:
+        PluginError: there is none, or it does not take these options.
+        SpecError: an option's value is off.
+        SpecErrors: several are.
+    """
+    made, errors = repaired_evaluator(spec, options)
+    raise_all(errors)
+    assert made is not None
+    return made
+
+
+def repaired_evaluator(
+    spec: EvaluatorSpec, options: Mapping[str, Any]
+) -> tuple[Evaluator | None, list[DseError]]:
+    """The evaluator made without the options that are off, if it can be, and what is off.
+
+    An option that is off is left out, so that it hides no mistake in another one; what mentions
+    an option that was left out may be wrong for that reason alone, and ends the search.
+    """
+    errors: list[DseError] = []
+    try:
+        plugin = load("evaluators", spec.use)
+    except DseError as error:
+        return None, [error]
+    known, needed, rest = options_of(plugin), required(plugin), dict(options)
+    try:
+        check_options("evaluators", spec.use, plugin, options)
+    except DseError as error:
+        errors += error.errors if isinstance(error, SpecErrors) else [error]
+        rest = {name: value for name, value in options.items() if name in known}
+        if not rest.keys() >= set(needed):
+            return None, errors
+    left: set[str] = options.keys() - rest.keys()
+    for _ in range(len(options) + 1):
+        try:
+            return _made_with(plugin, spec.use, rest), errors
+        except DseError as error:
+            told = error.errors if isinstance(error, SpecErrors) else (error,)
+            inner = [_with_part(one, plugin, spec.use, rest) for one in told]
+            if any(option in f"{one.problem} {one.hint}" for one in inner for option in left):
+                break
+            errors += inner
+            off = [one.part[:2] for one in inner if one.part and one.part[0] in rest]
+            rest = _without_parts(rest, off)
+            if not off or not rest.keys() >= set(needed):
+                break
+            left |= {str(words[-1]) for words in off}
+    return None, errors
+
+
+def _with_part(error: DseError, plugin: Any, use: str, options: Mapping[str, Any]) -> DseError:
+    """The error with the option that it is about: the one without which it is not raised."""
+    if error.part and error.part[0] in options:
+        return error
+    for option in options.keys() - set(required(plugin)):
+        try:
+            _made_with(plugin, use, {k: one for k, one in options.items() if k != option})
+        except DseError as other:
+            if other.problem == error.problem:
+                continue
+        problem = error.problem if option in error.problem else f"{option}: {error.problem}"
+        return type(error)(problem, where=error.where, hint=error.hint, part=[option])
+    return error
+
+
+def _without_parts(
+    options: Mapping[str, Any], off: Collection[Sequence[str | int]]
+) -> dict[str, Any]:
+    """The options without these; of an option with several entries, without the entry."""
+    rest = dict(options)
+    for part in off:
+        option, entry = str(part[0]), part[1:]
+        value = rest.get(option)
+        inner = isinstance(value, Mapping) and bool(entry) and entry[0] in value and len(value) > 1
+        if inner:
+            rest[option] = {key: one for key, one in rest[option].items() if key != entry[0]}
+        else:
+            rest.pop(option, None)
+    return rest
+
+
+def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
+    try:
+        made: Evaluator = plugin(**options)
+    except DseError as error:
+        if not error.part and not isinstance(error, SpecErrors):
+            error.part = _blamed(error.problem, {key: options[key] for key in required(plugin)})
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        wrong = mistyped(plugin, options)
+        if wrong is None:
+            raise PluginError(f"the evaluator {use!r} refuses its options: {error}") from error
+        option, kind = wrong
+        raise PluginError(
+            f"the option {option!r} of {use!r} cannot be {options[option]!r}",
+            hint=f"its type is {kind}",
+            part=[option],
+        ) from error
+    return made
+
+
+def _blamed(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the option that a message is about: the first of its words that names one."""
+    words = re.findall(r"[\w-]+", problem)
+    named = next((word for word in words if word in options), None)
+    if named is None:  # or its value stands there as it was written
+        shown = [(problem.find(repr(value)), key) for key, value in options.items()]
+        named = min([one for one in shown if one[0] >= 0], default=(0, None))[1]
+    return () if named is None else (named,)
+
+
+def bound_of(
+    name: str,
+    evaluator: Evaluator,
+    bind: Mapping[str, str],
+    known: Mapping[str, str],
+    *,
+    parameters: Collection[str],
+) -> Bound:
+    """The evaluator with each reading bound to a name of the study.
+
+    A reading is bound by ``bind``, else to what has exactly its name, else to the one parameter
+    whose last word it is (``rows`` to ``chip.rows``). One that is a list (``bits``) is bound
+    member by member (``bits[0]`` to ``compress.bits[0]``).
+
+    Args:
+        name: the evaluator's name in the study.
+        evaluator: the plug-in.
+        bind: what the user says.
+        known: the unit of every parameter and metric of the study.
+        parameters: the names that are parameters: what "everything" means.
+
+    Raises:
+        SpecError: a reading is unknown, ambiguous, missing, or in a unit that does not fit.
+    """
+    readings = evaluator.reads | evaluator.optional
+    errors: list[DseError] = [
+        SpecError(
+            f"{name} reads no {reading!r}",
+            hint=nearest(reading, readings - {EVERYTHING}),
+            part=("bind", reading),
+        )
+        for reading in bind
+        if reading not in readings and EVERYTHING not in readings
+    ]
+    names, lists = {one: one for one in parameters if EVERYTHING in readings}, _lists(parameters)
+    for reading in sorted(readings - {EVERYTHING}):
+        try:
+            full = _found(name, reading, bind, known, lists)
+            if full is None and reading in evaluator.reads:
+                raise _needed(name, reading, evaluator, known)
+        except SpecError as error:
+            errors.append(error)
+            continue
+        if full in {f"{name}.{own}" for own in evaluator.provides}:
+            problem = f"{name} reads {full!r}, which it gives itself"
+            errors.append(SpecError(problem, part=_told_in(evaluator, reading)))
+        keys = lists.get(full or "", [""])
+        names |= {f"{reading}{key}": f"{full}{key}" for key in keys if full is not None}
+    factors: dict[str, float] = {}
+    for own in [own for own in names if base(own) in evaluator.units]:
+        full = names[own]
+        if known[full] == dimensions.TEXT and getattr(evaluator, "formulas", {}):
+            continue  # a word, which a formula may compare
+        try:
+            factors[own] = _factor(name, own, evaluator.units[base(own)], full, known[full])
+        except SpecError as error:
+            errors.append(error)
+    raise_all(errors)
+    return Bound(name=name, evaluator=evaluator, names=names, factors=factors)
+
+
+def _needed(name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]) -> SpecError:
+    """What to say of a reading that the space does not have."""
+    if isinstance(known, Known) and known.hides(reading):
+        return HiddenError(reading)
+    close = nearest(reading, known)
+    near = f" ({close})" if close.startswith("did you mean") or len(known) <= _FEW else ""
+    return SpecError(
+        f"{name} needs {reading!r}, which the space does not have",
+        hint=f"declare it, give '{reading}: ...' as an option, or 'bind: {{{reading}: ...}}'{near}",
+        part=_told_in(evaluator, reading) or ("reads",),
+    )
+
+
+def _told_in(evaluator: Evaluator, reading: str) -> tuple[str, ...]:
+    """The option that makes an evaluator read this, where it is a formula."""
+    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+    return next((("metrics", own) for own, one in formulas.items() if reading in one.names), ())
+
+
+def _lists(parameters: Collection[str]) -> dict[str, list[str]]:
+    """The lists among the parameters, each with the keys of its members: ``[0]``, ``[1]``."""
+    found: dict[str, list[str]] = {}
+    for full in parameters:
+        if base(full) != full:
+            found.setdefault(base(full), []).append(full.removeprefix(base(full)))
+    return found
+
+
+def check_formulas(
+    name: str,
+    evaluator: Evaluator,
+    known: Mapping[str, str],
+    parameters: Mapping[str, Parameter],
+) -> None:
+    """Nothing, if each formula of an evaluator that has some gives the unit that it declares.
+
+    Args:
+        name: the evaluator's name in the study.
+        evaluator: the plug-in, its formulas over single names.
+        known: the unit of every name that a formula reads; formulas over others are passed over.
+        parameters: the names among them that are parameters.
+
+    Raises:
+        SpecError: one does not, its units do not fit together, or a parameter never has a word.
+        SpecErrors: several do not.
+    """
+    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+    written: Mapping[str, Expression] = getattr(evaluator, "written", None) or formulas
+    errors: list[DseError] = []
+    for own, formula in written.items():
+        if not formula.names <= known.keys():
+            continue  # told when the reading is bound
+        part = ["metrics", own]
+        try:
+            found = dimensions.unit_of(formula, known)
+            check_words(formula.node, parameters)
+            check_keys(formula.node, parameters)
+        except SpecError as error:
+            errors.append(SpecError(f"{name}.{own}: {error.problem}", hint=error.hint, part=part))
+            continue
+        declared = evaluator.provides[own].unit
+        if not units.same_dimension(found, declared):
+            problem = (
+                f"{name}.{own} is declared in {declared or 'no unit'}, "
+                f"but {formula.text!r} is in {found or 'no unit'}"
+            )
+            hint = f"declare 'unit: {found}'" if found else "leave its unit out"
+            errors.append(SpecError(problem, hint=hint, part=part))
+    raise_all(errors)
+
+
+def check_values(bound: Bound, parameters: Mapping[str, Parameter]) -> None:
+    """Nothing, if the evaluator could be run on all values that its readings can take.
+
+    Raises:
+        SpecError: it says that it could not.
+    """
+    evaluator = bound.evaluator
+    given: dict[str, Sequence[Value]] = {}
+    if isinstance(evaluator, Given):
+        given = {own: (value,) for own, value in evaluator.values.items()}
+        evaluator = evaluator.evaluator
+    if hasattr(evaluator, "check_values"):
+        read = {own: full for own, full in bound.names.items() if full in parameters}
+        evaluator.check_values(given | {own: _some(parameters[full]) for own, full in read.items()})
+
+
+def _some(parameter: Parameter) -> Sequence[Value]:
+    """All values of the parameter, or both ends where they are too many; a real's also between."""
+    if isinstance(parameter, Real):
+        between = parameter.low + _BETWEEN * (parameter.high - parameter.low)
+        return parameter.low, between, parameter.high
+    if isinstance(parameter, Integer) and size(parameter) > _MOST_VALUES:
+        return parameter.low, parameter.high
+    return parameter.values
+
+
+def _found(
+    name: str,
+    reading: str,
+    bind: Mapping[str, str],
+    known: Mapping[str, str],
+    lists: Collection[str],
+) -> str | None:
+    names = {*known, *lists}
+    wanted = bind.get(reading)
+    if wanted is not None:
+        if wanted in names:
+            return wanted
+        if isinstance(known, Known) and known.hides(wanted):
+            raise HiddenError(wanted)
+        raise SpecError(
+            f"{name} is to read {wanted!r}, which there is not",
+            hint=nearest(wanted, names),
+            part=("bind", reading),
+        )
+    if reading in names:
+        return reading
+    ending = sorted(full for full in names if full.endswith(f".{reading}"))
+    if len(ending) > 1:
+        raise SpecError(
+            f"{name} reads {reading!r}, and {' and '.join(ending)} end so",
+            hint=f"say which: 'bind: {{{reading}: {ending[0]}}}'",
+        )
+    return ending[0] if ending else None
+
+
+def _factor(name: str, own: str, wanted: str, full: str, told: str) -> float:
+    if told == dimensions.TEXT:
+        raise SpecError(f"{name} reads {own!r} as a number, but {full} is a word")
+    if wanted == COHERENT:
+        return units.factor(told)
+    if not units.same_dimension(told, wanted):
+        raise SpecError(
+            f"{name} reads {own!r} in {wanted or 'a bare number'}, "
+            f"but {full} is in {told or 'a bare number'}",
+            hint=f"give {full} a unit such as {wanted}" if wanted else f"give {full} no unit",
+            part=("units", own),
+        )
+    return units.factor(told) / units.factor(wanted)

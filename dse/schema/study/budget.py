@@ -1,0 +1,79 @@
+"""A study's budget: from the file's words, or the command's, to numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from dse.errors import SpecError
+from dse.schema.models import BudgetSpec, Quantity
+from dse.schema.space.parameters.domains import amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """When a study stops: whichever comes first; ``None`` is no bound.
+
+    ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran; ``gain`` is
+    the share of the hypervolume below which no suggestion is worth its measurement.
+    """
+
+    measurements: int | None = None
+    trials: int | None = None
+    time_s: float | None = None
+    cost: float | None = None
+    price_per_s: float | None = None
+    gain: float | None = None
+
+
+def budget_of(spec: BudgetSpec) -> Budget:
+    """The budget that a study file states.
+
+    Raises:
+        SpecError: a number is not above zero or in another unit; a cost has no price.
+    """
+    if spec.cost is not None and spec.price is None:
+        raise SpecError("a budget of cost needs a price", hint="{cost: 20 $, price: 4 $/h}")
+    gain = _above_zero("gain", spec.gain, "1")
+    if gain is not None and gain >= 1:
+        raise SpecError(f"a gain of {spec.gain} is never reached", hint="gain: 0.1 %")
+    return Budget(
+        measurements=spec.measurements,
+        trials=spec.trials,
+        time_s=_above_zero("time", spec.time, "s"),
+        cost=_above_zero("cost", spec.cost, "$"),
+        price_per_s=_above_zero("price", spec.price, "$/h"),
+        gain=gain,
+    )
+
+
+def changed(budget: Budget, spec: BudgetSpec) -> Budget:
+    """The budget with what another one states instead; its price holds on.
+
+    Raises:
+        SpecError: see :func:`budget_of`.
+    """
+    price = None if budget.price_per_s is None else f"{budget.price_per_s} $/s"
+    stated = budget_of(spec.model_copy(update={"price": spec.price or price}))
+    new = {one.name: getattr(stated, one.name) for one in fields(stated)}
+    return replace(budget, **{name: value for name, value in new.items() if value is not None})
+
+
+_HINTS = {
+    "time": "time: 20 min",
+    "cost": "cost: 20 $; what an hour costs stands beside it, price: 4 $/h",
+    "price": "price: 4 $/h",
+    "gain": "gain: 0.1 %",
+}
+
+
+def _above_zero(key: str, told: Quantity | None, unit: str) -> float | None:
+    """The number in coherent units; a bare one is in ``unit``."""
+    if told is None:
+        return None
+    try:
+        value = float(amount(told, unit).value)
+    except SpecError as error:
+        raise SpecError(f"{told!r} is no {key}", hint=_HINTS[key]) from error
+    if value <= 0:
+        raise SpecError(f"a budget's {key} is above zero", hint=_HINTS[key])
+    return value

@@ -1,0 +1,288 @@
+"""Claims of papers in a study file: each read, checked, and held against the study's trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dse.core.batch import Column
+from dse.core.design import Design
+from dse.core.expressions.expression import (
+    Call,
+    Expression,
+    Name,
+    Node,
+    children,
+    is_truth,
+    names_in,
+    rebuilt,
+)
+from dse.core.expressions.list_rules import Listing
+from dse.core.expressions.parser import ARGUMENTS, parse
+from dse.core.expressions.printer import printed
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.core.values import Floats, Mask
+from dse.errors import DseError, SpecError, StudyError, nearest
+from dse.schema.models import ClaimSpec, FindingSpec
+from dse.schema.study.claim_rules import check_choice, check_published, check_window
+from dse.schema.study.objectives import in_coherent_units, single
+from dse.schema.study.print_figure import PrintFigure, figure_of
+from dse.schema.study.trial_statistics import FUNCTIONS, PICKING, Gathered
+from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.source import Source
+from dse.units import units
+from dse.units.dimensions import TEXT, unit_of
+
+OURS = "ours"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claim, or a finding, with all that it takes to judge it.
+
+    ``formula`` is over the names of ``gathered``, in coherent units, as ``accept`` is over ours;
+    ``figure`` is what print says, in ``unit``, and ``None`` where print has no number.
+    """
+
+    spec: ClaimSpec | FindingSpec
+    formula: Expression
+    gathered: Mapping[str, Gathered]
+    unit: str
+    accept: Expression | None
+    figure: PrintFigure | None = None
+
+    def ours(self, problem: Problem, trials: Sequence[Trial]) -> float:
+        """The study's number, in ``unit``.
+
+        Raises:
+            StudyError: the trials do not yield it.
+        """
+        columns = {
+            name: Column.of([one.value(problem, trials)]) for name, one in self.gathered.items()
+        }
+        value = float(self.formula.values(columns, 1).values[0])
+        if not math.isfinite(value):
+            raise StudyError(f"{self.spec.ours!r} comes to {value:g}")
+        return value / units.factor(self.unit)
+
+    def holds(self, ours: float) -> bool | None:
+        """Whether the number, in ``unit``, is accepted; ``None`` where nobody says what is."""
+        return None if self.accept is None else bool(self._accepts([ours])[0])
+
+    def agrees(self, ours: float) -> bool | None:
+        """Return whether the size is that of print; ``None`` where print has no number.
+
+        It is within the window of ``accept`` if that is one around the figure, of no more than a
+        factor of two, and within a tenth of the figure if not. A window that leaves the figure out
+        agrees with nothing.
+        """
+        if self.figure is None or self.accept is None:
+            return None
+        if not self._accepts(self.figure.points()).any():
+            return False
+        around = not self._accepts(self.figure.outside()).any()
+        return self.figure.is_met(ours) or (around and bool(self._accepts([ours])[0]))
+
+    def _accepts(self, ours: Sequence[float] | Floats) -> Mask:
+        assert self.accept is not None
+        column = Column.of((np.asarray(ours) * units.factor(self.unit)).tolist())
+        return self.accept.holds({OURS: column}, len(ours), unknown=False)
+
+
+def claims_of(
+    specs: Sequence[ClaimSpec | FindingSpec],
+    reader: Reader,
+    source: Source,
+    mistakes: Mistakes,
+) -> tuple[Claim, ...]:
+    """The claims of a file; the mistakes of those that cannot be are kept with their lines."""
+    found = []
+    for key, kind in (("reproduces", ClaimSpec), ("finds", FindingSpec)):
+        for place, spec in enumerate(one for one in specs if isinstance(one, kind)):
+            guarded = _Guarded(mistakes, source, [key, place])
+            claim = _claim(spec, reader, guarded)
+            found += [claim] if claim is not None else []
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """Keeps the mistakes of a claim with the lines of its parts."""
+
+    mistakes: Mistakes
+    source: Source
+    path: Sequence[str | int]
+
+    def __call__(self, part: str, make: Callable[[], Any]) -> Any:  # Any: whatever is made
+        try:
+            return make()
+        except DseError as error:
+            self.mistakes.add(error, self.source.place([*self.path, part]))
+            return None
+
+
+def _claim(spec: ClaimSpec | FindingSpec, reader: Reader, guarded: _Guarded) -> Claim | None:
+    read = guarded("ours", lambda: reader.ours(spec.ours))
+    if read is None:
+        return None
+    formula, gathered, unit = read
+    accept = None
+    if spec.accept is not None:
+        accept = guarded("accept", lambda: accepting(spec.accept or "", unit))
+    figure = None
+    if reader.strict:
+        figure = guarded("published", lambda: _checked_figure(spec, unit))
+        rule = spec.accept
+        if accept is not None and rule is not None:
+            guarded("accept", lambda: check_window(spec, parse(rule, ARGUMENTS)))
+    else:
+        figure = _kept_figure(spec, unit)
+    return Claim(
+        spec=spec, formula=formula, gathered=gathered, unit=unit, accept=accept, figure=figure
+    )
+
+
+def _checked_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
+    figure = figure_of(spec.published, unit)
+    check_published(spec, figure)
+    return figure
+
+
+def _kept_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
+    """Return the figure of a stored study, which was begun when print could be any words."""
+    try:
+        return figure_of(spec.published, unit)
+    except SpecError:
+        return None
+
+
+def accepting(text: str, unit: str) -> Expression:
+    """The rule over ``ours``, in coherent units.
+
+    Raises:
+        SpecError: it is no rule, is of something else, or its units do not fit.
+    """
+    rule = parse(text, ARGUMENTS)
+    check_ours(rule)
+    if not is_truth(rule.node) or isinstance(rule.node, Name):
+        raise SpecError(f"{text!r} accepts nothing", hint="a comparison, such as 'ours < 1'")
+    unit_of(rule, {OURS: unit})
+    return rule.resolved(units.factor)
+
+
+def check_ours(rule: Expression) -> None:
+    """Nothing, if the rule is over ours alone. Raises SpecError if not."""
+    for name in names_in(rule.node):
+        if name.name != OURS:
+            raise SpecError(f"what is accepted is said of 'ours', not of {name.name!r}")
+    if OURS not in rule.names:
+        raise SpecError(f"{rule.text!r} does not ask for 'ours'", hint="such as 'ours < 1'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Reads what claims say of a study's trials.
+
+    Args:
+        known: the unit of every metric and parameter.
+        lists: the space's lists of parameters.
+        designs: all baselines, by name or place.
+        judging: the metrics on data that judges, by which no trial may be picked.
+        strict: whether labels are checked too; a stored study stays legible without.
+    """
+
+    known: Mapping[str, str]
+    lists: Mapping[str, Listing]
+    designs: Mapping[str | int, Design] = field(default_factory=dict)
+    judging: frozenset[str] = frozenset()
+    strict: bool = True
+
+    def ours(self, text: str) -> tuple[Expression, Mapping[str, Gathered], str]:
+        """The formula over gathered numbers, these numbers, and the unit of the whole.
+
+        Raises:
+            SpecError: it is no formula, or says what the study cannot answer.
+        """
+        found: dict[str, Gathered] = {}
+        node = self._outer(parse(text, {**ARGUMENTS, **FUNCTIONS}).node, found)
+        if not found:
+            raise SpecError(
+                f"{text!r} reads no trial", hint=f"functions over trials: {', '.join(FUNCTIONS)}"
+            )
+        formula = Expression(text, node)
+        unit = _cancelled(unit_of(formula, {name: one.unit for name, one in found.items()}))
+        if is_truth(node) and not isinstance(node, Name):
+            raise SpecError(
+                f"{text!r} is a rule and no quantity", hint="'accept' says what is to hold"
+            )
+        return formula.resolved(units.factor), found, unit
+
+    def _outer(self, node: Node, found: dict[str, Gathered]) -> Node:
+        """The node with each number over trials as a name."""
+        if isinstance(node, Call) and node.function in FUNCTIONS:
+            name = f"{node.function}#{len(found)}"
+            found[name] = self._gathered(node)
+            return Name(name)
+        if isinstance(node, Name):
+            raise SpecError(
+                f"{node.name!r} is a number of each design, not of the study",
+                hint=f"least({node.name}), baseline({node.name}, NAME), ...",
+            )
+        own = children(node)
+        return rebuilt(node, [self._outer(child, found) for child in own]) if own else node
+
+    def _gathered(self, call: Call) -> Gathered:
+        name, arguments = call.function, call.arguments
+        if name == "hypervolume":
+            return Gathered(function=name)
+        if name == "count":
+            return Gathered(function=name, parts=(self._condition(arguments[0]),))
+        first, unit = self._quantity(arguments[0])
+        if name == "baseline":
+            design = self._baseline(arguments[1])
+            return Gathered(function=name, parts=(first,), unit=unit, baseline=design)
+        if name == "spearman":
+            return Gathered(function=name, parts=(first, self._quantity(arguments[1])[0]))
+        by = [self._quantity(arguments[1])[0]] if name in PICKING else []
+        rest = [self._condition(one) for one in arguments[1 + len(by) :]]
+        picks = [*by, *rest] if name in PICKING else [first, *rest]
+        if name != "mean":
+            check_choice(name, [one for part in picks for one in part.names], self.judging)
+        return Gathered(function=name, parts=(first, *by, *rest), unit=unit)
+
+    def _quantity(self, node: Node) -> tuple[Expression, str]:
+        formula = self._inner(node)
+        unit = unit_of(formula, self.known)
+        if unit == TEXT:
+            raise SpecError("a word is no quantity", hint="ask for a number")
+        return in_coherent_units(formula, self.known), unit
+
+    def _condition(self, node: Node) -> Expression:
+        formula = self._inner(node)
+        if not is_truth(formula.node):
+            raise SpecError("a quantity stands where a condition is needed", hint="bits == 4")
+        unit_of(formula, self.known)
+        return in_coherent_units(formula, self.known)
+
+    def _inner(self, node: Node) -> Expression:
+        return single(Expression(printed(node), node), self.known, self.lists)
+
+    def _baseline(self, node: Node) -> tuple[str, Design]:
+        name = node.name if isinstance(node, Name) else ""
+        chosen = {key: one for key, one in self.designs.items() if isinstance(key, str)}
+        if not chosen:
+            hint = "baselines: {int8: {format: int8, rows: 16}}"
+            raise SpecError("no baseline has a name", hint=hint)
+        if name not in chosen:
+            raise SpecError(f"there is no baseline {name!r}", hint=nearest(name, chosen))
+        return name, chosen[name]
+
+
+def _cancelled(unit: str) -> str:
+    """The unit; none where bytes over bits, or seconds over milliseconds, are left."""
+    return "" if unit != "%" and units.same_dimension(unit, "") else unit

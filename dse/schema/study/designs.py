@@ -1,0 +1,99 @@
+"""A design as a file states it: quantities with units, one value for all members of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.parameter import Choice, Parameter, Real
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.errors import DesignError, SpecError
+from dse.schema.space.parameters.domains import amount
+from dse.units import units
+
+_MOST_NAMED = 8
+
+
+def design_of(values: Mapping[str, Value], space: Space) -> Design:
+    """The legal design of these values; quantities may be texts with a unit.
+
+    Where a list of parameters is given one value, all of its members have it but those that are
+    given their own.
+
+    Raises:
+        DesignError: it breaks a rule of the space.
+        SpecError: a quantity cannot be read.
+    """
+    plain = plain_values(values, space)
+    _check_complete(plain, space)
+    space.check(plain)
+    return space.batch([plain]).design(0)  # 1 and 1.0 are one value, and one design
+
+
+def _check_complete(plain: Mapping[str, Value], space: Space) -> None:
+    """Raise DesignError where several parameters that always exist are missing: all by name."""
+    known = {*plain, *space.conditions}
+    missing = [p.name for p in space.parameters if p.name not in known]
+    odd = next((name for name in plain if name not in space.by_name), None)
+    if len(missing) > 1 and odd is None:
+        named = ", ".join(missing[:_MOST_NAMED])
+        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        raise DesignError(
+            f"{named}{more} are missing",
+            where=space.places.get(missing[0], ""),
+            hint=f"give each a value: {missing[0]}: {_first_value(space.by_name[missing[0]])}",
+        )
+
+
+def _first_value(parameter: Parameter) -> Value:
+    return parameter.low if isinstance(parameter, Real) else parameter.values[0]
+
+
+def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
+    """The values in coherent units, lists written out; they need be neither whole nor legal.
+
+    Raises:
+        SpecError: a quantity cannot be read.
+    """
+    plain: dict[str, Value] = {}
+    for name, given in _spread(values, space).items():
+        value = given.item() if isinstance(given, np.generic) else given  # as frames have them
+        parameter = space.by_name.get(name)
+        told = isinstance(value, str) and units.quantity(value) is not None
+        if parameter is not None and told and not isinstance(parameter, Choice):
+            plain[name] = amount(value, parameter.unit).value
+        else:
+            plain[name] = value
+    return plain
+
+
+def legal_design(values: Mapping[str, Value], space: Space) -> Design:
+    """The design, or a mistake told where the values stand and not where the rule does.
+
+    Raises:
+        SpecError: it breaks a rule of the space, or a quantity cannot be read.
+    """
+    try:
+        return design_of(values, space)
+    except DesignError as error:
+        rule = f" ({error.where})" if error.where else ""
+        raise SpecError(error.problem, hint=error.hint + rule) from error
+
+
+def _spread(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
+    """The values with each list written out as its members."""
+    found: dict[str, Value] = {}
+    for name, value in values.items():
+        members = [f"{name}[{key}]" for key in _keys(name, space)]
+        if members and all(member in space.by_name for member in members):
+            found |= dict.fromkeys(members, value)
+        else:
+            found[name] = value
+    return found | {name: value for name, value in values.items() if name in space.by_name}
+
+
+def _keys(name: str, space: Space) -> tuple[Value, ...]:
+    return space.lists[name].listing.keys if name in space.lists else ()

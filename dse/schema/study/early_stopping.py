@@ -1,0 +1,44 @@
+"""The rule by which trials end early: from the file's words to one that can decide."""
+
+from __future__ import annotations
+
+from dse.core.problem import Problem
+from dse.errors import SpecError, nearest
+from dse.evaluation.early_stopping import Certain, Halving, Rule
+from dse.schema.models import EarlySpec, Quantity
+from dse.schema.space.parameters.domains import amount
+from dse.units import units
+
+_HALVING = "early: {rule: successive-halving, at: [1, 3, 9]}"
+_CERTAIN = "early: {rule: certain, worsens: [board.time], best: {train.loss: 0}}"
+
+
+def early_of(spec: EarlySpec | None, problem: Problem) -> Rule | None:
+    """The rule that a study file states; ``None`` where it states none.
+
+    Raises:
+        SpecError: the rule has another one's words, or names no measured metric.
+    """
+    if spec is None:
+        return None
+    if spec.rule == "successive-halving":
+        if not spec.at or spec.worsens or spec.best:
+            raise SpecError("successive halving is told its steps, and nothing else", hint=_HALVING)
+        if list(spec.at) != sorted(set(spec.at)):
+            raise SpecError(f"the steps {spec.at} do not rise", hint=_HALVING)
+        return Halving(eta=spec.eta, at=tuple(spec.at))
+    if spec.at or not (spec.worsens or spec.best):
+        raise SpecError("what is certain is told of metrics, not of steps", hint=_CERTAIN)
+    for name in (*spec.worsens, *spec.best):
+        if name not in problem.measured:
+            raise SpecError(
+                f"no objective or limit reads a measured metric {name!r}",
+                hint=nearest(name, problem.measured),
+            )
+    best = {name: _bound(bound, problem.metrics[name].unit) for name, bound in spec.best.items()}
+    return Certain(worsens=frozenset(spec.worsens), best=best)
+
+
+def _bound(told: Quantity, unit: str) -> float:
+    """The number in the metric's own unit; a bare one is in it already."""
+    return float(amount(told, unit or "1").value) / units.factor(unit)

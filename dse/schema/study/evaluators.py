@@ -1,0 +1,333 @@
+"""The evaluators of a study, made and bound as its file tells them, under every scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dse.core.parameter import Parameter
+from dse.core.space import Space
+from dse.errors import DseError, SpecError, SpecErrors, nearest, raise_all
+from dse.evaluation.bound_evaluator import Bound
+from dse.protocols import EVERYTHING, Evaluator, Needs
+from dse.schema.models import EvaluatorSpec, ResourcesSpec, ScenarioSpec, StudySpec
+from dse.schema.space.rule_parser import units_of
+from dse.schema.space.space import LegibleSpace
+from dse.schema.study.binding import (
+    bound_of,
+    check_formulas,
+    check_values,
+    evaluator_of,
+    repaired_evaluator,
+)
+from dse.schema.study.fixed_inputs import Given
+from dse.schema.study.formula_evaluators import informed
+from dse.schema.study.objectives import Known
+from dse.schema.study.repeats import Replicated
+from dse.schema.study.resources import check_exclusive, gpus_of, memory_of
+from dse.schema.study.scenarios import (
+    ANYWHERE,
+    Scenarios,
+    check_alike,
+    check_scenario,
+    staged,
+    version_of,
+    weights_of,
+)
+from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.source import Source
+
+Options = Callable[[EvaluatorSpec], dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bindings:
+    """The evaluators that could be bound, under every scenario, and all names that are known.
+
+    Without mistakes these are ``all`` evaluators of the study.
+    """
+
+    bound: list[Bound]
+    scenarios: Scenarios
+    known: Known
+    all: bool
+
+
+class Cast:
+    """Makes each evaluator once for all scenarios that give it the same options and values.
+
+    Args:
+        spec: the study file, as far as it can be read.
+        source: where it says what.
+        mistakes: where mistakes are kept.
+        options: the options of an evaluator, ready to make it with.
+        doubtful: evaluators of which a part could not be read.
+        fresh: the study is new; what was begun once stays legible.
+    """
+
+    def __init__(
+        self,
+        spec: StudySpec,
+        source: Source,
+        mistakes: Mistakes,
+        options: Options,
+        doubtful: Collection[str] = (),
+        *,
+        fresh: bool = True,
+    ) -> None:
+        self._fresh = fresh
+        self._spec = spec
+        self._source = source
+        self._mistakes = mistakes
+        self._options = options
+        self._doubtful = set(doubtful)
+        self._lost = set[str]()  # metrics whose unit or formula is a mistake
+        self._scenarios = spec.scenarios or {ANYWHERE: ScenarioSpec()}
+
+    def bound(self, legible: LegibleSpace) -> Bindings:
+        """All evaluators with what each of their readings is; mistakes are collected."""
+        space = legible.space
+        made = {name: self._versions(name) for name in self._spec.evaluators}
+        weights = weights_of(self._spec.scenarios)
+        self._check_scenarios(made, space)
+        plain = dict(pair for own in made.items() for pair in _metric_units(*own).items())
+        known = self._known(legible, plain)
+        sound = {n: {} if n in self._doubtful else versions for n, versions in made.items()}
+        bound = {name: self._bound(name, sound[name], known, space) for name in made}
+        for name in self._doubtful & made.keys():
+            self._check_formulas(name, made[name], known, space)
+        self._place(bound)
+        whole = {n: own for n, own in bound.items() if len(own) == len(self._scenarios)}
+        for name in sorted(made.keys() - whole.keys()):
+            self._mistakes.skip(self._source.place(["evaluators", name]))
+        staging = self._guarded(["evaluators"], lambda: staged(whole, weights))
+        found, scenarios = staging or ([], Scenarios(weights=weights))
+        complete = staging is not None and len(whole) == len(made)
+        metrics = {name: metric.unit for one in found for name, metric in one.provides.items()}
+        plain = {name: unit for name, unit in plain.items() if name not in self._lost}
+        if not complete and not self._spec.scenarios:
+            metrics = plain
+        elif not complete:
+            self._doubtful |= made.keys()
+        known = self._known(legible, metrics)
+        return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
+
+    def _known(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> Known:
+        """The units of all names, and which others a mistake may hide.
+
+        Of an evaluator with a mistake, what is close to a metric of it is a misspelt one.
+        """
+        known = Known({**units_of(legible.space.parameters), **metrics})
+        known.data = legible.space.data
+        known.parameters = legible.space.by_name if self._fresh else {}
+
+        def hides(name: str) -> bool:
+            evaluator = name.partition(".")[0]
+            if name in self._lost:
+                return True
+            if evaluator in self._doubtful:
+                own = [one for one in known if one.startswith(f"{evaluator}.")]
+                return not nearest(name, own).startswith("did you mean")
+            return evaluator not in self._spec.evaluators and legible.hides(name)
+
+        known.hides = hides
+        return known
+
+    def options(self, bound: Bound) -> Mapping[str, Any]:
+        """What the file says of an evaluator under its scenario, with the values fixed for it."""
+        scenario = bound.scenario or next(
+            iter(self._scenarios)
+        )  # the same under all is as the first
+        changes = self._scenarios[scenario].options.get(bound.name, {})
+        fixed = bound.evaluator.values if isinstance(bound.evaluator, Given) else {}
+        spec = self._spec.evaluators[bound.name]
+        told = {**spec.options, **changes, **({"values": dict(fixed)} if fixed else {})}
+        return {**told, **({"replicates": spec.replicates.model_dump()} if spec.replicates else {})}
+
+    def _versions(self, name: str) -> dict[str, Evaluator]:
+        """The evaluator under each scenario: one object where it does not differ."""
+        kept: dict[str, Evaluator] = {}
+        found: dict[str, Evaluator] = {}
+        for scenario, one in self._scenarios.items():
+            own = one.options.get(name, {})
+            path = ["scenarios", scenario, name] if own else ["evaluators", name]
+            text = json.dumps(own, sort_keys=True, default=str)
+            if text not in kept:
+                made = self._made(name, own, path)
+                if made is None:
+                    self._doubtful.add(name)
+                    continue
+                kept[text] = made
+            version = self._guarded(
+                ["scenarios", scenario, "values"],
+                lambda one=one, made=kept[text]: version_of(one, made),
+            )
+            if version is None:
+                continue
+            fixed = version.values if isinstance(version, Given) else {}
+            key = text + json.dumps(fixed, sort_keys=True) if fixed else text
+            found[scenario] = kept.setdefault(key, version)
+            first = next(iter(found.values()))
+            self._guarded(
+                path, lambda s=scenario, one=version, f=first: check_alike(name, s, one, f)
+            )
+        return found
+
+    def made_with(self, name: str, option: str, value: object) -> Evaluator:
+        """The evaluator with another value of an option, or without it (``None``).
+
+        Raises:
+            DseError: it does not take the value, or cannot do without.
+        """
+        spec = self._spec.evaluators[name]
+        rest = {key: one for key, one in spec.options.items() if key != option}
+        changed = {**rest, **({} if value is None else {option: value})}
+        whole = EvaluatorSpec.model_validate({"use": spec.use, **changed})
+        return evaluator_of(whole, self._options(whole))
+
+    def _made(
+        self, name: str, changes: Mapping[str, Any], path: Sequence[str | int]
+    ) -> Evaluator | None:
+        """The evaluator; without the options that are off, which are kept as mistakes."""
+        spec = self._spec.evaluators[name]
+        whole = {"use": spec.use, "bind": spec.bind, **spec.options, **changes}
+        changed = EvaluatorSpec.model_validate(whole)
+        options: dict[str, Any] | None = self._guarded(path, lambda: self._options(changed))
+        if options is None:
+            return None
+        made, errors = repaired_evaluator(changed, options)
+        for error in errors:
+            self._doubtful.add(name)
+            self._lose(name, error)
+            self._mistakes.add_in(error, self._source, path)
+        if made is None or not spec.replicates:
+            return made
+        replicates = spec.replicates
+        return self._guarded(path, lambda: Replicated(made, replicates))
+
+    def _check_scenarios(self, made: Mapping[str, Mapping[str, Evaluator]], space: Space) -> None:
+        """Keep what is wrong with scenarios; a value that no evaluator reads is a misspelt one."""
+        for name, one in self._spec.scenarios.items():
+            place = ["scenarios", name]
+            self._guarded(
+                place, lambda n=name, o=one: check_scenario(n, o, made.keys(), space.by_name.keys())
+            )
+        for scenario, one in self._spec.scenarios.items() if not self._doubtful else ():
+            for reading in one.values:
+                evaluators = [v[scenario] for v in made.values() if scenario in v]
+                fixed = [e for e in evaluators if isinstance(e, Given) and reading in e.values]
+                if evaluators and not fixed:
+                    known = {n for e in evaluators for n in (e.reads | e.optional) - {EVERYTHING}}
+                    error = SpecError(
+                        f"no evaluator reads {reading!r}", hint=nearest(reading, known)
+                    )
+                    path = ["scenarios", scenario, "values", reading]
+                    self._mistakes.add(error, self._source.place(path))
+
+    def _bound(
+        self,
+        name: str,
+        versions: Mapping[str, Evaluator],
+        known: Mapping[str, str],
+        space: Space,
+    ) -> dict[str, Bound]:
+        """The evaluator bound under each scenario: one object where it does not differ."""
+        kept: dict[int, Bound] = {}
+        found: dict[str, Bound] = {}
+        for scenario, evaluator in versions.items():
+            if id(evaluator) not in kept:
+                bound = self._guarded(
+                    ["evaluators", name],
+                    lambda e=evaluator: self._one_bound(name, e, known, space),
+                )
+                if bound is None:
+                    continue
+                kept[id(evaluator)] = bound
+            found[scenario] = kept[id(evaluator)]
+        return found
+
+    def _check_formulas(
+        self, name: str, versions: Mapping[str, Evaluator], known: Known, space: Space
+    ) -> None:
+        """Keep what is wrong with the formulas of an evaluator that is not bound."""
+        for evaluator in list(versions.values())[:1]:
+            try:
+                check_formulas(name, informed(evaluator, {}, known, space), known, {})
+            except DseError as error:
+                self._lose(name, error)
+                self._mistakes.add_in(error, self._source, ["evaluators", name])
+
+    def _lose(self, name: str, error: DseError) -> None:
+        """Note the metrics whose formulas or units have mistakes: no mistake is to use them."""
+        for one in error.errors if isinstance(error, SpecErrors) else (error,):
+            self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
+
+    def _place(self, bound: Mapping[str, dict[str, Bound]]) -> None:
+        """Tell each evaluator what it needs of its machine."""
+        for name, versions in bound.items():
+            spec = self._spec.evaluators[name]
+            needs = self._needs(name, spec.resources)
+            if spec.exclusive:
+                path = ["evaluators", name, "exclusive"]
+                for one in list(versions.values())[:1]:
+                    self._guarded(path, lambda one=one: check_exclusive(one))
+            placed = {
+                id(one): replace(one, needs=needs, exclusive=spec.exclusive)
+                for one in versions.values()
+            }
+            versions |= {scenario: placed[id(one)] for scenario, one in versions.items()}
+
+    def _needs(self, name: str, spec: ResourcesSpec) -> Needs:
+        path = ["evaluators", name, "resources"]
+        gpu = self._guarded([*path, "gpu"], lambda: gpus_of(spec))
+        memory = self._guarded([*path, "memory"], lambda: memory_of(spec))
+        return Needs(
+            cpu=spec.cpu or 0.0, gpu=gpu or 0.0, memory_bytes=memory or 0, custom=dict(spec.custom)
+        )
+
+    def _one_bound(
+        self, name: str, evaluator: Evaluator, known: Mapping[str, str], space: Space
+    ) -> Bound:
+        errors: list[DseError] = []
+        bind = self._spec.evaluators[name].bind
+        evaluator = informed(evaluator, bind, known, space)
+        bound: Bound | None = None
+        own = dict(known)
+        try:
+            bound = bound_of(name, evaluator, bind, known, parameters=space.by_name.keys())
+            own |= {word: known[full] for word, full in bound.names.items()}
+        except DseError as error:
+            errors.append(error)
+        parameters = {**space.by_name, **_parameters_of(bound, space)}
+        try:
+            check_formulas(name, evaluator, own, parameters if self._fresh else {})
+        except DseError as error:
+            self._lose(name, error)
+            errors.append(error)
+        raise_all(errors)
+        assert bound is not None
+        check_values(bound, space.by_name)
+        return bound
+
+    def _guarded(self, path: Sequence[str | int], make: Any) -> Any:
+        """What ``make`` gives, or ``None`` with its mistake kept."""
+        try:
+            return make()
+        except DseError as error:
+            self._mistakes.add_in(error, self._source, path)
+            return None
+
+
+def _metric_units(name: str, versions: Mapping[str, Evaluator]) -> dict[str, str]:
+    """The units of an evaluator's metrics, by the study's names where no scenario changes them."""
+    evaluator = next(iter(versions.values()), None)
+    provides = {} if evaluator is None else evaluator.provides
+    return {f"{name}.{own}": metric.unit for own, metric in provides.items()}
+
+
+def _parameters_of(bound: Bound | None, space: Space) -> dict[str, Parameter]:
+    """The parameters that an evaluator reads, by its own names."""
+    names = {} if bound is None else bound.names
+    return {own: space.by_name[full] for own, full in names.items() if full in space.by_name}

@@ -1,0 +1,73 @@
+"""Readings that a scenario fixes: an evaluator that is told the same value for every design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.expressions.expression import Expression
+from dse.core.metric import Metrics
+from dse.core.values import Value
+from dse.errors import SpecError
+from dse.protocols import COHERENT, EVERYTHING, Evaluator
+from dse.schema.models import Scalar
+from dse.schema.space.parameters.domains import amount
+from dse.units import units
+
+
+class Given:
+    """An evaluator with some of its readings fixed; the space need not have them."""
+
+    def __init__(self, evaluator: Evaluator, values: Mapping[str, Value]) -> None:
+        self.reads = evaluator.reads - values.keys()
+        self.optional = evaluator.optional - values.keys()
+        self.units: Mapping[str, str] = {
+            n: unit for n, unit in evaluator.units.items() if n not in values
+        }
+        self.provides = evaluator.provides
+        self.kind = evaluator.kind
+        self.version = evaluator.version
+        self.missing = getattr(evaluator, "missing", "")
+        self.reads_by_metric = {
+            name: reads - values.keys()
+            for name, reads in getattr(evaluator, "reads_by_metric", {}).items()
+        }
+        self.formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+        self.written: Mapping[str, Expression] | None = getattr(evaluator, "written", None)
+        self.starts: Sequence[str] = getattr(evaluator, "starts", ())
+        self.evaluator = evaluator
+        self.values = values
+
+    @property
+    def pure(self) -> bool:
+        """As the evaluator is, which may import a function to know it."""
+        return bool(getattr(self.evaluator, "pure", False))
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        same = np.zeros(len(batch), dtype=np.int64)
+        fixed = {name: Column.coded((value,), same) for name, value in self.values.items()}
+        return self.evaluator.evaluate(batch.with_columns(fixed))
+
+
+def reads_any(evaluator: Evaluator, name: str) -> bool:
+    """True if the evaluator would look at a reading of this name."""
+    return bool({name, EVERYTHING} & (evaluator.reads | evaluator.optional))
+
+
+def reading_of(evaluator: Evaluator, name: str, told: Scalar) -> Value:
+    """A value from the file in the unit in which the evaluator wants this reading.
+
+    Raises:
+        SpecError: the unit does not fit.
+    """
+    if not isinstance(told, str) or units.quantity(told) is None:
+        return told
+    unit = evaluator.units.get(name, COHERENT)
+    if unit == COHERENT:
+        return amount(told).value
+    try:
+        return amount(told, unit).value / units.factor(unit)
+    except SpecError as error:
+        raise SpecError(f"{name}: {error.problem}", hint=error.hint) from error

@@ -1,0 +1,73 @@
+"""Evaluators that are formulas, over the lists and the data of a space."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dse.core.expressions.expression import Expression, Name, Node, mapped
+from dse.core.expressions.list_rules import Listing, Table
+from dse.core.space import Space
+from dse.protocols import Evaluator
+from dse.schema.study.fixed_inputs import Given
+
+
+def informed(
+    evaluator: Evaluator, bind: Mapping[str, str], known: Collection[str], space: Space
+) -> Evaluator:
+    """The evaluator with its formulas written out over the space's lists and data.
+
+    A name of a formula is a list or a table of the space as a reading is a parameter: by ``bind``,
+    by its whole name, or by its last word where only one has it.
+
+    Raises:
+        SpecErrors: lists or data are used wrongly.
+    """
+    if isinstance(evaluator, Given):
+        return Given(informed(evaluator.evaluator, bind, known, space), evaluator.values)
+    formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
+    if not formulas or not hasattr(evaluator, "over"):
+        return evaluator
+    names = frozenset[str]().union(*(one.names for one in formulas.values()))
+    lists: dict[str, Listing] = {}
+    data: dict[str, Table] = {}
+    for name in sorted(names - set(known)):
+        full = _full(bind.get(name, name), space.lists)
+        table = _table(name, space.data)
+        if full is not None:
+            lists[name] = _renamed(space.lists[full].listing, full, name)
+        elif table is not None:
+            data[table[0]] = space.data[table[1]]
+    made: Evaluator = evaluator.over(lists, data)
+    return made
+
+
+def _full(name: str, names: Iterable[str]) -> str | None:
+    """The name, or the only one whose last word it is."""
+    found = [one for one in names if one == name] or [
+        one for one in names if one.endswith(f".{name}")
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _table(name: str, data: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The table that a name is, or is a column of: as the formula and as the space call it."""
+    for own in (name, name.rpartition(".")[0]):
+        full = _full(own, data) if own else None
+        if full is not None:
+            return own, full
+    return None
+
+
+def _renamed(listing: Listing, full: str, own: str) -> Listing:
+    """The list with its members called as the formula calls it."""
+
+    def changed(node: Node) -> Node:
+        if isinstance(node, Name) and node.name.startswith((f"{full}[", f"{full}.")):
+            return Name(own + node.name.removeprefix(full))
+        return node
+
+    nodes = tuple(mapped(node, changed) for node in listing.nodes)
+    sizes = None if listing.sizes is None else tuple(mapped(n, changed) for n in listing.sizes)
+    return replace(listing, nodes=nodes, sizes=sizes)

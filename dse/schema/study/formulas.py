@@ -1,0 +1,48 @@
+"""How a study's formulas are read: its own functions written out, its own names found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dse.core.expressions.expression import Expression
+from dse.core.expressions.parser import ARGUMENTS, parse
+from dse.core.metric import Goal
+from dse.schema.study import baselines
+from dse.schema.study import scenario_statistics as robust
+from dse.schema.study.baselines import Baselines
+from dse.schema.study.scenarios import Scenarios
+
+_FUNCTIONS = {**ARGUMENTS, **robust.FUNCTIONS, **baselines.FUNCTIONS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formulas:
+    """Reads objectives and rules over metrics, as they are meant over all scenarios."""
+
+    scenarios: Scenarios
+    baselines: Baselines
+
+    def objective(self, text: str, goal: Goal) -> Expression:
+        """The formula of an objective.
+
+        Raises:
+            SpecError: it is no formula, or says something of scenarios or baselines that cannot be.
+        """
+        side = robust.worse(goal)
+        written = robust.written_out(parse(text, _FUNCTIONS), self.scenarios, side)
+        return self.baselines.folded(written)
+
+    def rules(self, text: str) -> Iterator[Expression]:
+        """What a rule over metrics says of each scenario.
+
+        Raises:
+            SpecError: as :meth:`objective` does.
+        """
+        for one in robust.everywhere(parse(text, _FUNCTIONS), self.scenarios):
+            yield self.baselines.folded(one)
+
+    def under(self, text: str, scenario: str) -> Expression:
+        """The formula as it is under one scenario. Raises SpecError as :meth:`objective` does."""
+        alone = robust.under(parse(text, _FUNCTIONS), self.scenarios, scenario)
+        return self.baselines.folded(alone)

@@ -1,0 +1,42 @@
+"""Whether a file is a study or a space, told by its keys also where some are misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import PurePath
+from typing import Any
+
+from dse.schema.models import StudySpec
+from dse.schema.space.models import SpaceSpec
+
+_DECISIVE = frozenset({"study", "evaluators", "objectives"})
+_OF_STUDIES, _OF_SPACES = StudySpec.model_fields.keys(), SpaceSpec.model_fields.keys()
+_SIMILAR = 0.8
+_MOST_KEYS = 100
+"""A file with more keys is neither, and names are compared at length."""
+
+
+def is_study(value: Mapping[str, Any]) -> bool:
+    """True for what a study file says, perhaps with mistakes: ``evaluator:``, ``space: x.yaml``."""
+    if value.keys() & _DECISIVE:
+        return True
+    if "parameters" in value:
+        return False
+    if _names_file(value.get("space")):
+        return len(value) > 1
+    if value.keys() & (_OF_SPACES - _OF_STUDIES):
+        return False
+    own = sorted(_OF_STUDIES - _OF_SPACES)
+    keys = islice(value, _MOST_KEYS)
+    return any(get_close_matches(str(key)[:60], own, n=1, cutoff=_SIMILAR) for key in keys)
+
+
+def is_space(value: Mapping[str, Any]) -> bool:
+    """True for what a space file says: it has a key of one, and is no study."""
+    return not is_study(value) and bool(value.keys() & _OF_SPACES)
+
+
+def _names_file(told: object) -> bool:
+    return isinstance(told, str) and PurePath(told).suffix in (".yaml", ".yml")

@@ -1,0 +1,72 @@
+"""A plan whose objectives are told relative to what was measured of its baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dse.core.batch import Batch
+from dse.core.design import Design
+from dse.core.trial import State, Trial
+from dse.errors import StudyError
+from dse.schema.study.plan import Plan, plan_of
+
+
+def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
+    """The plan with the numbers of those awaited baselines that are measured by now."""
+    if not plan.awaited:
+        return plan
+    done = dict[Design, Mapping[str, float]]()
+    waiting = set(plan.awaited.values())
+    for trial in trials:
+        if trial.state is State.DONE and trial.design in waiting:
+            done[trial.design] = trial.metrics
+            if len(done) == len(waiting):
+                break
+    else:
+        return plan
+    return _replanned(plan, {name: done[design] for name, design in plan.awaited.items()})
+
+
+def with_modelled_baselines(plan: Plan) -> Plan:
+    """Return the plan with what models that are not pure tell of its awaited baselines.
+
+    It starts their programs: only what runs a study calls it. Measured baselines stay awaited.
+    """
+    if not plan.awaited:
+        return plan
+    plan.pipeline.may_start = True
+    told = dict[str, Mapping[str, float]]()
+    for name, design in plan.awaited.items():
+        got = plan.pipeline.known(Batch.of([design]))
+        told[name] = {} if got.faults else {m: float(v[0]) for m, v in got.columns.items()}
+    return _replanned(plan, told)
+
+
+def _replanned(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
+    """Return the plan with these metrics of its named baselines."""
+    now = plan_of(
+        plan.path,
+        kept=plan.texts,
+        seed=plan.problem.seed,
+        optimizer=plan.optimizer,
+        measured=told,
+        objects=plan.objects,
+    )
+    now.pipeline.may_start = plan.pipeline.may_start
+    return replace(now, problem=replace(now.problem, priors=plan.problem.priors))
+
+
+def check_settled(plan: Plan, trials: Sequence[Trial]) -> None:
+    """Nothing, if no baseline is awaited any more.
+
+    Raises:
+        StudyError: one could not be measured, or not within the budget.
+    """
+    for name, design in plan.awaited.items():
+        faults = [t.fault for t in trials if t.design == design and t.fault is not None]
+        why = faults[0].reason if faults else "the budget is used up"
+        raise StudyError(
+            f"the baseline {name!r} could not be measured: {why}",
+            hint="objectives are told relative to it: name another one, in a new study",
+        )

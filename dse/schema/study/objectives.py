@@ -1,0 +1,194 @@
+"""From a study's formulas to objectives, limits and the reference point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from dse.core.expressions.expression import (
+    Binary,
+    Compare,
+    Expression,
+    Name,
+    Node,
+    is_truth,
+    names_in,
+)
+from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.metric import Goal
+from dse.core.objective import Limit, Objective
+from dse.core.parameter import Parameter
+from dse.errors import SpecError, nearest
+from dse.schema.models import Quantity
+from dse.schema.space.parameters.domains import amount
+from dse.schema.space.words import check_keys, check_words
+from dse.schema.yaml.errors import HiddenError
+from dse.units import units
+from dse.units.dimensions import TEXT, in_coherent, unit_of
+
+
+class Known(dict[str, str]):
+    """The unit of every metric and parameter; ``hides`` is true for what a mistake may hide.
+
+    Formulas read the tables of ``data``, and compare ``parameters`` with words that they can be.
+    """
+
+    hides: Callable[[str], bool] = staticmethod(lambda _: False)
+    data: Mapping[str, Table] = MappingProxyType({})
+    parameters: Mapping[str, Parameter] = MappingProxyType({})
+
+    def check_seen(self, formula: Expression) -> None:
+        """Nothing, if no mistake elsewhere hides a name. Raises HiddenError if one does."""
+        names = [n for n in sorted(formula.names) if n not in self and not self.is_data(n)]
+        hidden = next((name for name in names if self.hides(name)), None)
+        if hidden is not None:
+            raise HiddenError(hidden)
+
+    def is_data(self, name: str) -> bool:
+        """True for a table, or a column of one."""
+        return name in self.data or name.rpartition(".")[0] in self.data
+
+
+def objective_of(
+    formula: Expression, goal: Goal, known: Mapping[str, str], lists: Mapping[str, Listing]
+) -> Objective:
+    """The objective that a formula over metrics states.
+
+    Args:
+        formula: as it was read.
+        goal: which way is better.
+        known: the unit of every metric and parameter.
+        lists: the space's lists of parameters.
+
+    Raises:
+        SpecError: a name is unknown, or the units do not fit together.
+    """
+    text = formula.text
+    expression = single(formula, known, lists)
+    node = expression.node
+    unit = known[node.name] if isinstance(node, Name) else unit_of(expression, known)
+    if unit == TEXT:
+        raise SpecError(f"{text!r} is a word and has no better or worse")
+    if is_truth(node) and not isinstance(node, Name):
+        raise SpecError(
+            f"{text!r} is a rule and no quantity", hint="rules over metrics go under 'constraints'"
+        )
+    return Objective(
+        expression=in_coherent_units(expression, known),
+        goal=goal,
+        unit=unit,
+        scale=units.factor(unit),
+    )
+
+
+def check_new(objective: Objective, before: Sequence[Objective]) -> None:
+    """Check that no objective before has the same goal and formula.
+
+    Raises:
+        SpecError: one has.
+    """
+    if any((one.goal, one.text) == (objective.goal, objective.text) for one in before):
+        problem = f"'{objective.goal}: {objective.text}' stands twice"
+        raise SpecError(problem, hint="leave one of them out")
+
+
+def check_label(label: str, others: Sequence[Objective], known: Mapping[str, str]) -> None:
+    """Nothing, if an objective can be shown by this name. Raises SpecError if not."""
+    if label and label in {*known, *(other.label for other in others)}:
+        raise SpecError(
+            f"{label!r} is the name of something else already", hint="another word after 'as:'"
+        )
+
+
+def limits_of(
+    formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
+) -> Iterator[Limit]:
+    """The limits that a rule over metrics states: one for each comparison in it.
+
+    Raises:
+        SpecError: it is no comparison by <=, <, >= or >; a name is unknown; units do not fit.
+    """
+    text = formula.text
+    expression = single(formula, known, lists)
+    node = expression.node
+    if not isinstance(node, Compare) or not set(node.operators) <= {"<", "<=", ">", ">="}:
+        raise SpecError(
+            f"{text!r} is no limit", hint="compare with <=, <, >= or >: 'chip.area <= 20 mm2'"
+        )
+    unit_of(expression, known)
+    coherent = in_coherent_units(expression, known).node
+    assert isinstance(coherent, Compare)
+    sides = zip(coherent.operands, coherent.operands[1:], strict=False)
+    for operator, (left, right) in zip(coherent.operators, sides, strict=True):
+        low, high = (left, right) if operator in ("<", "<=") else (right, left)
+        slack = Expression(text, Binary("-", high, low))
+        strict = operator in ("<", ">")
+        yield Limit(text=text, slack=slack, scale=_size(low, high), strict=strict)
+
+
+def reference_of(
+    stated: Mapping[str, Quantity] | None, objectives: Sequence[Objective]
+) -> tuple[float, ...] | None:
+    """The reference point in the objectives' units, if the study states one.
+
+    Raises:
+        SpecError: it names what is no objective, leaves one out, or has a unit that does not fit.
+    """
+    if stated is None:
+        return None
+    texts = {_plain(o.text): o for o in objectives}
+    labels = {o.label: _plain(o.text) for o in objectives if o.label}
+    for text in stated:
+        if text not in labels and _plain(text) not in texts:
+            raise SpecError(
+                f"{text!r} is none of the objectives",
+                hint=nearest(text, [o.name for o in objectives]),
+            )
+    given = {labels.get(text, _plain(text)): value for text, value in stated.items()}
+    point = []
+    for text, objective in texts.items():
+        if text not in given:
+            raise SpecError(f"the reference point lacks {objective.name!r}")
+        point.append(amount(given[text], objective.unit).value / objective.scale)
+    return tuple(point)
+
+
+def single(
+    formula: Expression, known: Mapping[str, str], lists: Mapping[str, Listing]
+) -> Expression:
+    """The formula over single names, each of them known."""
+    if not isinstance(known, Known):
+        known = Known(known)
+    known.check_seen(formula)
+    expression = expanded(formula, lists, {n: t for n, t in known.data.items() if n not in known})
+    check_names(expression, known)
+    check_words(expression.node, known.parameters)
+    check_keys(expression.node, known.parameters)
+    return expression
+
+
+def check_names(expression: Expression, known: Mapping[str, str]) -> None:
+    """Nothing, if there is everything that the formula names. Raises SpecError if not."""
+    for name in names_in(expression.node):
+        if name.name not in known:
+            raise SpecError(f"no evaluator provides {name.name!r}", hint=nearest(name.name, known))
+
+
+def in_coherent_units(expression: Expression, known: Mapping[str, str]) -> Expression:
+    """The formula over names in their own units, with its value in coherent ones."""
+    factors = {name: units.factor(known[name]) for name in expression.names if known[name] != TEXT}
+    return in_coherent(expression.resolved(units.factor), factors)
+
+
+def _size(*sides: Node) -> float:
+    """The size of the side that is a constant, so that slacks are shares of the bound."""
+    for side in sides:
+        if not names_in(side):
+            value = abs(float(Expression("", side).values({}, 1).values[0]))
+            if value > 0:
+                return value
+    return 1.0
+
+
+def _plain(text: str) -> str:
+    return "".join(text.split())

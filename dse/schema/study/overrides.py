@@ -1,0 +1,91 @@
+"""What is said in place of a study's own budget and executor, for one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from dse.errors import DseError, SpecError, SpecErrors
+from dse.schema.models import BudgetSpec, PluginSpec, Quantity
+from dse.schema.study.budget import Budget, changed
+from dse.schema.study.plan import Plan
+from dse.schema.study.plugins import AUTO, check_workers
+from dse.schema.yaml.python_source import source_of
+from dse.schema.yaml.validation import model_of
+
+_ALONE = "serial"
+"""Where nothing is said, functions that measure run in this process, which is one worker."""
+
+
+class Stops(TypedDict, total=False):
+    """When a run stops, as a file or a command says it; ``None`` leaves the study's own bound."""
+
+    measurements: int | None
+    trials: int | None
+    time: Quantity | None
+    cost: Quantity | None
+    gain: Quantity | None
+
+
+def stated_budget(plan: Plan, told: Stops) -> Budget:
+    """The plan's budget with what is told instead.
+
+    Raises:
+        SpecError: a number is not above zero or in another unit; a cost has no price.
+        SpecErrors: a number of measurements or trials is no whole number above zero.
+    """
+    said = {key: value for key, value in told.items() if value is not None}
+    return changed(plan.budget, model_of(BudgetSpec, source_of(said)))
+
+
+def budget_of_words(plan: Plan, told: Stops) -> Budget:
+    """Return the plan's budget with what a command says; a mistake is placed at its option.
+
+    Raises:
+        DseError: a bound cannot be read, at ``--time``.
+    """
+    for key, value in told.items():
+        try:
+            stated_budget(plan, {key: value})  # type: ignore[misc]
+        except SpecErrors as errors:
+            raise errors.errors[0].at(f"--{key}") from errors
+        except DseError as error:
+            raise error.at(f"--{key}") from error
+    return stated_budget(plan, told)
+
+
+def stated_executor(
+    plan: Plan, told: str | Mapping[str, Any] | None, workers: int | None = None
+) -> PluginSpec | None:
+    """The plan's executor with what is told instead; ``None`` where nothing is.
+
+    Args:
+        plan: the study's; an executor of the same name keeps the options that it has there.
+        told: an executor's name, or a mapping of ``use`` and all its options.
+        workers: how many evaluations at once; processes where no other executor takes them.
+
+    Raises:
+        SpecError: the mapping names no executor.
+    """
+    if told is None and workers is None:
+        return None
+    if isinstance(told, Mapping):
+        use, options = _named(told)
+    else:
+        use = told or plan.executor.use
+        options = plan.executor.options if use == plan.executor.use else {}
+    if workers is not None:
+        if use == AUTO or (told is None and use == _ALONE):
+            use, options = "processes", {k: v for k, v in options.items() if use == AUTO}
+        options = {**options, "workers": workers}
+    spec = PluginSpec(use=use, **options)
+    check_workers(spec)
+    return spec
+
+
+def _named(told: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    use = told.get("use")
+    if not isinstance(use, str):
+        hint = 'write {"use": "processes", "workers": 4}'
+        raise SpecError(f"{dict(told)!r} names no executor", hint=hint)
+    return use, {key: value for key, value in told.items() if key != "use"}

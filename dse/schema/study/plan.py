@@ -1,0 +1,277 @@
+"""From a study file to the plan: all that a study is, with every mistake found before it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dse.core.design import Design
+from dse.core.inspection.fingerprint import outline
+from dse.core.metric import FaultKind
+from dse.core.problem import Problem
+from dse.core.space import Space
+from dse.errors import DseError, SpecError, SpecErrors
+from dse.evaluation.bound_evaluator import Bound
+from dse.evaluation.early_stopping import Rule
+from dse.evaluation.pipeline import Pipeline
+from dse.registry import load, options_of
+from dse.schema.models import EvaluatorSpec, PartialStudySpec, PluginSpec, PriorSpec, StudySpec
+from dse.schema.space.space import LegibleSpace, legible_space
+from dse.schema.study.assumptions import Assumption, assumptions_of
+from dse.schema.study.budget import Budget
+from dse.schema.study.claims import Claim
+from dse.schema.study.evaluators import Bindings, Cast
+from dse.schema.study.fidelities import stages_of
+from dse.schema.study.kinds import is_space
+from dse.schema.study.plugins import AUTO, check_is_space
+from dse.schema.study.retries import patience_of, retries_of
+from dse.schema.study.scenario_problems import problems_alone
+from dse.schema.study.scenarios import weights_of
+from dse.schema.study.sections import Question, Sections
+from dse.schema.study.unread import Readers
+from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.source import Path_, Source
+from dse.schema.yaml.validation import legible
+
+__all__ = ["AUTO", "Plan", "plan_of"]
+
+_PATHS = ("file", "cwd")
+"""Options of evaluators that are paths, told relative to the study's file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A study as it will run.
+
+    ``identity`` holds, part by part, what must not change while the study lives; ``texts`` every
+    file that it was read from, so that it can be rebuilt from its record alone. ``weights`` are the
+    shares of its scenarios, and ``alone`` the problem as each of them would ask it. ``awaited`` are
+    baselines that must be measured before any objective has a number. ``claims`` are those of
+    papers that the study is held against, and findings of its own; they change nothing of how it
+    runs. ``assumptions`` are what print does not give. ``warnings`` are what a new study is refused
+    for, and a stored one may have. ``objects`` are what a Python program gave in place of texts.
+    """
+
+    name: str
+    question: str
+    path: Path
+    problem: Problem
+    pipeline: Pipeline
+    optimizer: PluginSpec
+    executor: PluginSpec
+    storage: str | None
+    budget: Budget
+    retries: Mapping[FaultKind, int]
+    storage_patience_s: float
+    prior: tuple[PriorSpec, ...]
+    stages: Mapping[str, int]
+    identity: Mapping[str, Any]
+    texts: Mapping[str, str] = field(repr=False)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    alone: Mapping[str, Problem] = field(default_factory=dict, repr=False)
+    awaited: Mapping[str, Design] = field(default_factory=dict)
+    early: Rule | None = None
+    claims: tuple[Claim, ...] = field(default=(), repr=False)
+    assumptions: tuple[Assumption, ...] = field(default=(), repr=False)
+    warnings: tuple[str, ...] = ()
+    objects: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+def plan_of(
+    path: Path,
+    *,
+    kept: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    optimizer: PluginSpec | None = None,
+    measured: Mapping[str, Mapping[str, float]] | None = None,
+    documents: Mapping[str, Mapping[str, Any]] | None = None,
+    objects: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of the study file at ``path``.
+
+    Args:
+        path: the study file.
+        kept: file texts of a stored study, read instead of the disk.
+        seed: instead of the file's.
+        optimizer: instead of the file's.
+        measured: what was measured of each named baseline.
+        documents: what files say that were never written, by path.
+        objects: what an evaluator's option becomes that is one of these texts: ``given:kernel``.
+
+    Raises:
+        SpecErrors: with every mistake in the study and the files that it names.
+    """
+    files = Files(kept=kept or {}, documents=documents or {})
+    source = files.source(path)
+    if is_space(source.value):
+        hint = f"a study names it: 'space: {path.name}'; dse init writes a first one"
+        told = SpecError("this is no study", where=source.place(["space"]), hint=hint)
+        raise SpecErrors([told])
+    mistakes = Mistakes()
+    spec, rest, lost = legible(StudySpec, PartialStudySpec, source, mistakes)
+    if spec is None:
+        mistakes.skip("all but the keys")
+        mistakes.check()
+    assert spec is not None
+    if optimizer is not None:
+        spec = spec.model_copy(update={"optimizer": optimizer})
+    builder = _Builder(spec, rest, files, objects or {}, mistakes, lost)
+    return builder.plan(spec.seed if seed is None else seed, measured or {})
+
+
+class _Builder:
+    """Builds a plan section by section; a mistake in one does not hide those in the next."""
+
+    def __init__(
+        self,
+        spec: StudySpec,
+        source: Source,
+        files: Files,
+        objects: Mapping[str, Any],
+        mistakes: Mistakes,
+        lost: Collection[Path_],
+    ) -> None:
+        self.spec = spec
+        self.objects = objects
+        self.source = source
+        self.files = files
+        self.mistakes = mistakes
+        self.lost = lost
+        doubtful = {str(path[1]) for path in lost if path[0] == "evaluators" and len(path) > 1}
+        self.cast = Cast(spec, source, mistakes, self._options, doubtful, fresh=not files.kept)
+
+    def plan(self, seed: int, measured: Mapping[str, Mapping[str, float]]) -> Plan:
+        legible = self._space()
+        cast = self.cast.bound(legible)
+        if ("evaluators",) in self.lost or ("space",) in self.lost:
+            cast.known.hides = lambda _: True
+        sections = Sections(
+            spec=self.spec,
+            source=self.source,
+            mistakes=self.mistakes,
+            legible=legible,
+            cast=cast,
+            measured=measured,
+            lost={str(path[0]) for path in self.lost},
+            stored=bool(self.files.kept),
+        )
+        sections.check_options()
+        question = sections.question()
+        warnings = self._unread(legible, cast, question)
+        assumptions = self._assumptions(legible)
+        pipeline = sections.asked(question)
+        problem = sections.problem(question, pipeline, seed)
+        early = sections.early(problem)
+        sections.check_factorial(problem)
+        self.mistakes.check()
+        assert pipeline is not None
+        assert problem is not None
+        identity = self._identity(problem, cast.bound)
+        problem = replace(problem, identity=json.dumps(identity, sort_keys=True, default=str))
+        return Plan(
+            name=self.spec.study,
+            question=self.spec.question,
+            path=self.source.path,
+            problem=problem,
+            pipeline=pipeline,
+            optimizer=self.spec.optimizer,
+            executor=self.spec.executor,
+            storage=self.spec.storage,
+            budget=question.budget,
+            retries=retries_of(self.spec.retries),
+            storage_patience_s=patience_of(self.spec.storage_patience),
+            prior=tuple(self.spec.prior),
+            stages=stages_of(pipeline.bound, pipeline.sources, question.ladders),
+            identity=identity,
+            texts=dict(self.files.texts),
+            weights=cast.scenarios.weights,
+            alone=problems_alone(problem, self.spec, sections.formulas, cast.known, sections.lists),
+            awaited=sections.baselines.awaited,
+            early=early,
+            claims=question.claims,
+            assumptions=assumptions,
+            warnings=warnings,
+            objects=self.objects,
+        )
+
+    def _space(self) -> LegibleSpace:
+        where = self.source.place(["space"])
+        try:
+            path = resolved(self.spec.space, self.source.path)
+            check_is_space(self.files.source(path, named_at=where), where)
+            return legible_space(path, self.files, self.mistakes, named_at=where)
+        except DseError as error:
+            if ("space",) not in self.lost:
+                self.mistakes.add(error, where)
+            return LegibleSpace(space=Space(parameters=()), hides=lambda _: True, partial=True)
+
+    def _options(self, spec: EvaluatorSpec) -> dict[str, Any]:
+        options = spec.options
+        for key, told in options.items():
+            if isinstance(told, str) and told in self.objects:
+                options[key] = self.objects[told]
+        for key in _PATHS:
+            if isinstance(options.get(key), str):
+                options[key] = str(resolved(options[key], self.source.path))
+        if "cwd" in options_of(load("evaluators", spec.use)):
+            options.setdefault("cwd", str(self.source.path.parent))
+        return options
+
+    def _assumptions(self, legible: LegibleSpace) -> tuple[Assumption, ...]:
+        if legible.partial:
+            if self.spec.assumes:
+                self.mistakes.skip(self.source.place(["assumes"]))
+            return ()
+        return assumptions_of(self.spec, self.source, self.files, self.mistakes)
+
+    def _unread(self, legible: LegibleSpace, cast: Bindings, question: Question) -> tuple[str, ...]:
+        """Keep a mistake for what nothing reads; a study that was begun before is warned of it."""
+        if legible.partial or not cast.all or not question.whole:
+            self.mistakes.skip("whether every parameter is read")
+            return ()
+        formulas = [o.expression for o in question.objectives]
+        formulas += [limit.slack for limit in question.limits]
+        readers = Readers(
+            spec=self.spec,
+            source=self.source,
+            space=legible.space,
+            space_file=self.files.source(resolved(self.spec.space, self.source.path)),
+            bound=cast.bound,
+            formulas=frozenset().union(*(one.names for one in formulas)),
+            made=self.cast.made_with,
+        )
+        found = list(readers.mistakes())
+        if self.files.kept:
+            return tuple(str(one) for one in found)
+        for one in found:
+            self.mistakes.add(one)
+        return ()
+
+    def _identity(self, problem: Problem, bound: list[Bound]) -> dict[str, Any]:
+        return {
+            "space": outline(problem.space),
+            "order of parameters": [p.name for p in problem.space.parameters],
+            "evaluators": {
+                one.label: {
+                    "use": self.spec.evaluators[one.name].use,
+                    "options": self.cast.options(one),
+                    "version": one.evaluator.version,
+                    "reads": dict(sorted(one.names.items())),
+                }
+                for one in bound
+            },
+            "objectives": [f"{o.goal} {o.text} [{o.unit}]" for o in problem.objectives],
+            "constraints": list(self.spec.constraints),
+            "reference": list(problem.fixed_reference or []),
+            "baselines": [dict(design) for design in problem.baselines],
+            "optimizer": {"use": self.spec.optimizer.use, **self.spec.optimizer.options},
+            "seed": problem.seed,
+            **({"scenarios": weights_of(self.spec.scenarios)} if self.spec.scenarios else {}),
+            **({"fidelities": dict(problem.ladders)} if problem.ladders else {}),
+            **({"prior": [one.study for one in self.spec.prior]} if self.spec.prior else {}),
+            **({"early": self.spec.early.model_dump()} if self.spec.early else {}),
+        }

@@ -1,0 +1,143 @@
+"""What a study file says of plug-ins that are made only when it runs: told before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dse.core.space import Space
+from dse.errors import DseError, PluginError, SpecError, StorageError, nearest
+from dse.registry import Group, check_options, load, make, names
+from dse.schema.models import BudgetSpec, PluginSpec
+from dse.schema.study.kinds import is_study
+from dse.schema.yaml.option_types import mistyped
+from dse.schema.yaml.source import Source
+from dse.storage.address import FORMS, check_address
+from dse.system.credentials import mask_url
+
+AUTO = "auto"
+
+_POSTGRES = ("postgres", "pgsql", "psycopg", "psycopg2")
+
+
+def check_is_space(source: Source, where: str) -> None:
+    """Check that the file which a study names as its space is none of a study.
+
+    Raises:
+        SpecError: it is one.
+    """
+    if is_study(source.value):
+        problem = f"{source.path.name} is a study, and no space"
+        raise SpecError(problem, where=where, hint="name the file that has 'parameters:'")
+
+
+def check_plugin(group: Group, spec: PluginSpec) -> None:
+    """Check that a plug-in is there and knows its options.
+
+    Raises:
+        SpecError: ``auto`` is given options as an optimizer.
+        PluginError: there is none, or it has no such option.
+    """
+    if spec.use != AUTO:
+        check_options(group, spec.use, load(group, spec.use), spec.options)
+    elif spec.options and group == "optimizers":
+        first = next(iter(spec.options))
+        problem = f"'auto' has no option {first!r}"
+        raise SpecError(problem, hint="name an optimizer", part=[first])
+
+
+def check_listed(spec: PluginSpec, space: Space) -> None:
+    """Check that the designs of a space can be listed where an optimizer lists them.
+
+    Raises:
+        SpecError: they cannot.
+    """
+    if spec.use == "exhaustive" and space.count() is None:
+        problem = "the legal designs cannot be listed: there is a real parameter, or too many"
+        raise SpecError(problem, hint="give real parameters steps, or use another optimizer")
+
+
+def check_gain(budget: BudgetSpec, spec: PluginSpec) -> None:
+    """Check that an optimizer tells what it expects to gain, where a budget asks for it.
+
+    Raises:
+        SpecError: it does not.
+    """
+    if budget.gain is None or spec.use not in names("optimizers"):
+        return
+    if not hasattr(load("optimizers", spec.use), "expected_gain"):
+        problem = f"the optimizer {spec.use!r} does not tell what it expects to gain"
+        raise SpecError(problem, hint="leave 'gain' out, or name another optimizer")
+
+
+def check_workers(spec: PluginSpec) -> None:
+    """Check how many workers an executor is given.
+
+    Raises:
+        SpecError: it is no whole number above zero.
+    """
+    workers = spec.options.get("workers", 1)
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        hint = "it is a whole number, at least 1"
+        raise SpecError(f"workers is {workers!r}", hint=hint, part=["workers"])
+
+
+def check_storage(url: str | None) -> None:
+    """Check that a text is the URL of a storage, without opening it.
+
+    Raises:
+        SpecError: it is none, or no storage has its scheme.
+    """
+    if url is None:
+        return
+    scheme, colon, rest = url.partition(":")
+    kind = scheme.partition("+")[0]
+    if not colon or not rest.startswith("//"):
+        raise SpecError(f"{mask_url(url)!r} is no URL of a storage", hint=_meant(url))
+    if kind in _POSTGRES:
+        hint = f"write {mask_url(f'postgresql+psycopg:{rest}')}"
+        raise SpecError(f"there is no storage {scheme!r}", hint=hint)
+    if kind not in names("storages"):
+        near = nearest(kind, names("storages"))
+        hint = near if near.startswith("did you mean") else f"write {FORMS}"
+        raise SpecError(f"there is no storage {scheme!r}", hint=hint)
+    if kind == "sqlite" and len(rest) > 2 and not rest.startswith("///"):
+        hint = f"three slashes stand before a file: sqlite:///{rest.lstrip('/')}"
+        raise SpecError(f"{mask_url(url)!r} names no file", hint=hint)
+    if kind in ("sqlite", "postgresql"):
+        try:
+            check_address(url)
+        except StorageError as error:
+            raise SpecError(error.problem, hint=error.hint) from None
+
+
+def _meant(url: str) -> str:
+    """Return how to write what is no URL: a file, or a server where it looks like one."""
+    scheme, colon, rest = url.partition(":")
+    server = scheme.partition("+")[0] in (*_POSTGRES, "postgresql")
+    if server or "@" in url:
+        own = (rest if server else url).lstrip("/")
+        return f"write {mask_url('postgresql+psycopg://' + own)}"
+    file = rest.lstrip("/") if colon else url
+    return f"of a file: sqlite:///{file}" if file.strip() else f"write {FORMS}"
+
+
+def make_with_options(group: Group, use: str, subject: object, options: Mapping[str, Any]) -> Any:
+    """Return the plug-in made with its options; one of a wrong type is told by its name.
+
+    Raises:
+        PluginError: it refuses an option.
+    """
+    try:
+        return make(group, use, subject, **options)
+    except DseError as error:
+        first = next((key for key in options if key in error.problem), None)
+        error.part = error.part or (() if first is None else (first,))
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        wrong = mistyped(load(group, use), options)
+        if wrong is None:
+            raise PluginError(f"the {group[:-1]} {use!r} refuses its options: {error}") from error
+        option, kind = wrong
+        problem = f"the option {option!r} of {use!r} cannot be {options[option]!r}"
+        raise PluginError(problem, hint=f"its type is {kind}", part=[option]) from error

@@ -1,0 +1,131 @@
+"""The figure that print gives: a number, an interval or a bound, in the unit of ours."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.values import Floats
+from dse.errors import SpecError
+from dse.schema.models import Published, Quantity
+from dse.units import units
+
+TENTH = 0.1
+"""Sizes within a tenth of print agree where no window of the study's own says more."""
+
+_TIMES = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*x?")
+_BOUND = re.compile(r"\s*(<=?|>=?)\s*(\S.*)")
+_NONE = re.compile(r"none\b|not told|no figure|by definition", re.IGNORECASE)
+_FIGURE = re.compile(r"\d\s*(x\b|%|times\b|percent\b)")
+_GRID = 201
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintFigure:
+    """What print says of the number, from ``low`` to ``high`` in the unit of ours.
+
+    An end is infinite for a bound; ``unit`` is the one that print uses, for showing.
+    """
+
+    low: float
+    high: float
+    unit: str
+
+    def is_met(self, ours: float) -> bool:
+        """Return whether ours lies in it, or within a tenth of an end that is no bound."""
+        if math.isinf(self.low) or math.isinf(self.high):
+            return self.low <= ours <= self.high
+        return self.low - TENTH * abs(self.low) <= ours <= self.high + TENTH * abs(self.high)
+
+    def points(self) -> Floats:
+        """Return numbers that it covers, its finite ends among them, shape (n,)."""
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return np.linspace(self.low, self.high, _GRID)
+        end, sign = (self.low, 1.0) if math.isfinite(self.low) else (self.high, -1.0)
+        steps = (abs(end) or 1.0) * np.logspace(-6, 6, _GRID)
+        return np.concatenate([[end], end + sign * steps])
+
+    def outside(self) -> Floats:
+        """Return a number of half and of twice its size: what a window around it leaves out.
+
+        A deviation of which print has none, 0, has no size: there it is half of the unit.
+        """
+        if self.low == self.high == 0:
+            return np.array([-_HALF, _HALF])
+        low, high = min(self.low / 2, self.low * 2), max(self.high / 2, self.high * 2)
+        return np.array([low, high])
+
+
+def figure_of(published: Published, unit: str) -> PrintFigure | None:
+    """Return the figure in the unit of ours; ``None`` where print has words alone, or nothing.
+
+    Raises:
+        SpecError: its unit does not fit, or an interval has not two ends in their order.
+    """
+    if isinstance(published, list):
+        ends = [_number(one, unit) for one in published]
+        values = [one[0] for one in ends if one is not None]
+        if len(ends) != 2 or len(values) != 2 or values[0] > values[1]:
+            raise SpecError(
+                f"{published} is no interval of print", hint="two numbers, the lower one first"
+            )
+        return PrintFigure(low=values[0], high=values[1], unit=ends[0][1] if ends[0] else unit)
+    if published is None:
+        return None
+    bound = _BOUND.fullmatch(published) if isinstance(published, str) else None
+    found = _number(bound[2] if bound else published, unit)
+    if found is None:
+        return None
+    value, written = found
+    low = -math.inf if bound and bound[1][0] == "<" else value
+    high = math.inf if bound and bound[1][0] == ">" else value
+    return PrintFigure(low=low, high=high, unit=written)
+
+
+def is_nothing(published: Published) -> bool:
+    """Return whether the text says that print has no figure."""
+    return published is None or (isinstance(published, str) and bool(_NONE.match(published)))
+
+
+def hides_figure(published: Published) -> bool:
+    """Return whether words of print have a ratio or a share in them: ``up to 48x faster``."""
+    return isinstance(published, str) and bool(_FIGURE.search(published))
+
+
+def _number(text: Quantity, unit: str) -> tuple[float, str] | None:
+    """Return the number in ``unit``, and the unit that it is written in; ``None`` for words."""
+    value, written = _read(text)
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        raise SpecError(f"{text!r} is no finite number")
+    if not units.same_dimension(written, unit):
+        shown = unit or "no unit"
+        raise SpecError(
+            f"print has {text!r} and ours is in {shown}",
+            hint="let ours be the same quantity, or write both with the same unit",
+        )
+    return units.converted(value, written, unit) if written != unit else value, written
+
+
+def _read(text: Quantity) -> tuple[float | None, str]:
+    if not isinstance(text, str):
+        return float(text), ""
+    times = _TIMES.fullmatch(text.strip())
+    if times:
+        try:
+            return float(times[1]), ""
+        except ValueError:
+            return None, ""
+    found = units.quantity(text)
+    if found is None:
+        return None, ""
+    try:
+        units.unit(found[1])
+    except SpecError:
+        return None, ""  # words that begin with a number
+    return found

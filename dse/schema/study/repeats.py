@@ -1,0 +1,120 @@
+"""An evaluator that is run several times for a design, with the same chances for every design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dse.core.batch import Batch, Column
+from dse.core.metric import Fault, Kind, Metric, Metrics
+from dse.core.values import Floats, Value
+from dse.errors import SpecError
+from dse.protocols import Evaluator
+from dse.schema.models import ReplicatesSpec
+from dse.schema.study.fixed_inputs import reads_any
+
+
+class Replicated:
+    """Runs an evaluator with the replicate's number, from 0, as a reading; tells means.
+
+    The number does not depend on the design: an evaluator that takes its seed from it meets the
+    same chances with every design (common random numbers), and differences between designs are
+    told far more sharply than the designs themselves. Beside each metric's mean, with its standard
+    error as spread, there is each asked quantile: ``latency.p95``.
+
+    Source:
+        Law: Simulation Modeling and Analysis, ch. 11.2 (common random numbers).
+
+    Raises:
+        SpecError: the evaluator reads no such number.
+    """
+
+    def __init__(self, evaluator: Evaluator, spec: ReplicatesSpec) -> None:
+        if not reads_any(evaluator, spec.reading):
+            raise SpecError(
+                f"it reads no {spec.reading!r}, and every replicate would be the same",
+                hint="'as' names the reading that it takes its seed from",
+            )
+        self.reads = evaluator.reads - {spec.reading}
+        self.optional = evaluator.optional - {spec.reading}
+        self.units = evaluator.units
+        self.kind: Kind = evaluator.kind
+        self.version = evaluator.version
+        self.missing = getattr(evaluator, "missing", "")
+        own = evaluator.provides
+        self.provides: Mapping[str, Metric] = {**own, **_quantiles(own, spec.quantiles)}
+        reads = getattr(evaluator, "reads_by_metric", {})
+        self.reads_by_metric = {
+            name: reads[_own(name, own)] - {spec.reading} for name in self.provides if reads
+        }
+        self.starts: Sequence[str] = getattr(evaluator, "starts", ())
+        self._evaluator = evaluator
+        self._spec = spec
+
+    @property
+    def pure(self) -> bool:
+        """As the evaluator is, which may import a function to know it."""
+        return bool(getattr(self._evaluator, "pure", False))
+
+    def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
+        """Nothing, if the evaluator could be run on all of these values in every replicate.
+
+        Raises:
+            SpecError: it says that it could not.
+        """
+        if hasattr(self._evaluator, "check_values"):
+            every = range(self._spec.count)
+            self._evaluator.check_values({**values, self._spec.reading: every})
+
+    def evaluate(self, batch: Batch) -> Metrics:
+        found = [self._replicate(batch, number) for number in range(self._spec.count)]
+        faults: dict[int, Fault] = {}
+        for one in reversed(found):
+            faults |= one.faults
+        columns: dict[str, Floats] = {}
+        spread: dict[str, Floats] = {}
+        for name in self._evaluator.provides:
+            values = np.array([_filled(one, name, len(batch)) for one in found])  # (count, n)
+            columns[name] = values.mean(axis=0)
+            spread[name] = values.std(axis=0, ddof=1) / np.sqrt(self._spec.count)
+            for share in self._spec.quantiles:
+                columns[_named(name, share)] = np.quantile(values, share, axis=0)
+        undefined: dict[str, dict[int, str]] = {}
+        for one in reversed(found):
+            for name in columns:
+                reasons = one.undefined.get(_own(name, self._evaluator.provides), {})
+                undefined.setdefault(name, {}).update(reasons)
+        return Metrics(columns=columns, spread=spread, faults=faults, undefined=undefined)
+
+    def _replicate(self, batch: Batch, number: int) -> Metrics:
+        same = np.zeros(len(batch), dtype=np.int64)
+        view = batch.with_columns({self._spec.reading: Column.coded((number,), same)})
+        return self._evaluator.evaluate(view)
+
+
+def _own(name: str, provides: Mapping[str, Metric]) -> str:
+    """Return the metric that a quantile is of, or the metric itself."""
+    return name if name in provides else name.rpartition(".p")[0]
+
+
+def _filled(metrics: Metrics, name: str, size: int) -> Floats:
+    """The column of a metric, NaN where a row has a fault or the metric is missing."""
+    values = np.asarray(metrics.columns.get(name, np.nan), dtype=np.float64)
+    values = np.array(np.broadcast_to(values, (size,)))
+    values[list(metrics.faults)] = np.nan
+    return values
+
+
+def _quantiles(metrics: Mapping[str, Metric], shares: Sequence[float]) -> dict[str, Metric]:
+    return {
+        _named(name, share): Metric(name=_named(name, share), unit=metric.unit, goal=metric.goal)
+        for name, metric in metrics.items()
+        for share in shares
+    }
+
+
+def _named(name: str, share: float) -> str:
+    """``latency.p95``; a dot inside the number would begin another name."""
+    percent = f"{100 * share:g}".replace(".", "_")
+    return f"{name}.p{percent}"

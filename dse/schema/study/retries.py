@@ -1,0 +1,46 @@
+"""How often, and how long, what failed is tried again: from the file's words to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dse.core.metric import FaultKind
+from dse.errors import SpecError
+from dse.evaluation.retries import RETRIES
+from dse.schema.models import Quantity, RetriesSpec
+from dse.schema.space.parameters.domains import amount
+from dse.storage.patience import PATIENCE_S
+
+
+def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
+    """For each kind of failure what the file says, else what every study does."""
+    said: dict[FaultKind, int | None] = {
+        "lost": spec.lost,
+        "crashed": spec.crashed,
+        "memory": spec.memory,
+        "timeout": spec.timeout,
+        "raised": spec.raised,
+        "invalid": spec.invalid,
+    }
+    return {**RETRIES, **{kind: count for kind, count in said.items() if count is not None}}
+
+
+def patience_of(stated: Quantity | None) -> float:
+    """Return the seconds for which a run waits for a storage that is away.
+
+    Args:
+        stated: ``15 min``; a bare number is in seconds, and 0 waits for nothing.
+
+    Raises:
+        SpecError: it is below zero, or no time.
+    """
+    if stated is None:
+        return PATIENCE_S
+    hint = "storage_patience: 15 min; 0 waits for nothing"
+    try:
+        seconds = float(amount(stated, "s").value)
+    except SpecError as error:
+        raise SpecError(f"{stated!r} is no time to wait for a storage", hint=hint) from error
+    if seconds < 0:
+        raise SpecError(f"a storage cannot be waited for {stated}", hint=hint)
+    return seconds

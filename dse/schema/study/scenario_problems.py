@@ -1,0 +1,49 @@
+"""A study's question as each scenario alone would ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dse.core.expressions.list_rules import Listing
+from dse.core.problem import Problem
+from dse.schema.models import StudySpec
+from dse.schema.study.formulas import Formulas
+from dse.schema.study.objectives import limits_of, objective_of
+
+
+def problems_alone(
+    problem: Problem,
+    spec: StudySpec,
+    formulas: Formulas,
+    known: Mapping[str, str],
+    lists: Mapping[str, Listing],
+) -> dict[str, Problem]:
+    """The problem under each scenario: ``worst(chip.latency)`` is the latency there.
+
+    Args:
+        problem: the study's own.
+        spec: the file, which was checked.
+        formulas: reads its formulas.
+        known: the unit of every metric and parameter.
+        lists: the space's lists of parameters.
+    """
+    texts = [one.minimize or one.maximize or "" for one in spec.objectives]
+    found = {}
+    for scenario in formulas.scenarios.weights:
+        objectives = [
+            replace(
+                objective_of(formulas.under(text, scenario), own.goal, known, lists),
+                label=own.label,
+            )
+            for text, own in zip(texts, problem.objectives, strict=True)
+        ]
+        limits = [
+            limit
+            for text in spec.constraints
+            for limit in limits_of(formulas.under(text, scenario), known, lists)
+        ]
+        found[scenario] = replace(
+            problem, objectives=tuple(objectives), limits=tuple(limits), fixed_reference=None
+        )
+    return found

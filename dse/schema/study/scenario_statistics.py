@@ -1,0 +1,247 @@
+"""``worst``, ``mean`` and ``cvar`` over scenarios, written out as formulas over their metrics.
+
+``chip.latency@chat`` is the metric under one scenario. Inside the three functions a metric stands
+for itself under each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+
+from dse.core.expressions.expression import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Name,
+    Node,
+    Number,
+    Unary,
+    children,
+    mapped,
+    names_in,
+    rebuilt,
+)
+from dse.core.metric import Goal
+from dse.errors import SpecError, nearest
+from dse.schema.study.scenarios import Scenarios
+from dse.units import units
+
+FUNCTIONS: Mapping[str, tuple[int, int | None]] = {"worst": (1, 1), "mean": (1, 1), "cvar": (2, 2)}
+"""The functions over scenarios: the fewest and the most arguments of each."""
+
+Side = int
+"""1 where a larger value is worse, -1 where a smaller one is, 0 where that cannot be told."""
+
+_RISING = frozenset({"min", "max", "sum", "product", "sqrt", "log2", "ceil", "floor", "round"})
+
+
+def worse(goal: Goal) -> Side:
+    """Which way an objective gets worse."""
+    return 1 if goal == "minimize" else -1
+
+
+def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expression:
+    """The formula over metrics of single scenarios.
+
+    Args:
+        formula: with ``worst``, ``mean`` and ``cvar`` in it.
+        scenarios: the study's.
+        side: which way the whole gets worse; a rule tells by its comparisons.
+
+    Raises:
+        SpecError: there are no scenarios, nothing in it differs between them, or a metric that
+            does stands outside of the functions.
+    """
+    node = _Writer(scenarios, side).written(formula.node, side)
+    return Expression(formula.text, mapped(node, lambda one: _single(one, scenarios)))
+
+
+def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
+    """The rules over metrics of single scenarios that a rule says: it holds under each.
+
+    Raises:
+        SpecError: as :func:`written_out`, but that a metric need not say which scenario it is of.
+    """
+    node = _Writer(scenarios, 0).written(formula.node, 0)
+    written = Expression(formula.text, node)
+    if any(name in scenarios.metrics for name in written.names):
+        yield from (under(written, scenarios, scenario) for scenario in scenarios.weights)
+    else:
+        yield Expression(formula.text, mapped(node, lambda one: _single(one, scenarios)))
+
+
+def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expression:
+    """The formula as it is under one scenario: ``worst(chip.latency)`` is ``chip.latency``."""
+
+    def plain(node: Node) -> Node:
+        if isinstance(node, Call) and node.function in FUNCTIONS:
+            return node.arguments[0]
+        if isinstance(node, Name):
+            return Name(scenarios.under(node.name, scenario), node.column)
+        return node
+
+    node = mapped(formula.node, plain)
+    return Expression(formula.text, mapped(node, lambda one: _single(one, scenarios)))
+
+
+class _Writer:
+    """Writes the functions over scenarios out, innermost first."""
+
+    def __init__(self, scenarios: Scenarios, goal: Side) -> None:
+        self._scenarios = scenarios
+        self._goal = goal
+
+    def written(self, node: Node, side: Side) -> Node:
+        if isinstance(node, Call) and node.function in FUNCTIONS:
+            return self._over(node, side)
+        own = children(node)
+        sides = _sides(node, side)
+        if isinstance(node, Call) and node.function == "baseline":
+            sides = (self._goal, 0)  # what is worse for the baseline is worse for every design
+        parts = [self.written(child, at) for child, at in zip(own, sides, strict=True)]
+        return rebuilt(node, parts) if own else node
+
+    def _over(self, call: Call, side: Side) -> Node:
+        weights = self._scenarios.weights
+        if not weights:
+            raise SpecError(
+                f"{call.function}(...) is over scenarios, and the study has none",
+                hint="add 'scenarios: {chat: {weight: 2, ...}, batch: {...}}'",
+            )
+        inner = self.written(call.arguments[0], side)
+        if not any(name.name in self._scenarios.metrics for name in names_in(inner)):
+            known = ", ".join(sorted(self._scenarios.metrics)) or "nothing"
+            raise SpecError(
+                f"nothing in this {call.function}(...) differs between scenarios",
+                hint=f"what differs: {known}",
+            )
+        parts = [self._under(inner, scenario) for scenario in weights]
+        match call.function:
+            case "worst":
+                return _worst(parts, side)
+            case "mean":
+                return _added(
+                    [_times(w, part) for w, part in zip(weights.values(), parts, strict=True)]
+                )
+            case _:
+                return _tail(parts, list(weights.values()), _level(call.arguments[1]), side)
+
+    def _under(self, node: Node, scenario: str) -> Node:
+        def named(one: Node) -> Node:
+            if isinstance(one, Name):
+                return Name(self._scenarios.under(one.name, scenario), one.column)
+            return one
+
+        return mapped(node, named)
+
+
+def _worst(parts: Sequence[Node], side: Side) -> Node:
+    return parts[0] if len(parts) == 1 else Call("max" if _known(side) > 0 else "min", tuple(parts))
+
+
+def _tail(parts: Sequence[Node], weights: Sequence[float], level: float, side: Side) -> Node:
+    """The mean of the worst ``1 - level`` of all cases, with cases that are cut in two.
+
+    Source:
+        Rockafellar, Uryasev: Optimization of Conditional Value-at-Risk, Journal of Risk 2000,
+        theorem 1: the least t + E[max(0, x - t)] / (1 - level); of finitely many cases, some x
+        is such a t.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    sign = "+" if _known(side) > 0 else "-"
+
+    def beyond(limit: Node) -> Node:
+        over = [Binary("-", x, limit) if sign == "+" else Binary("-", limit, x) for x in parts]
+        share = 1 - level
+        return _added(
+            [
+                _times(weight / share, Call("max", (Number(0), one)))
+                for weight, one in zip(weights, over, strict=True)
+            ]
+        )
+
+    tails = tuple(Binary(sign, limit, beyond(limit)) for limit in parts)
+    return Call("min" if sign == "+" else "max", tails)
+
+
+def _level(node: Node) -> float:
+    if isinstance(node, Number) and units.same_dimension(node.unit, ""):
+        level = node.value * units.factor(node.unit)
+        if 0 <= level < 1:
+            return level
+    raise SpecError(
+        "the level of cvar is a number from 0 to below 1", hint="cvar(chip.latency, 0.9)"
+    )
+
+
+def _known(side: Side) -> Side:
+    if side == 0:
+        raise SpecError(
+            "it cannot be told here whether more is worse or less",
+            hint="put the whole formula inside: worst(abs(chip.latency - 3 ms))",
+        )
+    return side
+
+
+def _single(node: Node, scenarios: Scenarios) -> Node:
+    """A name as the metrics are called; one that differs between scenarios must say which."""
+    if not isinstance(node, Name):
+        return node
+    if node.name in scenarios.metrics:
+        name, one = node.name, next(iter(scenarios.weights))
+        raise SpecError(
+            f"{name} differs between scenarios",
+            hint=f"worst({name}), mean({name}), cvar({name}, 0.9), or one of them: {name}@{one}",
+        )
+    plain, mark, scenario = node.name.partition("@")
+    if not mark:
+        return node
+    if scenario not in scenarios.weights:
+        raise SpecError(
+            f"there is no scenario {scenario!r}", hint=nearest(scenario, scenarios.weights)
+        )
+    return Name(scenarios.under(plain, scenario), node.column)
+
+
+def _sides(node: Node, side: Side) -> Sequence[Side]:
+    """Which way each operand makes the whole worse, if the quantities in it are positive."""
+    match node:
+        case Unary(operator="-"):
+            return (-side,)
+        case Binary(operator="-" | "/"):
+            return side, -side
+        case Binary(operator="+"):
+            return side, side
+        case Binary(operator="*"):
+            return _factor(node.right, side), _factor(node.left, side)
+        case Call(function="ratio"):
+            return side, 0
+        case Call() if node.function in _RISING:
+            return (side,) * len(node.arguments)
+        case Compare():
+            return _compared(node)
+        case _:
+            return (0,) * len(children(node))
+
+
+def _factor(other: Node, side: Side) -> Side:
+    """The side of one factor, given the other."""
+    negative = isinstance(other, Number) and other.value < 0
+    return -side if negative else side
+
+
+def _compared(node: Compare) -> Sequence[Side]:
+    """Left of ``<=`` more is worse, right of it less; between two comparisons neither is told."""
+    after: list[Side] = [1 if op in ("<", "<=") else -1 for op in node.operators]
+    return [after[0], *(0 for _ in after[1:]), -after[-1]]
+
+
+def _times(weight: float, node: Node) -> Node:
+    return Binary("*", Number(weight), node)
+
+
+def _added(nodes: Sequence[Node]) -> Node:
+    return reduce(lambda one, other: Binary("+", one, other), nodes)

@@ -1,0 +1,147 @@
+"""Numbers that are gathered from a study's trials: ``least(chip.energy, bits == 4)``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dse.core.design import Design
+from dse.core.expressions.expression import Expression
+from dse.core.pareto import ParetoSet
+from dse.core.problem import Problem
+from dse.core.trial import State, Trial
+from dse.core.trials import column_of
+from dse.core.values import Floats, Mask
+from dse.errors import StudyError
+
+FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
+    "baseline": (2, 2),
+    "least": (1, 2),
+    "most": (1, 2),
+    "mean": (1, 2),
+    "where_least": (2, 3),
+    "where_most": (2, 3),
+    "count": (1, 1),
+    "spearman": (2, 2),
+    "hypervolume": (0, 0),
+}
+"""The functions over trials: the fewest and the most arguments of each."""
+
+_FOLDS: Mapping[str, Callable[[Floats], float]] = {
+    "least": lambda values: float(values.min()),
+    "most": lambda values: float(values.max()),
+    "mean": lambda values: float(values.mean()),
+}
+PICKING = frozenset({"where_least", "where_most"})
+"""They report one formula of the trial that another formula picks."""
+
+_PICKS: Mapping[str, Callable[[Floats], float]] = {
+    "where_least": _FOLDS["least"],
+    "where_most": _FOLDS["most"],
+}
+_FEWEST_RANKED = 3
+"""The order of two trials is no rank correlation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """One number from many trials, in the coherent unit of ``unit``.
+
+    ``parts`` are the function's formulas in coherent units, over names in their own; ``baseline``
+    is the design of a baseline with its name.
+    """
+
+    function: str
+    parts: tuple[Expression, ...] = ()
+    unit: str = ""
+    baseline: tuple[str, Design] | None = None
+
+    def value(self, problem: Problem, trials: Sequence[Trial]) -> float:
+        """The number over the finished trials.
+
+        Raises:
+            StudyError: no trial has what it takes.
+        """
+        if self.function == "hypervolume":
+            return _volume(problem, trials)
+        if self.baseline is not None:
+            return self._of_baseline(*self.baseline, trials)
+        done = [trial for trial in trials if trial.state is State.DONE]
+        if not done:
+            raise StudyError("no trial is done", hint=_first_fault(trials))
+        if self.function == "count":
+            return float(_holds(self.parts[0], done).sum())
+        if self.function == "spearman":
+            return _rank_correlation(*(_values(part, done) for part in self.parts))
+        return self._picked(done) if self.function in _PICKS else self._folded(done)
+
+    def _of_baseline(self, name: str, design: Design, trials: Sequence[Trial]) -> float:
+        own = [trial for trial in trials if trial.design == design]
+        done = [trial for trial in own if trial.state is State.DONE]
+        if not done:
+            why = _first_fault(own) or "the budget has no room for it"
+            raise StudyError(f"the baseline {name!r} has no trial: {why}")
+        value = float(_values(self.parts[0], done[:1])[0])
+        if math.isnan(value):
+            raise StudyError(f"for the baseline {name!r} there is no {self.parts[0].text!r}")
+        return value
+
+    def _picked(self, done: Sequence[Trial]) -> float:
+        """Return the first formula where the second is extreme; the mean of it over ties."""
+        values, by = (_values(part, done) for part in self.parts[:2])
+        kept = ~(np.isnan(values) | np.isnan(by))
+        if len(self.parts) > 2:
+            kept &= _holds(self.parts[2], done)
+        if not kept.any():
+            raise StudyError(f"none of {len(done)} trials fits {self.function}(...)")
+        extreme = _PICKS[self.function](by[kept])
+        return float(values[kept & (by == extreme)].mean())
+
+    def _folded(self, done: Sequence[Trial]) -> float:
+        values = _values(self.parts[0], done)
+        kept = ~np.isnan(values)
+        if len(self.parts) > 1:
+            kept &= _holds(self.parts[1], done)
+        if not kept.any():
+            raise StudyError(f"none of {len(done)} trials fits {self.function}(...)")
+        return _FOLDS[self.function](values[kept])
+
+
+def _values(part: Expression, done: Sequence[Trial]) -> Floats:
+    """The formula for each trial, (n,); NaN where it is unknown."""
+    columns = {name: column_of(done, name) for name in part.names}
+    found = part.values(columns, len(done))
+    values = np.asarray(found.values, dtype=np.float64)
+    return values if found.absent is None else np.where(found.absent, np.nan, values)
+
+
+def _holds(part: Expression, done: Sequence[Trial]) -> Mask:
+    columns = {name: column_of(done, name) for name in part.names}
+    return part.holds(columns, len(done), unknown=False)
+
+
+def _rank_correlation(left: Floats, right: Floats) -> float:
+    """Spearman's rho, with mean ranks for ties, over the trials that have both numbers."""
+    from scipy.stats import rankdata  # half a second, and every command reads this file
+
+    known = ~(np.isnan(left) | np.isnan(right))
+    if known.sum() < _FEWEST_RANKED:
+        raise StudyError(f"{known.sum()} trials are too few for a rank correlation")
+    ranks = rankdata(left[known]), rankdata(right[known])
+    if any(np.ptp(one) == 0 for one in ranks):
+        raise StudyError("a rank correlation needs numbers that differ")
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def _volume(problem: Problem, trials: Sequence[Trial]) -> float:
+    volume = ParetoSet.of(problem, trials).hypervolume
+    if volume is None:
+        raise StudyError("the front has no hypervolume", hint="state 'reference:'")
+    return volume
+
+
+def _first_fault(trials: Sequence[Trial]) -> str:
+    return next((trial.fault.reason for trial in trials if trial.fault is not None), "")

@@ -1,0 +1,261 @@
+"""Parameters that nothing reads: a mistake, unless the study lists them under ``unread``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dse.core.design import base
+from dse.core.space import Space
+from dse.errors import DseError, SpecError, nearest
+from dse.evaluation.bound_evaluator import Bound
+from dse.protocols import EVERYTHING
+from dse.registry import load, options_of
+from dse.schema.models import StudySpec
+from dse.schema.study.fixed_inputs import reads_any
+from dse.schema.yaml.source import Source
+
+_SHOWN = 4
+"""So many parameters of a fragment are named in a message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readers:
+    """Who reads what in a study: its evaluators, its formulas, and the rules of its space.
+
+    A list counts as one parameter. A parameter that no evaluator and no formula reads still shapes
+    the space where rules tie it to one that is read: ``gpus`` in ``tp * pp * dp == gpus``.
+
+    Args:
+        spec: the study file.
+        source: where it says what.
+        space: its space.
+        space_file: where the space says what it includes.
+        bound: its evaluators.
+        formulas: the names in objectives and constraints.
+        made: makes an evaluator of the study's with one option changed, or without it (``None``).
+    """
+
+    spec: StudySpec
+    source: Source
+    space: Space
+    bound: Sequence[Bound]
+    formulas: Collection[str]
+    made: Callable[[str, str, Any], Any]
+    space_file: Source
+
+    def mistakes(self) -> Iterator[SpecError]:
+        """Every parameter that nothing reads, and every option that hides a parameter."""
+        yield from self._odd_names()
+        meant = set(self.spec.unread)
+        unread = [name for name in self._unread if not _prefixes(name) & meant]
+        for group, names in self._grouped(unread).items():
+            if group in self._includes:
+                yield self._unread_fragment(group, names)
+            else:
+                yield from map(self._unread_parameter, names)
+        for name, option in self._hiding:
+            if option not in unread and not {f"{name}.{option}", option} & meant:
+                yield self._hidden(name, option)
+
+    @cached_property
+    def _includes(self) -> Mapping[str, str]:
+        """The place of each fragment that the space includes."""
+        told = self.space_file.value.get("include") or ()
+        return {name: self.space_file.place(["include", name]) for name in told}
+
+    @cached_property
+    def _owner(self) -> Mapping[str, str]:
+        """The list that each member belongs to."""
+        return {one.name: name for name, own in self.space.lists.items() for one in own.members}
+
+    def _owners(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(self._owner.get(name, name) for name in names)
+
+    @cached_property
+    def _parameters(self) -> Sequence[str]:
+        """The parameters as they were declared: a list is one of them."""
+        return list(dict.fromkeys(self._owner.get(p.name, p.name) for p in self.space.parameters))
+
+    @cached_property
+    def _direct(self) -> frozenset[str]:
+        """What an evaluator or a formula of the study reads."""
+        names = {name for one in self.bound for name in one.names.values()}
+        return self._owners({*names, *self.formulas})
+
+    @cached_property
+    def _tied(self) -> frozenset[str]:
+        """What is read, and what rules tie to it, through others too.
+
+        A condition ties what it reads to the parameter that it guards, and not the other way: who
+        exists only for int4 is not read because the format is.
+        """
+        ties = [self._owners(rule.names) for rule in self.space.constraints]
+        guards: dict[str, frozenset[str]] = {}
+        for guarded, condition in self.space.conditions.items():
+            name = self._owner.get(guarded, guarded)
+            guards[name] = guards.get(name, frozenset()) | self._owners(condition.names)
+        reached, waiting = set[str](), list(self._direct)
+        by_name: dict[str, list[frozenset[str]]] = {}
+        for tie in ties:
+            for name in tie:
+                by_name.setdefault(name, []).append(tie)
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += [other for tie in by_name.pop(name, ()) for other in tie]
+                waiting += guards.get(name, ())
+        return frozenset(reached)
+
+    @cached_property
+    def _options(self) -> Mapping[str, Collection[str]]:
+        """The options that each evaluator of the study takes."""
+        specs = self.spec.evaluators.items()
+        return {name: options_of(load("evaluators", one.use)) for name, one in specs}
+
+    @cached_property
+    def _unread(self) -> Sequence[str]:
+        """What nothing reads, and what only rules read where an option has its name."""
+        options = {option for own in self._options.values() for option in own}
+        return [
+            name
+            for name in self._parameters
+            if name not in self._tied or (name in options and name not in self._direct)
+        ]
+
+    @cached_property
+    def _hiding(self) -> Sequence[tuple[str, str]]:
+        """Evaluators with an option, stated in the file, that has the name of a parameter."""
+        found = []
+        for one in self.bound:
+            stated = self.spec.evaluators[one.name].options
+            reads = self._owners(one.names.values())
+            found += [(one.name, o) for o in stated if o in self._parameters and o not in reads]
+        return list(dict.fromkeys(found))
+
+    def _grouped(self, unread: Sequence[str]) -> Mapping[str, list[str]]:
+        """What is unread by the fragment of which all is unread, or by its own name."""
+        whole = {
+            prefix
+            for name in unread
+            for prefix in _prefixes(name) - {name}
+            if all(n in unread for n in self._parameters if n.startswith(f"{prefix}."))
+        }
+        groups: dict[str, list[str]] = {}
+        for name in unread:
+            group = min(_prefixes(name) & whole, key=len, default=name)
+            groups.setdefault(group, []).append(name)
+        return groups
+
+    def _unread_fragment(self, group: str, names: Sequence[str]) -> SpecError:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return SpecError(
+            f"nothing reads a parameter of {group!r}: {', '.join(names[:_SHOWN])}{more}",
+            where=self._includes[group],
+            hint=f"leave it out of 'include', name an evaluator that reads it, or write "
+            f"{self._meant(group)}",
+        )
+
+    def _unread_parameter(self, name: str) -> SpecError:
+        word = name.rpartition(".")[2]
+        holders = [own for own, options in self._options.items() if word in options]
+        mend = self._mend_option(holders[0], word, name) if holders else self._mend_reading(name)
+        return SpecError(
+            f"nothing reads the parameter {name!r}: its values all have the same metrics",
+            where=self.space.places.get(name, ""),
+            hint=f"{mend}; if it is meant, write {self._meant(name)}",
+        )
+
+    def _mend_option(self, evaluator: str, option: str, name: str) -> str:
+        said = f"{option!r} is an option of {evaluator}, with one value for all designs"
+        way = self._way(evaluator, option, name)
+        if way:
+            return f"{said}: {way}"
+        return (
+            f"{said}: leave the parameter out and write '{option}: ...' there, and to compare "
+            "several values one evaluator for each, or scenarios"
+        )
+
+    def _way(self, evaluator: str, option: str, name: str) -> str:
+        """How the option can follow the parameter; empty where it cannot."""
+        braces = f"{{{name}}}"
+        if self._reads(evaluator, option, braces, name):
+            return f"write '{option}: \"{braces}\"' there, and each design has its own"
+        if option in self.spec.evaluators[evaluator].options and self._reads(
+            evaluator, option, None, option
+        ):
+            return f"leave the option out, and {evaluator} reads the parameter"
+        return ""
+
+    def _reads(self, evaluator: str, option: str, value: Any, name: str) -> bool:
+        try:
+            return reads_any(self.made(evaluator, option, value), name)
+        except (DseError, TypeError, ValueError, AttributeError):
+            return False  # an option that is no text, or must be given
+
+    def _mend_reading(self, name: str) -> str:
+        free = {
+            reading: one.name
+            for one in self.bound
+            for reading in sorted(one.evaluator.reads | one.evaluator.optional)
+            if reading != EVERYTHING and reading not in {base(own) for own in one.names}
+        }
+        near = nearest(name.rpartition(".")[2], free)
+        reading = next((own for own in free if near == f"did you mean {own!r}?"), None)
+        if reading is not None:
+            own = free[reading]
+            return (
+                f"did you mean {reading!r}, which {own} reads? 'bind: {{{reading}: {name}}}' "
+                f"under {own} will do too"
+            )
+        evaluators = ", ".join(
+            f"{one.label} reads {_listed(self._read_by(one))}" for one in self.bound
+        )
+        return f"leave it out, or name an evaluator or a rule that reads it ({evaluators})"
+
+    def _read_by(self, one: Bound) -> list[str]:
+        return sorted(self._owners(one.names.values()) & {*self._parameters})
+
+    def _hidden(self, evaluator: str, option: str) -> SpecError:
+        way = self._way(evaluator, option, option)
+        return SpecError(
+            f"{option!r} is both an option of {evaluator} and a parameter of the space, and "
+            f"{evaluator} does not read the parameter",
+            where=self.source.place(["evaluators", evaluator, option]),
+            hint=f"{way or 'give one of them another name'}; if one value for all designs is "
+            f"meant, write {self._meant(f'{evaluator}.{option}')}",
+        )
+
+    def _meant(self, name: str) -> str:
+        """What says that nothing is meant to read it: in the file, or in Python."""
+        in_python = self.source.lines is None
+        return f'unread=["{name}"]' if in_python else f"'unread: [{name}]' in the study"
+
+    def _odd_names(self) -> Iterator[SpecError]:
+        """Entries of ``unread`` that name nothing, or something that is read."""
+        hiding = {f"{name}.{option}" for name, option in self._hiding}
+        known = {prefix for name in self._parameters for prefix in _prefixes(name)} | hiding
+        for place, name in enumerate(self.spec.unread):
+            where = self.source.place(["unread", place])
+            if name not in known:
+                hint = nearest(name, known)
+                yield SpecError(f"there is no parameter {name!r}", where=where, hint=hint)
+            elif name in self._direct and name not in {option for _, option in self._hiding}:
+                by = [one.label for one in self.bound if name in self._owners(one.names.values())]
+                who = " and ".join(by) or "a formula of the study"
+                problem = f"{name!r} is listed as unread, but {who} reads it"
+                yield SpecError(problem, where=where, hint="take it off the list")
+
+
+def _prefixes(name: str) -> set[str]:
+    """The name and the fragments that it is in: ``a.b.c``, ``a.b``, ``a``."""
+    words = name.split(".")
+    return {".".join(words[: end + 1]) for end in range(len(words))}
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}" if names else "no parameter"

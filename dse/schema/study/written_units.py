@@ -1,0 +1,56 @@
+"""The units in which a user writes metrics: those of the bounds that the study sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from dse.core.expressions.expression import Compare, Expression, Number, names_in
+from dse.core.expressions.printer import printed
+from dse.core.objective import Objective
+from dse.core.problem import Source
+from dse.units import units
+
+
+def written_units(rules: Iterable[Expression]) -> dict[str, str]:
+    """Return the units of bounds, by what is bounded: ``{'chip.time': 'day'}``.
+
+    Args:
+        rules: over metrics, their literals with the units that the user wrote.
+    """
+    found: dict[str, str] = {}
+    for rule in rules:
+        operands = rule.node.operands if isinstance(rule.node, Compare) else ()
+        for pair in pairwise(operands):
+            for bounded, bound in (pair, pair[::-1]):
+                if isinstance(bound, Number) and bound.unit and names_in(bounded):
+                    found[_bare(printed(bounded))] = bound.unit
+    return found
+
+
+def objective_as_written(objective: Objective, written: Mapping[str, str]) -> Objective:
+    """Return the objective with the unit in which the user writes it."""
+    return replace(objective, written=_other(objective.unit, objective.text, written))
+
+
+def sources_as_written(
+    sources: Mapping[str, Source], written: Mapping[str, str]
+) -> dict[str, Source]:
+    """Return the sources, each metric with the unit in which the user writes it."""
+    return {
+        name: replace(
+            one, metric=replace(one.metric, written=_other(one.metric.unit, name, written))
+        )
+        for name, one in sources.items()
+    }
+
+
+def _other(unit: str, text: str, written: Mapping[str, str]) -> str:
+    """Return the unit in which the user writes what is told in this one; empty if it is this."""
+    found = written.get(_bare(text), "")
+    return found if found and found != unit and units.same_dimension(found, unit) else ""
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split())

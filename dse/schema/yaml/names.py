@@ -1,0 +1,19 @@
+"""What may name a parameter, a list, data, an argument or an include."""
+
+from __future__ import annotations
+
+import re
+
+from dse.core.expressions.parser import RESERVED
+
+NAME_HINT = "letters, digits and '_', a letter first, and no word of the expression language"
+
+_LONGEST = 200
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def is_name(text: str) -> bool:
+    """True for words with dots between them, as formulas can mention them."""
+    return len(text) <= _LONGEST and all(
+        _WORD.fullmatch(word) and word not in RESERVED for word in text.split(".")
+    )

@@ -1,0 +1,80 @@
+"""A value given in Python as a source: plain numbers, texts, lists and mappings, as in YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from dse.errors import SpecError
+from dse.schema.yaml.source import MAX_DEPTH, Path_, Source
+
+MAX_PARTS = 2_000_000
+
+
+def source_of(value: Mapping[str, Any], beside: Path | None = None) -> Source:
+    """The mapping as a source whose places are its keys.
+
+    Raises:
+        SpecError: it holds what no YAML file could.
+    """
+    if not isinstance(value, Mapping):
+        raise SpecError("a space is a mapping of keys to values")
+    here = (beside or Path.cwd()).resolve()
+    path = here / "space" if here.is_dir() else here
+    return Source(path, _Plain().value(value, ()), None)
+
+
+class _Plain:
+    """Copies a value; ``parts`` counts what was copied, for a value may hold itself."""
+
+    def __init__(self) -> None:
+        self.parts = 0
+
+    def value(self, value: Any, path: Path_) -> Any:
+        self.parts += 1
+        if len(path) > MAX_DEPTH:
+            raise SpecError(f"nested deeper than {MAX_DEPTH} levels", where=_place(path))
+        if self.parts > MAX_PARTS:
+            raise SpecError(f"the space has more than {MAX_PARTS:,} values", where=_place(path))
+        if isinstance(value, np.generic | np.ndarray):
+            value = value.tolist()
+        if isinstance(value, PurePath):
+            return str(value)
+        if value is None or isinstance(value, bool | int | float | str):
+            return _scalar(value, path)
+        if isinstance(value, Mapping):
+            return {_key(key, path): self.value(one, (*path, key)) for key, one in value.items()}
+        if isinstance(value, Sequence):
+            return [self.value(one, (*path, place)) for place, one in enumerate(value)]
+        kind = type(value).__name__
+        raise SpecError(
+            f"a {kind} is nothing that a space file could say",
+            where=_place(path),
+            hint="write numbers and texts; a rule is a text: 'tile * stages <= 512'",
+        )
+
+
+def _scalar(value: Any, path: Path_) -> Any:
+    """The value as the plain type that it is a kind of, such as the text of a text enumeration."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if not np.isfinite(value):
+        raise SpecError(f"{value} is no finite number", where=_place(path))
+    return float(value)
+
+
+def _key(key: Any, path: Path_) -> str:
+    if isinstance(key, bool) or not isinstance(key, str | int | float):
+        raise SpecError(f"the key {key!r} is no text", where=_place(path))
+    return str(key)
+
+
+def _place(path: Path_) -> str:
+    return ".".join(str(part) for part in path) or "the space"

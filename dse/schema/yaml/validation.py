@@ -1,0 +1,276 @@
+"""A file's value as a checked model; every misfit told with its line and a mend, in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dse.errors import DseError, SpecError, SpecErrors, nearest
+from dse.schema.yaml.errors import MOST_TOLD, Mistakes
+from dse.schema.yaml.examples import example, meant
+from dse.schema.yaml.source import Path_, Source
+
+_M = TypeVar("_M", bound=BaseModel)
+
+_ROUNDS = 6
+"""What is left when misfits are out may lack what it needs, and goes as a whole then."""
+
+_DEEP = 3
+"""A misfit deeper than this takes the part around it along: ``evaluators.chip.replicates``."""
+
+_TYPES: Mapping[str, str] = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "a text",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_BOUNDS: Mapping[str, tuple[str, str]] = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+
+
+def model_of(kind: type[_M], source: Source) -> _M:
+    """The source as a checked model.
+
+    Raises:
+        SpecErrors: with every mistake in the file.
+    """
+    try:
+        return kind.model_validate(source.value)
+    except ValidationError as error:
+        raise SpecErrors(_told(error, kind, source)) from error
+
+
+def legible(
+    kind: type[_M], lenient: type[_M], source: Source, mistakes: Mistakes
+) -> tuple[_M | None, Source, frozenset[Path_]]:
+    """The model of what fits, the source without the rest, and the paths that were left out.
+
+    Args:
+        kind: what the whole source should be; each misfit is kept as a mistake.
+        lenient: the same model, of which nothing is required.
+        source: the file.
+        mistakes: where misfits are kept.
+    """
+    try:
+        return kind.model_validate(source.value), source, frozenset()
+    except ValidationError as error:
+        for one in _told(error, kind, source):
+            mistakes.add(one)
+    rest, lost = source, set[Path_]()
+    for _ in range(_ROUNDS):
+        try:
+            return lenient.model_validate(rest.value), rest, frozenset(lost)
+        except ValidationError as error:
+            paths = {tuple(_path(one["loc"], rest))[:_DEEP] for one in error.errors()}
+            if () in paths:
+                break
+            lost |= paths
+            rest = rest.without(paths)
+    return None, rest, frozenset(lost)
+
+
+def mended(
+    kind: type[_M], source: Source, mistakes: Mistakes
+) -> tuple[_M | None, frozenset[Path_]]:
+    """The model of what fits, and the paths of what does not and was left out.
+
+    So a misspelt key in one parameter hides no mistake in the next.
+    """
+    value, lost = source.value, set[Path_]()
+    for _ in range(2):
+        try:
+            return kind.model_validate(value), frozenset(lost)
+        except ValidationError as error:
+            for one in _told(error, kind, source):
+                mistakes.add(one)
+            paths = {_part_of(one["loc"], source) for one in error.errors()}
+            if () in paths:
+                return None, frozenset(paths)
+            lost |= paths
+            value = _without(value, paths)
+    return None, frozenset(lost)
+
+
+def _part_of(loc: tuple[str | int, ...], source: Source) -> Path_:
+    """The section, or the entry of a section, that a finding is in."""
+    path = tuple(_path(loc, source))
+    sectioned = bool(path) and isinstance(source.value.get(path[0]), dict)
+    return path[: 2 if sectioned else 1]
+
+
+def _without(value: Mapping[str, Any], paths: Iterable[Path_]) -> dict[str, Any]:
+    kept = dict(value)
+    for path in sorted(paths, key=len):
+        if len(path) == 1:
+            kept.pop(str(path[0]), None)
+        elif path[0] in kept:
+            section = kept[str(path[0])]
+            kept[str(path[0])] = {k: v for k, v in section.items() if k != path[1]}
+    return kept
+
+
+def _told(error: ValidationError, kind: type[BaseModel], source: Source) -> list[DseError]:
+    """One mistake for each place; of a union, what its closest member says."""
+    found: dict[Path_, list[Any]] = {}
+    for one in error.errors():
+        path = tuple(_path(one["loc"], source))
+        other = _stands_for(str(one["loc"][-1]), one["input"]) if one["type"] == "missing" else ""
+        found.setdefault((*path, other) if other else path, []).append(one)
+    told: list[DseError] = []
+    around = {path[:size] for path in found for size in range(len(path))}
+    for path, ones in found.items():
+        if len(told) >= MOST_TOLD:  # it will only be counted, and names are compared at length
+            told.append(SpecError(f"{_label(path)} is off", where=source.place(path)))
+            continue
+        if path in around and all(one["type"] in _TYPES for one in ones):
+            continue
+        misfits = [one for one in ones if one["type"] in _TYPES]
+        others = [one for one in ones if one["type"] not in _TYPES]
+        pairs = [_words(one, kind) for one in others]
+        if misfits and not others:
+            pairs.append(_misfit(path, misfits))
+        where = source.place(path)
+        told += [SpecError(problem, where=where, hint=hint) for problem, hint in pairs]
+    return told
+
+
+_INSTEAD: Mapping[str, tuple[str, ...]] = {
+    "use": ("type", "name", "kind", "class", "plugin", "evaluator"),
+    "study": ("name", "title"),
+    "space": ("name", "search_space"),
+}
+"""Keys that other tools have for one of ours."""
+
+
+def _stands_for(key: str, found: object) -> str:
+    """Return the key of a mapping that stands where ``key`` should; empty where none does."""
+    if not isinstance(found, dict):
+        return ""
+    return next((other for other in _INSTEAD.get(key, ()) if other in found), "")
+
+
+def _path(loc: tuple[str | int, ...], source: Source) -> list[str | int]:
+    """The part of pydantic's path that the file has; pydantic adds names of union members."""
+    value, path = source.value, list[str | int]()
+    for part in loc:
+        inside = isinstance(value, dict) and part in value
+        listed = isinstance(value, list) and isinstance(part, int) and part < len(value)
+        if inside or listed:
+            value = value[part]
+            path.append(part)
+    return path
+
+
+def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
+    found = ones[0]["input"]
+    wanted = _wanted(ones)
+    hint = "write it in quotes if it is a word" if found is None and len(ones) > 1 else ""
+    if (
+        isinstance(found, str)
+        and "number" in wanted
+        and _is_wanted(found, {one["type"] for one in ones})
+    ):
+        hint = f"without quotes: {found.strip()}"
+    return f"{_label(path)}: expected {wanted}, found {_shown(found)}", hint or example(path, found)
+
+
+def _is_wanted(text: str, kinds: Set[str]) -> bool:
+    """True for the text of a number, of a kind that is wanted: ``3.5`` is no whole number."""
+    try:
+        return math.isfinite(float(text) if "float_type" in kinds else int(text))
+    except (ValueError, OverflowError):
+        return False
+
+
+def _wanted(ones: list[Any]) -> str:
+    words = list(dict.fromkeys(_TYPES[one["type"]] for one in ones))
+    if {"a text", "a number", "a whole number"} <= set(words):
+        rest = [word for word in words if word not in ("a text", "a number", "a whole number")]
+        scalar = (
+            "a number or a word" if "true or false" in words else "a number, or one with a unit"
+        )
+        words = [scalar, *(word for word in rest if word != "true or false")]
+    return " or ".join(words)
+
+
+def _words(one: Any, kind: type[BaseModel]) -> tuple[str, str]:
+    key, context = (one["loc"][-1] if one["loc"] else ""), one.get("ctx", {})
+    match one["type"]:
+        case "extra_forbidden":
+            valid = _keys(kind, one["loc"][:-1])
+            problem = f"there is no key {key!r} here"
+            return problem, meant(str(key), valid) or nearest(str(key), valid)
+        case "missing":
+            other = _stands_for(str(key), one["input"])
+            mend = f"write '{key}' in place of {other!r}" if other else f"add '{key}: ...'"
+            return f"the key {key!r} is missing", mend
+        case "value_error":
+            return str(context["error"]), ""
+        case "string_pattern_mismatch":
+            shown = f"{one['input'][:60]!r} is no name"
+            return shown, "letters, digits, '_', '-', '.' and spaces"
+        case "literal_error":
+            return f"{key} cannot be {_shown(one['input'])}", f"valid: {context['expected']}"
+        case "too_short" | "too_long" | "string_too_short" | "string_too_long":
+            return _length(key, one["type"], context), example([key], one["input"])
+        case bound if bound in _BOUNDS:
+            words, limit = _BOUNDS[bound]
+            return f"{key} is {words} {context[limit]}, not {_shown(one['input'])}", ""
+        case _:
+            return f"{key} cannot be {_shown(one['input'])}", ""
+
+
+def _length(key: str | int, kind: str, context: Mapping[str, Any]) -> str:
+    short = kind.endswith("short")
+    limit = context["min_length" if short else "max_length"]
+    if short and limit == 1:
+        return f"{key} is empty"
+    what = "characters" if kind.startswith("string") else "entries"
+    return f"{key} needs at {'least' if short else 'most'} {limit} {what}"
+
+
+def _label(path: Path_) -> str:
+    """The last key of a path, with the place in its list: ``choice[0]``."""
+    words = [part for part in path if isinstance(part, str)]
+    inner = path[-1] if path and isinstance(path[-1], int) else None
+    name = words[-1] if words else "the file"
+    return name if inner is None else f"{name}[{inner}]"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "nothing" if value is None else repr(value)[:60]
+
+
+def _keys(kind: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
+    """The valid keys of the model at a path: the ones of the model whose field leads there."""
+    model: type[BaseModel] = kind
+    for part in loc:
+        field = model.model_fields.get(str(part))
+        if field is not None:
+            model = _model_in(field.annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = getattr(annotation, "__args__", ())
+    return next((found for arg in inner if (found := _model_in(arg))), None)

@@ -1,0 +1,61 @@
+"""A design that somebody thought of: judged, and evaluated apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from threading import Lock
+
+from dse.core.design import Design
+from dse.core.trial import Outcome, Trial
+from dse.core.values import Value
+from dse.errors import StudyError
+from dse.evaluation.pipeline import Readings
+from dse.protocols import Executor
+from dse.registry import make
+from dse.schema.study.designs import design_of
+from dse.serve.snapshot import Snapshot
+
+EVALUATION_S = 120.0
+"""What takes longer is ended: a study has no such bound, and should measure it."""
+
+_one_at_a_time = Lock()
+
+
+def judged(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
+    """The legal design of these values.
+
+    Raises:
+        DesignError: it breaks a rule of the space.
+        SpecError: a quantity cannot be read.
+    """
+    return design_of(values, snapshot.study.problem.space)
+
+
+def evaluated(snapshot: Snapshot, design: Design) -> Trial:
+    """The design with its outcome, found in a process of its own; nothing is stored.
+
+    What the study measured before is not measured again.
+
+    Raises:
+        StudyError: another design is being evaluated, or the evaluators are other ones by now.
+    """
+    snapshot.study.check_runnable()
+    if not _one_at_a_time.acquire(blocking=False):
+        raise StudyError("another design is being evaluated", hint="wait until it is done")
+    try:
+        readings = Readings(snapshot.study.plan.pipeline)
+        if snapshot.study.problem.measured:
+            for trial in snapshot.finished:
+                readings.learn(trial)
+        trial = Trial(number=0, design=design)
+        pipeline = snapshot.study.plan.pipeline
+        runner: Executor = make(
+            "executors", "processes", pipeline, workers=1, timeout_s=EVALUATION_S
+        )
+        with closing(runner):
+            runner.submit(readings.task(trial))
+            outcome: Outcome = runner.collect()[0]
+        return trial.finished(outcome)
+    finally:
+        _one_at_a_time.release()

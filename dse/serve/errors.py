@@ -1,0 +1,77 @@
+"""Why a request is not answered: as JSON for programs, as a page for people."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from dse.errors import DesignError, DseError, PluginError, SpecError, SpecErrors, StorageError
+from dse.serve.pages.frame import Page, framed
+from dse.system.terminal_text import visible
+
+_STATUS: tuple[tuple[type[DseError], int], ...] = (
+    (StorageError, 503),
+    (DesignError, 422),
+    (SpecError, 422),
+    (SpecErrors, 422),
+    (PluginError, 409),
+)
+_OTHER = 409
+_WORDS = {404: "there is nothing at this address", 405: "nothing can be asked so here"}
+_LONGEST = 2_000
+
+
+class UnknownError(DseError):
+    """What is asked for is not there."""
+
+
+class BusyError(DseError):
+    """The server has too much to do just now."""
+
+
+def refusal(
+    path: str, status: int, problem: str, hint: str = "", headers: dict[str, str] | None = None
+) -> Response:
+    """The answer that says what is wrong and how to mend it."""
+    problem, hint = visible(problem)[:_LONGEST], visible(hint)[:_LONGEST]
+    if path.startswith("/api"):
+        told = {"error": problem, "hint": hint}
+        return JSONResponse(told, status_code=status, headers=headers)
+    href, words = ("/login", "Tell it the token") if status == 401 else ("/", "To all studies")
+    title = f"{problem[:1].upper()}{problem[1:]}"
+    body = (
+        f"<header><h1>{escape(title)}</h1><p>{escape(hint)}</p></header>"
+        f'<p><a href="{href}">{words}</a></p>'
+    )
+    return Page(framed(title[:80], body), status_code=status, headers=headers)
+
+
+def add_refusals(app: FastAPI) -> None:
+    """Answer what goes wrong in a route."""
+
+    def ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, DseError)
+        kinds = ((UnknownError, 404), (BusyError, 503), *_STATUS)
+        status = next((code for kind, code in kinds if isinstance(error, kind)), _OTHER)
+        place = f" ({error.where})" if error.where else ""
+        return refusal(request.url.path, status, f"{error.problem}{place}", error.hint)
+
+    def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = dict(error.headers or {})
+        words = _WORDS.get(error.status_code, str(error.detail))
+        return refusal(request.url.path, error.status_code, words, headers=headers)
+
+    def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return refusal(request.url.path, 422, f"{place}: {first['msg']}")
+
+    app.add_exception_handler(DseError, ours)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, invalid)

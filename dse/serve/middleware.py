@@ -1,0 +1,216 @@
+"""What every request passes before it reaches a route: host, size, patience, pass and token."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dse.serve.access import COOKIE, Gate, same_origin
+from dse.serve.errors import refusal
+from dse.serve.limits import PLACE, Places, client_of
+
+BODY_BYTES = 64 * 1024
+"""What is longer is refused, however it is sent."""
+
+BODY_S = 10.0
+"""How long a request may take to arrive."""
+
+PIECE_BYTES = 64 * 1024
+"""What is longer is handed on in pieces, each of which waits until its reader has taken others."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+    " blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Scripts are files of this server alone; plotly writes styles as it draws."""
+
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+    "content-security-policy": POLICY,
+}
+_log = logging.getLogger("uvicorn.error")  # which the server shows
+_READING = ("GET", "HEAD", "OPTIONS", "TRACE", "QUERY")  # the safe ones, RFC 9110, 9.2.1
+_CHANGING = "POST"
+_ALLOWED = {"allow": f"GET, HEAD, {_CHANGING}"}
+_PRINTED = "dse serve printed it when it started"
+_STRANGE = ("cross-site", "same-site")
+_FREE = ("/login", "/assets/")
+_Reason = tuple[int, str, str]
+"""Status, problem and hint of a refusal."""
+
+_STREAM = re.compile(r"/api/studies/[^/]+/events")
+_FULL = 503, "too many requests are being answered", "try again in a second"
+_MORE = {405: _ALLOWED, 503: {"retry-after": "1", "connection": "close"}}
+
+
+class Door:
+    """Lets requests in, or says why not; nothing that a route forgets can leave it open.
+
+    Args:
+        app: what answers them.
+        gate: who may look and who may change.
+        requests: how many are answered at once.
+        streams: how many event streams there are; a reader without a place is answered once.
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate, requests: Places, streams: Places) -> None:
+        self._app = app
+        self._gate = gate
+        self._requests = requests
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request.
+
+        Args:
+            scope: what is asked.
+            receive: the body, in pieces.
+            send: where the answer goes.
+        """
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        answer = _Armed(send)
+        reason = self._refused(scope)
+        try:
+            body = b"" if reason else await _body(receive, Headers(scope=scope))
+        except _Refused as refused:
+            reason, body = refused.reason, b""
+        if reason is None:
+            reason = await self._admit(scope, _again(body, receive), answer)
+        if reason is not None:
+            response = refusal(scope["path"], *reason, headers=_MORE.get(reason[0]))
+            await response(scope, receive, answer)
+
+    async def _admit(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
+        """Answer where there is a place; return why not, or what went wrong."""
+        streams = _STREAM.fullmatch(scope["path"]) is not None
+        places, client = self._streams if streams else self._requests, client_of(scope["client"])
+        if not places.enter(client):
+            return await self._answer(scope, receive, answer) if streams else _FULL
+        scope[PLACE] = True
+        try:
+            return await self._answer(scope, receive, answer)
+        finally:
+            del scope[PLACE]
+            places.leave(client)
+
+    async def _answer(self, scope: Scope, receive: Receive, answer: _Armed) -> _Reason | None:
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:
+            _log.exception("a request could not be answered")
+            if answer.begun:
+                raise
+            return 500, "this went wrong here", "the server's terminal says what"
+        return None
+
+    def _refused(self, scope: Scope) -> _Reason | None:
+        """Status, reason and hint; ``None`` where the request is let in."""
+        headers, path = Headers(scope=scope), scope["path"]
+        host, token = headers.get("host", ""), headers.get("authorization", "")
+        if not self._gate.knows_host(host):
+            return 421, "this server is not called so", "name it: dse serve --allow-host NAME"
+        site = headers.get("sec-fetch-site")
+        if scope["method"] not in _READING:
+            origin = headers.get("origin")
+            if not same_origin(host, origin, site):
+                return 403, "a page of elsewhere cannot change anything here", ""
+            if not self._gate.may_change(token):
+                if scope["method"] != _CHANGING:  # no route takes it, whoever asks
+                    return 405, "nothing can be asked so here", f"{_CHANGING} changes, GET looks"
+                return 401, "a change needs the token", _PRINTED
+        elif site in _STRANGE and headers.get("sec-fetch-mode") != "navigate":
+            return 403, "a page of elsewhere cannot take anything from here", ""
+        elif not path.startswith(_FREE) and not self._gate.may_look(token, _cookie(headers)):
+            return 401, "looking needs the token", _PRINTED
+        return None
+
+
+class _Refused(Exception):  # noqa: N818 - it is an answer
+    def __init__(self, status: int, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.reason = status, problem, hint
+
+
+async def _body(receive: Receive, headers: Headers) -> bytes:
+    """The whole body: it is short, or it is refused."""
+    told = headers.get("content-length", "0")
+    if told.isdigit() and int(told) > BODY_BYTES:
+        raise _too_long()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                body += message.get("body", b"")
+                if len(body) > BODY_BYTES:
+                    raise _too_long()
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        raise _Refused(408, f"the request took longer than {BODY_S:g} s to arrive") from None
+
+
+def _too_long() -> _Refused:
+    return _Refused(413, f"the request is longer than {BODY_BYTES} bytes")
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body once more, and then what else the client says."""
+    told = False
+
+    async def replayed() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+class _Armed:
+    """The answer with the headers that every answer has, in pieces that a reader can take."""
+
+    def __init__(self, send: Send) -> None:
+        self.begun = False
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        for piece in _pieces(message):
+            await self._send(piece)
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """The message, or the pieces of its body."""
+    body = message.get("body", b"")
+    cut = max(len(body) - 1, 0) // PIECE_BYTES * PIECE_BYTES
+    for at in range(0, cut, PIECE_BYTES):
+        yield {"type": message["type"], "body": body[at : at + PIECE_BYTES], "more_body": True}
+    yield {**message, "body": body[cut:]} if cut else message
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""

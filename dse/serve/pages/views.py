@@ -1,0 +1,71 @@
+"""The pages for people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from dse.serve import serialize as telling
+from dse.serve.context import Here
+from dse.serve.models import Shown
+from dse.serve.pages import lists as pages
+from dse.serve.pages.design_form import design_page
+from dse.serve.pages.frame import Page
+from dse.serve.pages.study import parts, study_page
+from dse.serve.pages.trials import trial_page, trials_page
+
+router = APIRouter(include_in_schema=False, default_response_class=Page)
+
+
+@router.get("/")
+def studies(house: Here) -> str:
+    """The list of studies."""
+    return pages.list_page(house.storage, list(telling.rows(house.watch, house.runners)))
+
+
+@router.get("/studies/{name}")
+def study(house: Here, name: str) -> str:
+    """One study, live."""
+    snapshot = house.watch.snapshot(name)
+    return study_page(snapshot, telling.state(snapshot, house.runners))
+
+
+@router.get("/studies/{name}/parts")
+def study_parts(house: Here, name: str) -> str:
+    """What changes on the study's page beside its figures."""
+    snapshot = house.watch.snapshot(name)
+    return parts(snapshot, telling.state(snapshot, house.runners))
+
+
+@router.get("/studies/{name}/trials")
+def trials(house: Here, name: str, some: Annotated[Shown, Query()]) -> str:
+    """Trials by number."""
+    snapshot = house.watch.snapshot(name)
+    return trials_page(telling.trials(snapshot, some), some, snapshot.trials.counts)
+
+
+@router.get("/studies/{name}/trials/{number}")
+def trial(house: Here, name: str, number: int) -> str:
+    """One trial."""
+    snapshot = house.watch.snapshot(name)
+    told = telling.trial(snapshot, number)
+    return trial_page(snapshot.study, told, len(snapshot.trials))
+
+
+@router.get("/studies/{name}/design")
+def design(house: Here, name: str, like: Annotated[int | None, Query(ge=0)] = None) -> str:
+    """A form for a design by hand; filled with that of the trial ``like``."""
+    return design_page(house.watch.snapshot(name), like)
+
+
+@router.get("/compare")
+def compare(house: Here) -> str:
+    """Which studies to compare."""
+    return pages.compare_page(house.watch.names())
+
+
+@router.get("/login")
+async def login() -> str:
+    """Where the token is told."""
+    return pages.login_page()

@@ -1,0 +1,187 @@
+"""Studies and trials in the words of the API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from dse.core.trial import Attempt, Driver, Report, Trial
+from dse.errors import DseError
+from dse.report.json.front import finite, front_json, trials_json
+from dse.serve import models
+from dse.serve.errors import UnknownError
+from dse.serve.runners import Runners
+from dse.serve.snapshot import Snapshot
+from dse.serve.watch import Watch
+
+_SHOWN_FAILURES = 50
+_SHOWN_EVENTS = 200
+_SHOWN_NUMBERS = 8
+
+
+def rows(watch: Watch, runners: Runners) -> Iterator[models.StudyRow]:
+    """A line for each study; one that cannot be read has the reason."""
+    for name in watch.names():
+        try:
+            yield _row(watch.snapshot(name), runners)
+        except UnknownError:  # deleted a moment ago
+            continue
+        except DseError as error:
+            yield models.StudyRow(
+                name=name,
+                question="",
+                state="unreadable",
+                trials=0,
+                finished=0,
+                done=0,
+                of=None,
+                counted="trials",
+                front=0,
+                hypervolume=None,
+                hypervolume_estimated=False,
+                quiet_s=None,
+                problem=str(error)[:500],
+            )
+
+
+def state(snapshot: Snapshot, runners: Runners) -> models.StudyState:
+    """The study as it stands."""
+    study, trials = snapshot.study, snapshot.trials
+    runner = runners.of(study.name)
+    return models.StudyState(
+        **_row(snapshot, runners).model_dump(),
+        mark=snapshot.mark + f".{_condition(snapshot, runners)}",
+        exact=snapshot.proof.exact,
+        exact_over=snapshot.proof.over,
+        failed=snapshot.proof.valueless,
+        failure=snapshot.proof.failed_words,
+        measurements=snapshot.measured,
+        seconds=float(trials.cost_s.sum()),
+        reason="" if snapshot.room.count > 0 else snapshot.room.reason,
+        counts={one.value: count for one, count in trials.counts.items()},
+        drivers=[
+            models.DriverRow(
+                id=one.id, host=one.host, pid=one.pid, own=runners.own(study.name, one)
+            )
+            for one in snapshot.there
+        ],
+        events=[
+            models.EventRow(kind=one.kind, text=one.text, told=one.told)
+            for one in snapshot.events[-_SHOWN_EVENTS:]
+        ],
+        failures=_failures(snapshot),
+        last_words="" if runner is None else runner.last_words,
+    )
+
+
+def front(snapshot: Snapshot) -> models.Front:
+    """The front, or the nearest misses."""
+    told = front_json(snapshot.study.name, snapshot.front, snapshot.finished, proof=snapshot.proof)
+    return models.Front.model_validate(told)
+
+
+def trials(snapshot: Snapshot, some: models.Some) -> models.Trials:
+    """So many trials from a place on, of those in a state or of all."""
+    found = snapshot.trials
+    if some.state is not None:
+        found = found.take(found.are(some.state))
+    shown = found[some.first : some.first + some.count]
+    told = trials_json(snapshot.study.name, snapshot.study.problem, shown)
+    return models.Trials.model_validate({**told, "total": len(found)})
+
+
+def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialRow:
+    """One trial."""
+    told = trials_json(snapshot.study.name, snapshot.study.problem, [trial])
+    return models.TrialRow.model_validate(told["trials"][0])
+
+
+def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
+    """What became of a design that is no trial of the study."""
+    told = trial_row(snapshot, trial).model_dump(include=set(models.OutcomeRow.model_fields))
+    return models.OutcomeRow(**told)
+
+
+def trial(snapshot: Snapshot, number: int) -> models.TrialTold:
+    """All that the record has of a trial.
+
+    Raises:
+        UnknownError: there is none of that number.
+    """
+    if not 0 <= number < len(snapshot.trials):
+        raise UnknownError(f"there is no trial {number}", hint=f"0 to {len(snapshot.trials) - 1}")
+    found, study = snapshot.trials[number], snapshot.study
+    storage, name = study.storage, study.name
+    drivers = {one.id: process(one) for one in storage.drivers(name)}
+    asks = (one for one in storage.asks(name) if one.first <= number < one.first + one.count)
+    return models.TrialTold(
+        trial=trial_row(snapshot, found),
+        asked_by=next((one.by for one in asks), ""),
+        worker="" if found.worker is None else drivers.get(found.worker, ""),
+        attempts=[_attempt(one) for one in storage.attempts(name) if one.number == number],
+        reports=[_report(one) for one in storage.reports(name) if one.number == number],
+    )
+
+
+def process(driver: Driver) -> str:
+    """A driver in words: its machine by name, without what tells its boots apart."""
+    return f"process {driver.pid} of {driver.host.partition(' ')[0]}"
+
+
+def _row(snapshot: Snapshot, runners: Runners) -> models.StudyRow:
+    at, bounds = snapshot.changed_at, snapshot.study.bounds()
+    by_measurements = bounds.measurements is not None
+    return models.StudyRow(
+        name=snapshot.study.name,
+        question=snapshot.study.plan.question,
+        state=_condition(snapshot, runners),
+        trials=len(snapshot.trials),
+        finished=len(snapshot.finished),
+        done=snapshot.measured if by_measurements else len(snapshot.finished),
+        of=bounds.measurements if by_measurements else bounds.trials,
+        counted="measurements" if by_measurements else "trials",
+        front=len(snapshot.front.trials),
+        hypervolume=finite(snapshot.front.hypervolume),
+        hypervolume_estimated=not snapshot.front.hypervolume_is_exact,
+        quiet_s=None if at is None else round(time.monotonic() - at, 1),
+        problem="",
+    )
+
+
+def _condition(snapshot: Snapshot, runners: Runners) -> models.Condition:
+    runner = runners.of(snapshot.study.name)
+    if runner is not None and runner.runs:
+        return "stopping" if runner.stopping else "running"
+    if snapshot.there:
+        return "running"
+    complete = snapshot.proof.searched or snapshot.room.count <= 0 or snapshot.exhausted
+    return "complete" if complete and snapshot.trials.over.all() else "paused"
+
+
+def _failures(snapshot: Snapshot) -> list[models.FailureRow]:
+    return [
+        models.FailureRow(
+            kind=one.kind,
+            reason=one.reason[:2_000],
+            count=len(one.trials),
+            trials=list(one.trials[:_SHOWN_NUMBERS]),
+        )
+        for one in snapshot.failures[:_SHOWN_FAILURES]
+    ]
+
+
+def _attempt(one: Attempt) -> models.AttemptRow:
+    fault = one.fault
+    told = None if fault is None else models.FaultRow(kind=fault.kind, reason=fault.reason)
+    return models.AttemptRow(
+        attempt=one.attempt,
+        fault=told,
+        cost_s=finite(one.cost_s),
+        begun_at=one.begun_at,
+        finished_at=one.finished_at,
+    )
+
+
+def _report(one: Report) -> models.ReportRow:
+    metrics = {name: finite(value) for name, value in one.metrics.items()}
+    return models.ReportRow(attempt=one.attempt, step=one.step, metrics=metrics, worker=one.worker)

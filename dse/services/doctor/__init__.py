@@ -1,0 +1,1 @@
+"""``dse doctor``: the installation, files and storages checked."""

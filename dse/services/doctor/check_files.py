@@ -1,0 +1,154 @@
+"""Study and space files, judged without running what is measured, and without any program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sized
+from pathlib import Path
+
+from dse.core.problem import Problem
+from dse.errors import DseError, SpecError, SpecErrors
+from dse.report.schemas.reproduction import JudgedFile
+from dse.report.text.space_words import big
+from dse.schema.space.space import space_of
+from dse.schema.study.assumption_ends import impossible_ends
+from dse.schema.study.kinds import is_study
+from dse.schema.study.plan import Plan, plan_of
+from dse.schema.yaml.errors import Mistakes
+from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.source import shown
+from dse.system.credentials import mask
+
+_PROBES = 64
+_GETS = re.compile(r"dse assets install [\w.-]+")
+"""What an evaluator says where a model's files are absent."""
+
+
+def judged_file(file: str) -> JudgedFile:
+    """What the file describes, or every mistake in it; pure models are tried on a few designs.
+
+    Args:
+        file: a path, or ``library:studies/...`` for a shipped one.
+    """
+    told: JudgedFile = {
+        "file": file,
+        "ok": True,
+        "summary": "",
+        "designs": None,
+        "modelled": [],
+        "measured": [],
+        "not_probed": {},
+        "errors": [],
+        "unchecked": [],
+    }
+    try:
+        path = resolved(file, Path.cwd() / "study.yaml")
+        if is_study(Files().source(path).value):
+            _tell_study(told, path)
+        else:
+            _tell_space(told, path)
+    except DseError as error:
+        errors = error.errors if isinstance(error, SpecErrors) else (error,)
+        told["ok"] = False
+        told["unchecked"] = list(error.unchecked) if isinstance(error, SpecErrors) else []
+        told["errors"] = [
+            {"problem": e.problem, "where": e.where, "hint": e.hint, "message": str(e)}
+            for e in errors
+        ]
+    return told
+
+
+def _tell_space(told: JudgedFile, path: Path) -> None:
+    space = space_of(path, Files())
+    told["designs"] = space.count()
+    told["summary"] = f"{_counted(space.parameters, 'parameter')}, {_told(told['designs'])}"
+
+
+def _tell_study(told: JudgedFile, path: Path) -> None:
+    plan = _plan(path)
+    _check_programs(plan)
+    problem, bound = plan.problem, plan.pipeline.bound
+    impossible = list(impossible_ends(plan))
+    if impossible:
+        raise SpecErrors(impossible)
+    notes = _probed(problem, path)
+    told["designs"] = problem.space.count()
+    told["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
+    told["measured"] = [b.label for b in bound if b.evaluator.kind == "measured"]
+    told["not_probed"] = {
+        b.label: [mask(words) for words in b.starts]
+        for b in bound
+        if b.starts or (b.evaluator.kind == "modelled" and not b.pure)
+    }
+    kinds = {"modelled": told["modelled"], "measured": told["measured"]}
+    told["summary"] = (
+        f"{_counted(problem.space.parameters, 'parameter')}, {_told(told['designs'])}; "
+        + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+        + f"; {_counted(problem.objectives, 'objective')}"
+        + f", {_counted(problem.limits, 'limit')}"
+        + (f", {_counted(plan.claims, 'claim')}" if plan.claims else "")
+        + (f", {_counted(plan.assumptions, 'assumption')}" if plan.assumptions else "")
+        + notes
+    )
+
+
+def _plan(path: Path) -> Plan:
+    """Return the plan of a study file.
+
+    Raises:
+        SpecErrors: the file's mistakes; where it runs programs, that these were not looked for.
+    """
+    try:
+        return plan_of(path)
+    except SpecErrors as error:
+        stated = Files().source(path).value.get("evaluators")
+        every = stated.values() if isinstance(stated, dict) else ()
+        runs = any(isinstance(one, dict) and "run" in one for one in every)
+        rest = ["whether programs and scripts exist"] if runs else []
+        raise SpecErrors(error.errors, [*error.unchecked, *rest]) from error
+
+
+def _check_programs(plan: Plan) -> None:
+    """Check the programs that this machine is to run; those of a cluster may be there alone.
+
+    Raises:
+        SpecErrors: one is not there.
+    """
+    if plan.executor.use == "ray":
+        return
+    source, mistakes = Files().source(plan.path), Mistakes()
+    for one in plan.pipeline.bound:
+        evaluator = getattr(one.evaluator, "evaluator", one.evaluator)
+        try:
+            if hasattr(evaluator, "check_program"):
+                evaluator.check_program()
+        except DseError as error:
+            mistakes.add(error, source.place(["evaluators", one.name, *error.part]))
+    mistakes.check()
+
+
+def _probed(problem: Problem, path: Path) -> str:
+    """Call the pure modelled evaluators on a few designs: what they cannot read shows here."""
+    metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
+    broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
+    absent = next((_GETS.search(fault.reason) for fault in broken), None)
+    if absent:  # no mistake of the study's, which may be run on another machine
+        return f"; not tried before `{absent[0]}`"
+    if broken:
+        raise SpecError(
+            f"a modelled evaluator fails on {len(broken)} of {_PROBES} random designs: "
+            f"{broken[0].reason}",
+            where=shown(path),
+        )
+    impossible = len(metrics.faults)
+    return f"; {impossible} of {_PROBES} random designs are infeasible" if impossible else ""
+
+
+def _counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+
+
+def _told(count: int | None) -> str:
+    if count is None:
+        return "legal designs not countable"
+    return f"{big(count)} legal design{'' if count == 1 else 's'}"

@@ -1,0 +1,79 @@
+"""Every row of every study against its check sum, and the database as a whole."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+
+from dse.errors import DseError
+from dse.interop.archive.salvage import DamageNotes, damage_text
+from dse.protocols import Storage, SupportsReading
+from dse.services.doctor.finding import Finding, Verdict
+from dse.system.credentials import storage_words
+
+Progress = Callable[[int, int], None]
+
+_DATABASE = (
+    "take a copy from before; what is sound of a study: dse studies export NAME --salvage -o "
+    "FILE.jsonl; of all of a file: sqlite3 FILE .recover"
+)
+
+
+def damage_findings(storage: Storage, url: str, on_progress: Progress) -> Iterator[Finding]:
+    """Look for damage: one finding for each study, part and reason, or one that there is none.
+
+    Args:
+        storage: what is checked; one that cannot be read past its damage is not.
+        url: its URL, for the commands that mend.
+        on_progress: called with how many rows of how many were checked.
+    """
+    if not isinstance(storage, SupportsReading):
+        return
+    broken = 0
+    for found in _findings(storage, url, on_progress):
+        broken += found.verdict is Verdict.BROKEN
+        yield found
+    if not broken:
+        rows = sum(one.rows for one in storage.summaries())
+        told = f"all {rows:,} rows are as they were written"
+        yield Finding(part="check sums", verdict=Verdict.FINE, told=told)
+
+
+def _findings(storage: SupportsReading, url: str, on_progress: Progress) -> Iterator[Finding]:
+    try:
+        for told in storage.check_database():
+            yield Finding(part="database", verdict=Verdict.BROKEN, told=told, mend=_DATABASE)
+        summaries = storage.summaries()
+    except DseError as error:
+        yield _broken(error)
+        return
+    done, total = 0, sum(one.rows for one in summaries)
+    for one in summaries:
+        notes = DamageNotes()
+        try:
+            with storage.reader(one.study, notes.take) as reader:
+                for count in reader.check():
+                    done += count
+                    on_progress(done, max(done, total))
+        except DseError as error:
+            yield _broken(error, one.study)
+        yield from _study_findings(one.study, notes, url)
+
+
+def _study_findings(study: str, notes: DamageNotes, url: str) -> Iterator[Finding]:
+    words = ["dse", "studies", "export", study, "--salvage", "-o", "FILE.jsonl"]
+    export = f"{shlex.join(words)} {storage_words(url)}"
+    for damage in notes.damages:
+        told = f"study {study!r}: {damage_text(damage)}"
+        yield Finding(
+            part="check sums",
+            verdict=Verdict.BROKEN,
+            told=told,
+            mend=f"take a copy from before, or keep what is sound: {export}",
+            study=study,
+        )
+
+
+def _broken(error: DseError, study: str = "") -> Finding:
+    told, mend = error.problem, error.hint or _DATABASE
+    return Finding(part="check sums", verdict=Verdict.BROKEN, told=told, mend=mend, study=study)

@@ -1,0 +1,124 @@
+"""The machine: cores, threads, memory, compiler, graphics card, the folder of caches."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from dse.evaluation.provenance import gpu
+from dse.resources.asset import cache_folder
+from dse.services.doctor.finding import Finding, Verdict
+
+_LEAST_BYTES = 2 * 2**30
+_GIB = 2.0**30
+
+
+def machine_findings() -> Iterator[Finding]:
+    """In the order in which people ask."""
+    yield _python()
+    yield _cores()
+    yield _threads()
+    yield _memory()
+    yield _caches()
+    yield _compiler()
+    yield _graphics()
+
+
+def _python() -> Finding:
+    told = f"{sys.version.split()[0]} in {sys.prefix}"
+    if sys.prefix != sys.base_prefix or os.environ.get("CONDA_PREFIX"):
+        return Finding(part="python", verdict=Verdict.FINE, told=told)
+    return Finding(
+        part="python",
+        verdict=Verdict.FINE,
+        told=f"{told}, no virtual environment",
+        mend="python -m venv .venv keeps its packages apart from the system's",
+    )
+
+
+def _cores() -> Finding:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    told = f"{usable} of {os.cpu_count()} may be used"
+    return Finding(part="cores", verdict=Verdict.FINE, told=told)
+
+
+def _threads() -> Finding:
+    """What numerical libraries take in each process: more than one, and workers fight for cores."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))  # the pool is there once it was used
+    pools = {one["internal_api"]: one["num_threads"] for one in threadpool_info()}
+    told = ", ".join(f"{name} {count}" for name, count in sorted(pools.items())) or "no pool"
+    most = max(pools.values(), default=1)
+    return Finding(
+        part="threads",
+        verdict=Verdict.FINE,
+        told=f"{told} in each process",
+        mend="" if most == 1 else "OMP_NUM_THREADS=1 where several workers share the cores",
+    )
+
+
+def _memory() -> Finding:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        sizes = {name: 1024 * int(rest.split()[0]) for name, _, rest in map(_split, lines)}
+        total, free = sizes["MemTotal"], sizes["MemAvailable"]
+    except (OSError, KeyError, ValueError):
+        return Finding(part="memory", verdict=Verdict.FINE, told="this system does not tell")
+    few = free < _LEAST_BYTES
+    return Finding(
+        part="memory",
+        verdict=Verdict.BROKEN if few else Verdict.FINE,
+        told=f"{free / _GIB:.1f} GiB of {total / _GIB:.1f} GiB free",
+        mend="fewer workers, or close what else runs" if few else "",
+    )
+
+
+def _split(line: str) -> tuple[str, str, str]:
+    return line.partition(":")
+
+
+def _caches() -> Finding:
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding(
+            part="caches",
+            verdict=Verdict.BROKEN,
+            told=f"{folder}: {error.strerror}",
+            mend="set DSE_CACHE to a folder that can be written",
+        )
+    told = f"{folder}, {free / _GIB:.1f} GiB free"
+    return Finding(part="caches", verdict=Verdict.FINE, told=told)
+
+
+def _compiler() -> Finding:
+    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if found:
+        return Finding(part="compiler", verdict=Verdict.FINE, told=found)
+    return Finding(
+        part="compiler",
+        verdict=Verdict.ABSENT,
+        told="no C compiler; only some packages are built where they are installed",
+        mend="apt install gcc, or your system's like",
+    )
+
+
+def _graphics() -> Finding:
+    found = gpu()
+    if found:
+        return Finding(part="gpu", verdict=Verdict.FINE, told=found)
+    return Finding(
+        part="gpu",
+        verdict=Verdict.ABSENT,
+        told="none that nvidia-smi tells of; models and optimizers run on the processor",
+        mend="only evaluators that measure a GPU need one and its driver",
+    )

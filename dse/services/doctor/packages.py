@@ -1,0 +1,92 @@
+"""The packages: what is needed, what is optional, and whether every plug-in can be loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import get_args
+
+from packaging.requirements import Requirement
+
+from dse.errors import DseError
+from dse.registry import Group, load, names
+from dse.services.doctor.finding import Finding, Verdict
+
+DISTRIBUTION = "dse-engine"
+
+_NOT_BESIDE = frozenset({"scalesim", "zigzag", "mlsysim"})
+"""Extras whose packages live in environments of their own."""
+
+
+def package_findings() -> Iterator[Finding]:
+    """What is needed in one line, a line for each extra, and one for the plug-ins."""
+    needed = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
+    yield _needed([one for one in needed if one.marker is None])
+    extras: dict[str, list[Requirement]] = {}
+    for one in needed:
+        if one.marker is not None:
+            extras.setdefault(_extra(one), []).append(one)
+    for extra, some in sorted(extras.items()):
+        if extra not in _NOT_BESIDE:
+            yield _optional(extra, some)
+    yield _plugins()
+
+
+def _needed(requirements: list[Requirement]) -> Finding:
+    wrong = [told for told in map(_lack, requirements) if told]
+    if not wrong:
+        told = f"{len(requirements)} as they should be, {DISTRIBUTION} {version(DISTRIBUTION)}"
+        return Finding(part="packages", verdict=Verdict.FINE, told=told)
+    return Finding(
+        part="packages",
+        verdict=Verdict.BROKEN,
+        told="; ".join(wrong),
+        mend=f"pip install --upgrade {DISTRIBUTION}",
+    )
+
+
+def _optional(extra: str, requirements: list[Requirement]) -> Finding:
+    lacks = [told for told in map(_lack, requirements) if told]
+    if not lacks:
+        told = ", ".join(f"{one.name} {version(one.name)}" for one in requirements)
+        return Finding(part=extra, verdict=Verdict.FINE, told=told)
+    return Finding(
+        part=extra,
+        verdict=Verdict.ABSENT,
+        told="; ".join(lacks),
+        mend=f"pip install '{DISTRIBUTION}[{extra}]'",
+    )
+
+
+def _lack(requirement: Requirement) -> str:
+    """What is wrong with one package; nothing where it is as it should be."""
+    try:
+        found = version(requirement.name)
+    except PackageNotFoundError:
+        return f"{requirement.name} is not installed"
+    fits = requirement.specifier.contains(found, prereleases=True)
+    return "" if fits else f"{requirement.name} is {found}, not {requirement.specifier}"
+
+
+def _extra(requirement: Requirement) -> str:
+    return str(requirement.marker).partition("extra == ")[2].strip("\"'")
+
+
+def _plugins() -> Finding:
+    broken: list[str] = []
+    count = 0
+    for group in get_args(Group):
+        for name in names(group):
+            count += 1
+            try:
+                load(group, name)
+            except DseError as error:
+                broken.append(f"{name}: {error}")
+    if not broken:
+        return Finding(part="plug-ins", verdict=Verdict.FINE, told=f"{count} load")
+    return Finding(
+        part="plug-ins",
+        verdict=Verdict.BROKEN,
+        told="; ".join(broken),
+        mend="upgrade or remove the package that brings it: dse plugins list",
+    )

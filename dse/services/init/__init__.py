@@ -1,0 +1,1 @@
+"""``dse init``: a first study from a few questions."""

@@ -1,0 +1,165 @@
+"""What a beginner says of a study, a line for each parameter and metric."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from dse.core.metric import Goal
+from dse.errors import SpecError
+from dse.units.units import WRITTEN, factor, quantity, unit
+
+Measuring = Literal["command", "table", "formula"]
+
+PARAMETER_HINT = "threads = 1..16, rate = 0.1..0.9, size = 16, 32, 64 or format = int8, fp16"
+METRIC_HINT = "minimize time ms, or maximize accuracy"
+
+QUESTION = "Which design is best?"
+"""What is asked where nobody says it."""
+
+_LATER = (
+    "give numbers alone, and their unit in space.yaml: {ordinal: [64 KiB, 128 KiB]}; "
+    "words are written there as {choice: [5ms, fast]}"
+)
+_JOINED = frozenset(WRITTEN) - {"B", "s", "h", "min"}
+"""Units that may follow a number without a blank: ``7B``, ``4h`` and ``2d`` are rather words."""
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One parameter: its range where ``values`` is empty, else all that it can be."""
+
+    name: str
+    low: float = 0.0
+    high: float = 0.0
+    values: tuple[float | str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """True for a range of whole numbers."""
+        return not self.values and self.low.is_integer() and self.high.is_integer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """One metric, and where it should go."""
+
+    name: str
+    goal: Goal
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """All that is needed to write a study that runs.
+
+    Raises:
+        SpecError: two parameters or two metrics have one name.
+    """
+
+    name: str
+    question: str
+    measuring: Measuring
+    axes: tuple[Axis, ...]
+    wishes: tuple[Wish, ...]
+
+    def __post_init__(self) -> None:
+        check_names("parameter", self.axes)
+        check_names("metric", self.wishes)
+
+
+EXAMPLE_AXES = (
+    Axis(name="threads", low=1.0, high=8.0),
+    Axis(name="block", values=(16.0, 32.0, 64.0, 128.0)),
+    Axis(name="format", values=("fp32", "fp16", "int8")),
+)
+EXAMPLE_WISHES = (Wish(name="time", goal="minimize", unit="ms"), Wish(name="loss", goal="minimize"))
+
+
+def axis_of(text: str) -> Axis:
+    """The parameter of a line such as ``threads = 1..16`` or ``format = int8, fp16``.
+
+    Raises:
+        SpecError: it is no such line.
+    """
+    name, equals, told = (part.strip() for part in text.partition("="))
+    told = told.removeprefix("[").removesuffix("]").strip()
+    if not equals or not told:
+        raise SpecError(f"{text!r} is no parameter", hint=f"such as {PARAMETER_HINT}")
+    _check_word(name)
+    low, dots, high = (part.strip() for part in told.partition(".."))
+    if dots:
+        ends = [_number(end) for end in (low, high)]
+        if any(isinstance(end, str) and _has_unit(end) for end in ends):
+            raise SpecError(f"{told!r} has a unit", hint=_LATER)
+        if not all(isinstance(end, float) for end in ends) or not float(ends[0]) < float(ends[1]):
+            raise SpecError(f"{told!r} is no range", hint="two numbers, the smaller first: 1..16")
+        return Axis(name=name, low=float(ends[0]), high=float(ends[1]))
+    values = tuple(_number(one.strip()) for one in told.split(",") if one.strip())
+    measured = next((one for one in values if isinstance(one, str) and _has_unit(one)), None)
+    if measured is not None:
+        raise SpecError(f"{measured!r} has a unit", hint=_LATER)
+    if len(set(values)) < 2 or len(set(values)) < len(values):
+        raise SpecError(f"{told!r} is no choice", hint="two values or more, each once: int8, fp16")
+    return Axis(name=name, values=values)
+
+
+def wish_of(text: str) -> Wish:
+    """The metric of a line such as ``minimize time ms`` or ``maximize accuracy``.
+
+    Raises:
+        SpecError: it is no such line.
+    """
+    words = text.split()
+    goals: dict[str, Goal] = {"minimize": "minimize", "maximize": "maximize"}
+    if len(words) not in (2, 3) or words[0] not in goals:
+        raise SpecError(f"{text!r} is no metric", hint=f"such as {METRIC_HINT}")
+    _check_word(words[1])
+    factor(words[2] if len(words) == 3 else "")
+    return Wish(name=words[1], goal=goals[words[0]], unit=words[2] if len(words) == 3 else "")
+
+
+def check_names(what: str, ones: Iterable[Axis | Wish]) -> None:
+    """Nothing, if each has a name of its own.
+
+    Args:
+        what: what they are called, such as ``metric``.
+        ones: all of them.
+
+    Raises:
+        SpecError: a name stands twice.
+    """
+    names = Counter(one.name for one in ones)
+    twice = next((name for name, count in names.items() if count > 1), None)
+    if twice is not None:
+        raise SpecError(f"there is a {what} {twice!r} already", hint="name another")
+
+
+def _check_word(name: str) -> None:
+    if not _WORD.fullmatch(name):
+        raise SpecError(f"{name!r} is no name", hint="letters, digits and '_', a letter first")
+
+
+def _has_unit(text: str) -> bool:
+    """True for a number with its unit: ``64 KiB``; ``7B`` is rather the size of a model."""
+    told = quantity(text)
+    if told is None or told[1] == "B":
+        return False
+    if " " not in text.removesuffix(told[1]):
+        return told[1] in _JOINED
+    try:
+        return unit(told[1]) is not None
+    except SpecError:
+        return False
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

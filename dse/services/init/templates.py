@@ -1,0 +1,197 @@
+"""The files of a first study: commented, and running before a line of them is changed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from string import Template
+
+from dse.services.init.answers import Axis, Beginning
+
+_LISTED = 4
+"""Of a range, so many values stand in the table."""
+
+
+def files(asked: Beginning) -> dict[str, str]:
+    """What is to be written, by file name."""
+    if asked.measuring == "table":
+        asked = replace(asked, axes=tuple(map(_listed, asked.axes)))
+    written = {"space.yaml": _space(asked), "study.yaml": _study(asked)}
+    if asked.measuring == "command":
+        written["measure.py"] = _program(asked)
+    if asked.measuring == "table":
+        written["measured.csv"] = _table(asked)
+    return written
+
+
+def _space(asked: Beginning) -> str:
+    lines = [
+        "# What may be chosen, and which choices go together.",
+        f"space: {_quoted(asked.name)}",
+        "parameters:",
+        *(f"  {axis.name}: {_domain(axis)}" for axis in asked.axes),
+    ]
+    example = next((axis for axis in asked.axes if axis.values), asked.axes[0])
+    lines += [
+        "# Rules over the parameters: a design that breaks one is never tried. For example:",
+        "# constraints:",
+        f"#   - {example.name} != {_value(example, 0.0)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _domain(axis: Axis) -> str:
+    if not axis.values:
+        kind = "integer" if axis.whole else "real"
+        return f"{{{kind}: [{axis.low:g}, {axis.high:g}]}}"
+    kind = "choice" if any(isinstance(one, str) for one in axis.values) else "ordinal"
+    told = ", ".join(_quoted(one) if isinstance(one, str) else f"{one:g}" for one in axis.values)
+    return f"{{{kind}: [{told}]}}"
+
+
+def _study(asked: Beginning) -> str:
+    lines = [
+        f"study: {_quoted(asked.name)}",
+        f"question: {_quoted(asked.question)}",
+        "space: space.yaml",
+        "evaluators:",
+        *_evaluator(asked),
+        "objectives:",
+        *(f"  - {wish.goal}: bench.{wish.name}" for wish in asked.wishes),
+        "# Limits that a good design keeps, such as:",
+        "# constraints:",
+        f"#   - bench.{asked.wishes[0].name} <= 2{f' {asked.wishes[0].unit}'.rstrip()}",
+    ]
+    if asked.measuring != "formula":
+        lines.append("budget: {measurements: 30}     # equal designs are measured once")
+    return "\n".join(lines) + "\n"
+
+
+def _evaluator(asked: Beginning) -> list[str]:
+    units = ", ".join(f"{wish.name}: {_quoted(wish.unit)}" for wish in asked.wishes)
+    match asked.measuring:
+        case "command":
+            return [
+                "  # A program that is given each design as JSON and prints its metrics.",
+                "  bench:",
+                "    use: command",
+                "    run: [python3, measure.py]",
+                f"    metrics: {{{units}}}     # each with its unit",
+                "    timeout: 10 min",
+            ]
+        case "table":
+            return [
+                "  # A row for each design that was measured; only these can be asked for.",
+                f"  bench: {{use: table, file: measured.csv, metrics: {{{units}}}}}",
+            ]
+        case "formula":
+            return [
+                "  # Formulas over the parameters. These are made up: put yours in their place.",
+                "  bench:",
+                "    use: expression",
+                "    metrics:",
+                *(
+                    f"      {wish.name}: {{formula: {_quoted(_formula(asked, at))}"
+                    f"{f', unit: {_quoted(wish.unit)}' if wish.unit else ''}}}"
+                    for at, wish in enumerate(asked.wishes)
+                ),
+            ]
+
+
+def _formula(asked: Beginning, place: int) -> str:
+    """A made-up metric: the squares of how far each parameter's share is from where it is best."""
+    best = _best(place)
+    unit = f" * 1 {asked.wishes[place].unit}" if asked.wishes[place].unit else ""
+    terms = " + ".join(f"({_share(axis)} - {best}) ** 2" for axis in asked.axes)
+    return f"(1 + {terms}){unit}"
+
+
+def _share(axis: Axis) -> str:
+    """Where the parameter is between its ends, as a formula, from 0 to 1."""
+    if any(isinstance(one, str) for one in axis.values):
+        last = max(len(axis.values) - 1, 1)
+        terms = [
+            f"{at / last:.3g} * ({axis.name} == '{one}')" for at, one in enumerate(axis.values)
+        ]
+        return f"({' + '.join(terms[1:])})"
+    low, high = _ends(axis)
+    return f"({axis.name} - {low:g}) / {high - low:g}"
+
+
+def _ends(axis: Axis) -> tuple[float, float]:
+    numbers = [float(one) for one in axis.values] or [axis.low, axis.high]
+    return min(numbers), max(numbers)
+
+
+def _program(asked: Beginning) -> str:
+    text = Path(__file__).with_name("measure.txt").read_text(encoding="utf-8")
+    values = {
+        axis.name: [_as_sent(one) for one in axis.values or (axis.low, axis.high)]
+        for axis in asked.axes
+    }
+    best = {wish.name: _best(place) for place, wish in enumerate(asked.wishes)}
+    sample = {name: some[0] for name, some in values.items()}
+    return Template(text).substitute(
+        sample=json.dumps(sample), values=json.dumps(values), best=json.dumps(best)
+    )
+
+
+def _as_sent(value: float | str) -> float | str:
+    """A value as a program is shown it: whole numbers without a fraction."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _best(place: int) -> float:
+    """The share of every parameter at which a made-up metric is best: they differ."""
+    return 0.2 if place % 2 == 0 else 0.8
+
+
+def _table(asked: Beginning) -> str:
+    """A grid of designs with made-up metrics, as CSV."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*(axis.name for axis in asked.axes), *(wish.name for wish in asked.wishes)])
+    grids = [_grid(axis) for axis in asked.axes]
+    for row in product(*grids):
+        numbers = [
+            _made_up(place, [share for _, share in row]) for place in range(len(asked.wishes))
+        ]
+        writer.writerow([*(value for value, _ in row), *(f"{number:.4g}" for number in numbers)])
+    return file.getvalue()
+
+
+def _listed(axis: Axis) -> Axis:
+    """The parameter with no more values than the table has."""
+    if axis.values:
+        return axis
+    shares = [at / (_LISTED - 1) for at in range(_LISTED)]
+    numbers = [axis.low + share * (axis.high - axis.low) for share in shares]
+    rounded = [float(round(one)) if axis.whole else float(f"{one:g}") for one in numbers]
+    return Axis(name=axis.name, values=tuple(dict.fromkeys(rounded)))
+
+
+def _grid(axis: Axis) -> list[tuple[str, float]]:
+    """Values as text, each with its share."""
+    last = max(len(axis.values) - 1, 1)
+    texts = [one if isinstance(one, str) else f"{one:g}" for one in axis.values]
+    return [(text, at / last) for at, text in enumerate(texts)]
+
+
+def _made_up(place: int, shares: list[float]) -> float:
+    return 1.0 + sum((share - _best(place)) ** 2 for share in shares)
+
+
+def _value(axis: Axis, default: float) -> str:
+    first = axis.values[0] if axis.values else default
+    return f"'{first}'" if isinstance(first, str) else f"{first:g}"
+
+
+def _quoted(text: str) -> str:
+    """A text as YAML reads it back, quoted where it would read something else."""
+    plain = text.replace("_", "").replace("-", "").isalnum() and not text[0].isdigit()
+    reserved = text.lower() in {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"}
+    return text if plain and not reserved else json.dumps(text, ensure_ascii=False)

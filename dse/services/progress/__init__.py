@@ -1,0 +1,1 @@
+"""A running study on the terminal."""

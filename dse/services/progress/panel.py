@@ -1,0 +1,154 @@
+"""The panel of a running study: how far it is, what was found, and the front as a small scatter."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from rich.box import ROUNDED
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.panel import Panel
+from rich.text import Text
+
+from dse.report.text.space_words import counted
+from dse.report.words import number_text, seconds_text
+from dse.schema.study.budget import Budget
+from dse.services.progress.axes import signed
+from dse.services.progress.picture import picture
+from dse.services.progress.progress_bar import Way
+from dse.services.progress.scatter import FAINT
+from dse.services.progress.watch import Watch
+from dse.study.budget import Bounds
+from dse.study.study import Study
+
+LEAST_COLUMNS, LEAST_ROWS = 36, 18
+"""A smaller terminal gets a line instead of a panel."""
+
+_BORDERED = 60
+_SHORTEST, _LONGEST = 4, 14
+_OTHER_ROWS = 14
+"""Rows of the terminal that the scatter leaves to the rest of the panel and to what is above."""
+
+
+class StudyPanel:
+    """What is shown of one study while it runs; ``above`` counts the studies that it is one of."""
+
+    def __init__(
+        self,
+        study: Study,
+        budget: Budget,
+        *,
+        above: Way | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        bounds = study.bounds(budget)
+        self.name = study.name
+        self._above = above
+        self._before = above.done if above else 0.0
+        self._clock = clock
+        self.watch = Watch(study.problem, study.finished, clock=clock)
+        self.finished = self.watch.finished
+        self._counted, most = _counted(bounds)
+        self._began_s = clock() - self.watch.cost_s  # as the loop tells how much time is spent
+        self.way = Way(self._counted, most, self._done, clock=clock)
+        self.search: Way | None = None
+
+    def searched(self, done: int, total: int) -> None:
+        """How many legal designs of how many the optimizer has looked at."""
+        if self.search is None:
+            self.search = Way("designs searched", total, 0, clock=self._clock)
+        self.search.at(done, total)
+
+    def look(self, *, finally_: bool = False) -> None:
+        """Learn what has finished since the last look."""
+        self.watch.catch_up(finally_=finally_)
+        self.way.at(self._done)
+        if self._above is not None and self.way.total:
+            self._above.at(self._before + min(self.way.done / self.way.total, 1.0))
+
+    @property
+    def line(self) -> str:
+        """All that a line can hold."""
+        return ", ".join([self.way.count, *self.counts(), self.quality(), self.way.times])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width < LEAST_COLUMNS or console.height < LEAST_ROWS:
+            yield Text(self.line, no_wrap=True, overflow="ellipsis")
+            return
+        body = Group(*self._parts(options, max(console.height - _OTHER_ROWS, _SHORTEST)))
+        if options.max_width < _BORDERED:
+            yield body
+            return
+        yield Panel(
+            body,
+            title=Text(self.name, style="not dim bold"),
+            title_align="left",
+            box=ROUNDED,
+            border_style=FAINT,
+        )
+
+    def _parts(self, options: ConsoleOptions, room: int) -> Iterator[RenderableType]:
+        if self._above is not None:
+            yield self._above
+        yield self.way
+        if self.search is not None:
+            yield self.search
+        yield Text(", ".join(self.counts()))
+        yield Text(self.quality())
+        yield Text()
+        yield from picture(self.watch, min(room, _LONGEST), ascii_only=options.ascii_only)
+
+    @property
+    def _done(self) -> float:
+        match self._counted:
+            case "measurements":
+                return self.watch.measured
+            case "trials":
+                return self.watch.ended
+            case "seconds":
+                return self._clock() - self._began_s
+
+    def counts(self) -> list[str]:
+        """How many trials there are of each kind, in words."""
+        watch, problem = self.watch, self.watch.problem
+        words = [] if self._counted == "trials" else [counted(watch.ended, "trial")]
+        if self._counted != "measurements" and problem.measured:
+            words.append(f"{watch.measured} measured")
+        others = {
+            "failed": watch.failed,
+            "infeasible": watch.infeasible,
+            "outside limits": watch.outside,
+        }
+        words += [f"{count} {word}" for word, count in others.items() if count]
+        if len(problem.objectives) > 1:
+            words.append(f"{len(watch.front)} on the front")
+        return words
+
+    def quality(self) -> str:
+        """The hypervolume, or of one objective the best, and how long ago it got better."""
+        watch = self.watch
+        if watch.hypervolume is None:
+            return "hypervolume not known yet"
+        rose = "" if watch.since_s is None else f" {_ago(watch.since_s)}"
+        if len(watch.steps):
+            (objective,) = watch.problem.objectives
+            best = number_text(
+                signed(objective, watch.steps[-1, 1]), objective.unit, written=objective.written
+            )
+            return f"best {best}" + (f", found{rose}" if rose else "")
+        about = "≈" if watch.hypervolume_is_estimated else ""
+        return f"hypervolume {about}{watch.hypervolume:.5g}" + (f", rose{rose}" if rose else "")
+
+
+def _counted(bounds: Bounds) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:
+    """What the bar counts, and up to where."""
+    if bounds.measurements is not None:
+        return "measurements", bounds.measurements
+    if bounds.trials is None and bounds.time_s is not None:
+        return "seconds", bounds.time_s
+    return "trials", bounds.trials
+
+
+def _ago(seconds: float) -> str:
+    return f"{seconds_text(int(seconds))} ago" if seconds >= 1 else "just now"

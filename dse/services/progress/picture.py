@@ -1,0 +1,79 @@
+"""What the panel draws: the front over the other answers, or the best value over the trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from dse.core.values import Floats
+from dse.services.progress.axes import Axis, axis_of, signed
+from dse.services.progress.scatter import FAINT, Scatter, legend
+from dse.services.progress.watch import Watch
+
+_ALL_FAILED = "every design has failed so far"
+_NONE_WITHIN = "no design is within all limits yet"
+_FINE, _STEEP = 2048, 64
+"""A line is drawn with so many points from its one end to the other, and down each step."""
+
+
+def picture(watch: Watch, rows: int, *, ascii_only: bool) -> Iterator[RenderableType]:
+    """A scatter with its legend, so many rows high; where there are no answers yet, a word."""
+    if not len(watch.front):
+        all_failed = watch.failed == watch.ended > 0
+        yield Text(_ALL_FAILED if all_failed else _NONE_WITHIN, style=FAINT)
+    elif len(watch.problem.objectives) == 1:
+        yield _descent(watch, rows)
+        yield legend(bright="the best so far", faint="other answers", ascii_only=ascii_only)
+    elif len(watch.problem.objectives) > 1:
+        drawn = _front(watch, rows)
+        yield drawn
+        many = len(watch.problem.objectives)
+        notes = [f"objectives 1 and 2 of {many}"] if many > 2 else []
+        notes += ["some outside"] if drawn.hidden else []
+        faint = "; ".join(["other answers", *notes])
+        yield legend(bright="the front", faint=faint, ascii_only=ascii_only)
+
+
+def _front(watch: Watch, rows: int) -> Scatter:
+    """The first two objectives, each in its own unit and sign."""
+    pair = watch.problem.objectives[:2]
+    x, y = (
+        axis_of(objective, watch.front[:, place], watch.cloud[:, place])
+        for place, objective in enumerate(pair)
+    )
+    signs = np.array([signed(objective, 1.0) for objective in pair])
+    return Scatter(
+        x=x, y=y, faint=watch.cloud * signs, bright=watch.front[:, :2] * signs, rows=rows
+    )
+
+
+def _descent(watch: Watch, rows: int) -> Scatter:
+    """The only objective over the trials, and the best of it as a line."""
+    (objective,) = watch.problem.objectives
+    when = Axis(name="trials", low=1, high=max(watch.ended, 2))
+    sign = signed(objective, 1.0)
+    return Scatter(
+        x=when,
+        y=axis_of(objective, watch.steps[:, 1], watch.cloud[:, 1]),
+        faint=watch.cloud * (1, sign),
+        bright=_staircase(watch.steps, watch.ended) * (1, sign),
+        rows=rows,
+        line=True,
+    )
+
+
+def _staircase(
+    steps: Floats,  # (s, 2): when the best loss fell, and how low
+    ended: int,
+) -> Floats:
+    """Points that lie so close on the line through the steps that they look like one."""
+    along = np.linspace(steps[0, 0], max(ended, steps[0, 0]), _FINE)
+    level = steps[np.searchsorted(steps[:, 0], along, side="right") - 1, 1]
+    fell = np.flatnonzero(np.diff(level))
+    drops = np.linspace(level[fell], level[fell + 1], _STEEP)
+    edges = np.broadcast_to(along[fell + 1], drops.shape)
+    down = np.column_stack([edges.ravel(), drops.ravel()])
+    return np.vstack([np.column_stack([along, level]), down])

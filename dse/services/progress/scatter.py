@@ -1,0 +1,165 @@
+"""Points drawn with characters: Braille, two by four dots to a character, or plain ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from dse.core.values import Floats, Mask
+from dse.services.progress.axes import Axis
+
+FAINT = "dim"
+BRIGHT = "bold #d55e00"
+"""The vermilion of reports; weight tells it from what is faint where there are no colours."""
+
+_BRAILLE = 0x2800
+
+DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+"""Which bit of a Braille character raises its dot in that row and column.
+
+Source:
+    The Unicode Standard, chapter 21.1, Braille Patterns.
+"""
+
+_HALVES = (0x1B, 0xE4)
+"""The upper and the lower half of a character: four dots for one make a point stand out."""
+
+_WHOLE = np.array([[1]])
+
+Bits = NDArray[np.int64]
+
+
+class _Ink(NamedTuple):
+    """Lines and points as characters."""
+
+    side: str
+    corner: str
+    foot: str
+    bright: str
+    faint: str
+
+
+_UNICODE = _Ink("│", "└", "─", "⠛", "⠒")
+_ASCII = _Ink("|", "+", "-", "o", ".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Two axes and the points between them, ``bright`` ones over ``faint`` ones.
+
+    It is as wide as there is room, and ``rows`` characters high between its labels.
+    """
+
+    x: Axis
+    y: Axis
+    faint: Floats  # (n, 2), in the axes' units
+    bright: Floats  # (k, 2), in the axes' units
+    rows: int
+    line: bool = False
+    """True where the bright points lie on a line: they are as small as the others then."""
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        ink = _ASCII if options.ascii_only else _UNICODE
+        low, high = self.y.ends
+        gutter = max(len(low), len(high))
+        columns = max(options.max_width - gutter - 2, 1)
+        yield _fitted(self.y.title, options.max_width)
+        for place, line in enumerate(self._lines(columns, ink)):
+            end = high if place == 0 else low if place == self.rows - 1 else ""
+            yield Text.assemble((f"{end:>{gutter}} {ink.side}", FAINT), line)
+        yield Text(f"{'':>{gutter}} {ink.corner}{ink.foot * columns}", style=FAINT)
+        yield Text.assemble(" " * (gutter + 2), _footing(self.x, columns))
+
+    @property
+    def hidden(self) -> int:
+        """How many points lie outside of the axes."""
+        return sum(int((~_inside(self._shares(p))).sum()) for p in (self.faint, self.bright))
+
+    def _lines(self, columns: int, ink: _Ink) -> Sequence[Text]:
+        shape, ascii_only = (self.rows, columns), ink is _ASCII
+        faint, bright = (
+            cells(self._shares(points), shape, _WHOLE if ascii_only else DOTS)
+            for points in (self.faint, self.bright)
+        )
+        if not (self.line or ascii_only):
+            bright = _large(bright)
+        words = np.where(bright > 0, bright, faint)
+        return [
+            _line(codes.tolist(), marks.tolist(), ascii_only=ascii_only)
+            for codes, marks in zip(words, bright > 0, strict=True)
+        ]
+
+    def _shares(self, points: Floats) -> Floats:
+        """Where the points are, (n, 2), from 0 to 1 between the ends of each axis."""
+        x, y = self.x.shares(points[:, 0]), self.y.shares(points[:, 1])
+        return np.column_stack([x, y])
+
+
+def cells(
+    shares: Floats,  # (n, 2): to the right and up, from 0 to 1; others are left out
+    shape: tuple[int, int],
+    bits: Bits = DOTS,  # (rows, columns) of one character
+) -> Bits:
+    """What is raised in each character, (rows, columns), as bits; 0 is nothing."""
+    rows, columns = shape[0] * bits.shape[0], shape[1] * bits.shape[1]
+    kept = shares[_inside(shares)]
+    across = np.rint(kept[:, 0] * (columns - 1)).astype(np.int64)
+    down = np.rint((1 - kept[:, 1]) * (rows - 1)).astype(np.int64)
+    raised = np.zeros((rows, columns), dtype=np.int64)
+    raised[down, across] = 1
+    parts = raised.reshape(shape[0], bits.shape[0], shape[1], bits.shape[1])
+    return np.asarray((parts * bits[None, :, None, :]).sum(axis=(1, 3)))
+
+
+def _large(codes: Bits) -> Bits:
+    """The same with each half of a character full where any dot of it is raised."""
+    upper, lower = (np.where(codes & half, half, 0) for half in _HALVES)
+    return np.asarray(upper + lower)
+
+
+def legend(*, bright: str, faint: str, ascii_only: bool) -> Text:
+    """What the two kinds of points are."""
+    ink = _ASCII if ascii_only else _UNICODE
+    return Text.assemble((f"{ink.bright} {bright}", BRIGHT), (f"  {ink.faint} {faint}", FAINT))
+
+
+def _inside(shares: Floats) -> Mask:
+    return np.asarray(((shares >= 0) & (shares <= 1)).all(axis=1))  # NaN and infinity are not
+
+
+def _line(codes: list[int], marks: list[bool], *, ascii_only: bool) -> Text:
+    """One line of characters, those next to one another in one style together."""
+    line = Text(no_wrap=True)
+    for mark, run in groupby(zip(codes, marks, strict=True), key=itemgetter(1)):
+        if ascii_only:
+            words = "".join(_plain(code, mark=mark) for code, _ in run)
+        else:
+            words = "".join(chr(_BRAILLE + code) if code else " " for code, _ in run)
+        line.append(words, BRIGHT if mark else FAINT)
+    return line
+
+
+def _plain(code: int, *, mark: bool) -> str:
+    return (_ASCII.bright if mark else _ASCII.faint) if code else " "
+
+
+def _footing(axis: Axis, columns: int) -> Text:
+    """The ends of the horizontal axis below it, and its title between them where that fits."""
+    low, high = axis.ends
+    room = max(columns - len(low) - len(high) - 2, 0)
+    title = axis.title if len(axis.title) <= room else _fitted(axis.name, room).plain
+    return Text.assemble((low, FAINT), f" {title:^{room}} ", (high, FAINT))
+
+
+def _fitted(words: str, width: int) -> Text:
+    text = Text(words, no_wrap=True)
+    text.truncate(width, overflow="ellipsis")
+    return text

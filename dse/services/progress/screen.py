@@ -1,0 +1,197 @@
+"""Where a running study is shown: a live panel, a line now and then, or nowhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Protocol
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from dse.report.text.console import SafeConsole
+from dse.services.progress.scatter import FAINT
+
+PER_SECOND = 2.0
+"""How often a panel is drawn anew."""
+
+EVERY_S = 30.0
+"""How often a stream that is no terminal gets a line."""
+
+_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PLAIN_LOCALES = ("C", "POSIX")
+
+
+class Content(Protocol):
+    """What is shown."""
+
+    def look(self, *, finally_: bool = False) -> None:
+        """Learn what is new; ``finally_`` however long it takes."""
+
+    @property
+    def line(self) -> str:
+        """All of it in a line."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """All of it as a panel."""
+
+
+class Screen(Protocol):
+    """A place to show what goes on; one thing at a time."""
+
+    def show(self, content: Content) -> None:
+        """Show this from now on."""
+
+    def tick(self) -> None:
+        """Something has happened: called for every trial, it costs next to nothing."""
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+
+    def close(self, *, wipe: bool = False) -> None:
+        """Show how it ended, or nothing where it is to be wiped; again, nothing happens."""
+
+
+class Nowhere:
+    """Nothing is shown."""
+
+    def show(self, content: Content) -> None: ...
+
+    def tick(self) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+    def close(self, *, wipe: bool = False) -> None: ...
+
+
+class Lines:
+    """A line now and then, and one at the end: for files, pipes and terminals of old."""
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._content: Content | None = None
+        self._next_s = clock() + EVERY_S
+
+    def show(self, content: Content) -> None:
+        self._content = content
+
+    def tick(self) -> None:
+        if self._content is not None and self._clock() >= self._next_s:
+            self._next_s = self._clock() + EVERY_S
+            self._content.look()
+            self.say(self._content.line)
+
+    def say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self, *, wipe: bool = False) -> None:
+        if self._content is not None and not wipe:
+            self._content.look(finally_=True)
+            self.say(self._content.line)
+        self._content = None
+
+
+class Panelled:
+    """A panel at the lower end of a terminal, drawn anew by a thread of its own."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._content: Content | None = None
+        self._ends = False
+        self._live: Live | None = None
+
+    def show(self, content: Content) -> None:
+        self._content = content
+        if self._live is None:
+            self._live = Live(
+                get_renderable=self._drawn,
+                console=self._console,
+                refresh_per_second=PER_SECOND,
+                redirect_stdout=sys.stdout.isatty(),  # a file is to get what it was to get
+            )
+            try:
+                with _whole():
+                    self._live.start()
+            except BaseException:
+                self.close(wipe=True)
+                raise
+
+    def tick(self) -> None: ...
+
+    def say(self, text: str) -> None:
+        with _whole():
+            self._console.print(Text(text, style=FAINT), highlight=False, soft_wrap=True)
+
+    def close(self, *, wipe: bool = False) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            self._ends = not wipe
+            live.transient = wipe
+            with _whole():
+                live.stop()
+
+    def _drawn(self) -> RenderableType:
+        if self._content is None:
+            return ""
+        self._content.look(finally_=self._ends)
+        return self._content
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """What is drawn here is drawn whole: an interrupt waits until it is.
+
+    Else as many lines would be erased as were to be drawn, and some of them the user's.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[tuple[int, FrameType | None]] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        heard.append((number, frame))
+
+    ours = [one for one in _HEARD if signal.getsignal(one) is not None]
+    before = {one: signal.signal(one, hear) for one in ours}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        for number, frame in heard[:1]:
+            handler = before[signal.Signals(number)]
+            if callable(handler):
+                handler(number, frame)
+            else:
+                signal.raise_signal(number)
+
+
+def screen_for(*, quiet: bool) -> Screen:
+    """The screen that the error stream is good for."""
+    if quiet:
+        return Nowhere()
+    console = _PlainConsole(stderr=True) if _plain() else SafeConsole(stderr=True)
+    if not sys.stderr.isatty() or console.is_dumb_terminal:
+        return Lines(console)
+    return Panelled(console)
+
+
+class _PlainConsole(SafeConsole):
+    """A console that draws boxes, bars and dots in ASCII."""
+
+    @property
+    def encoding(self) -> str:
+        return "ascii"
+
+
+def _plain() -> bool:
+    """True where the locale says so; Python itself would write UTF-8 all the same."""
+    return (os.environ.get("LC_ALL") or os.environ.get("LANG")) in _PLAIN_LOCALES

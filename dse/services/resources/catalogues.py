@@ -1,0 +1,64 @@
+"""The two kinds of supplies: models and data, and programs in environments of their own."""
+
+from __future__ import annotations
+
+from dse.report.schemas.resources import AssetFacts, EnvironmentFacts
+from dse.resources.asset import Asset, assets_folder
+from dse.resources.build import build, demolish
+from dse.resources.environment import Environment, environments_folder
+from dse.resources.install import install, remove
+from dse.services.resources.catalogue import Shelf
+
+
+def _asset(one: Asset) -> AssetFacts:
+    return {
+        "name": one.name,
+        "used_by": list(one.used_by),
+        "purpose": one.purpose,
+        "licence": one.licence,
+        "package": one.package,
+        "version": one.version,
+        "size_bytes": one.size_bytes,
+        "sha256": one.sha256,
+        "reads": list(one.reads),
+        "installed": one.installed,
+        "folder": str(one.folder),
+    }
+
+
+def _environment(one: Environment) -> EnvironmentFacts:
+    return {
+        "name": one.name,
+        "used_by": list(one.used_by),
+        "purpose": one.purpose,
+        "licence": one.licence,
+        "package": one.package,
+        "version": one.version,
+        "size_bytes": one.size_bytes,
+        "installed": one.installed,
+        "folder": str(one.folder),
+        "python": str(one.python),
+    }
+
+
+assets: Shelf[Asset, AssetFacts, int] = Shelf(
+    kind="asset",
+    group="assets",
+    folder=assets_folder,
+    place=lambda one: one.folder,
+    told=_asset,
+    bring=install,
+    take=remove,
+)
+"""Models and data that real measurements need, in a cache of their own."""
+
+environments: Shelf[Environment, EnvironmentFacts, str] = Shelf(
+    kind="environment",
+    group="environments",
+    folder=environments_folder,
+    place=lambda one: one.python,
+    told=_environment,
+    bring=build,
+    take=demolish,
+)
+"""Programs whose pins conflict with ours, each installed by itself."""

@@ -1,0 +1,69 @@
+"""A space in the words of a file or of another tool, and beside another space."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dse.core.inspection.diff import difference
+from dse.core.inspection.fingerprint import fingerprint
+from dse.core.space import Space
+from dse.interop.configspace import configspace
+from dse.interop.conversion import Exported, Imported
+from dse.interop.optuna import distributions as optuna
+from dse.report.schemas.space import Differing
+from dse.schema.space.export.write import written
+from dse.schema.space.parameters.number_text import spelled
+
+Target = Literal["yaml", "configspace", "optuna"]
+Origin = Literal["configspace", "optuna"]
+
+
+def translated(
+    space: Space, target: Target, *, name: str, description: str = "", drop_rules: bool = False
+) -> Exported:
+    """A space as one flat YAML file, or as JSON of ConfigSpace or Optuna.
+
+    Args:
+        space: ours.
+        target: in which tool's words.
+        name: what the text calls it.
+        description: what the YAML says of it.
+        drop_rules: leave out what the other tool cannot say, each with a warning: a superset.
+
+    Raises:
+        SpecError: the other tool cannot say a rule, and it is not to be dropped.
+        DesignError: the space has no legal design.
+    """
+    match target:
+        case "yaml":
+            return Exported(text=written(space, name, description), warnings=())
+        case "configspace":
+            return configspace.write(space, name, drop_rules=drop_rules)
+        case "optuna":
+            return optuna.write(space, drop_rules=drop_rules)
+
+
+def taken(text: str, file: str, origin: Origin | None = None) -> Imported:
+    """The space that a text of ConfigSpace or Optuna describes.
+
+    Args:
+        text: JSON.
+        file: how messages call it.
+        origin: which tool wrote it; by default told by its keys.
+
+    Raises:
+        SpecError: the text is none of that tool's, or says something that cannot be.
+    """
+    listed = '"hyperparameters"' in text  # only ConfigSpace has that key
+    told = origin or ("configspace" if listed else "optuna")
+    return (configspace if told == "configspace" else optuna).read(text, file)
+
+
+def differing(old: Space, new: Space) -> Differing:
+    """What leads from one space to another: parameters, domains, conditions and rules."""
+    told = difference(old, new, spelled)
+    return {
+        "same": not told,
+        "fingerprints": {"old": fingerprint(old), "new": fingerprint(new)},
+        "differences": list(told),
+    }

@@ -1,0 +1,70 @@
+"""A space in one look: parameters, rules and what each removes, and how much is left."""
+
+from __future__ import annotations
+
+from dse.core.inspection.rule_check import obstacle
+from dse.core.inspection.rule_effects import Portion, Portions
+from dse.core.parameter import describe
+from dse.core.space import Space
+from dse.report.schemas.space import Described, ShareFacts
+from dse.services.space.size import estimate_json
+
+
+def space_json(space: Space, file: str, *, name: str, description: str) -> Described:
+    """All that there is to say of a space.
+
+    What cannot be counted is estimated from draws, and says from how many.
+
+    Args:
+        space: the space.
+        file: how its file was named; empty for one that was made in Python.
+        name: what it is called.
+        description: what its author says of it.
+    """
+    portions = Portions(space)
+    extent = portions.extent
+    return {
+        "file": file,
+        "name": name,
+        "description": description,
+        "designs": extent.designs,
+        "estimate": None if extent.estimate is None else estimate_json(extent.estimate),
+        "reason": obstacle(space),
+        "combinations": extent.combinations,
+        "without_rules": extent.unruled,
+        "share": _share_json(extent.share),
+        "parameters": [
+            {
+                "parameter": p.name,
+                "domain": describe(p),
+                "unit": p.unit,
+                "when": space.conditions[p.name].text if p.name in space.conditions else "",
+                "active": _share_json(portions.activity.get(p.name, Portion(share=1.0))),
+                "where": space.places.get(p.name),
+            }
+            for p in space.parameters
+        ],
+        "rules": [
+            {
+                "rule": one.rule.text,
+                "where": one.rule.where or None,
+                "parameters": sorted(one.rule.names),
+                "forbids": _share_json(one.forbidden),
+                "alone": _share_json(one.alone),
+                "removes": one.removed,
+            }
+            for one in portions.removals
+        ],
+        "groups": [
+            {
+                "parameters": list(group.component.names),
+                "combinations": group.component.count,
+                "without_rules": group.unruled,
+            }
+            for group in portions.groups
+        ],
+    }
+
+
+def _share_json(portion: Portion) -> ShareFacts:
+    return {"share": portion.share, "draws": portion.draws or None}

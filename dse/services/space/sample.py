@@ -1,0 +1,107 @@
+"""Designs drawn from a space: uniformly, evenly, or with some values set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from dse.core.batch import Batch, joined
+from dse.core.design import Design
+from dse.core.inspection.explain import drawn, narrowed
+from dse.core.inspection.rule_check import why
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.errors import DesignError
+from dse.report.text.space_words import rule_text
+
+Method = Literal["uniform", "sobol", "stratified"]
+
+MAX_SOBOL = 21_201
+"""So many coordinates the direction numbers of Joe and Kuo are known for."""
+
+MOST_VALUES = 200_000_000
+"""So many values are drawn at once, designs times parameters: some gigabyte."""
+
+_ROUNDS = 100
+
+
+def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
+    """Legal designs by one of the methods ``uniform``, ``sobol`` and ``stratified``.
+
+    The points of a sequence that break a rule over real parameters are left out, and others are
+    drawn in their place; there are fewer than ``count`` where next to nothing is legal.
+
+    Raises:
+        DesignError: none was found; so many do not fit in memory; or the space has too many
+            parameters for the method.
+    """
+    check_size(space, count)
+    if method == "uniform":
+        return space.sample(count, np.random.default_rng(seed))
+    from scipy.stats import qmc
+
+    if method == "sobol" and space.coordinates > MAX_SOBOL:
+        raise DesignError(
+            f"a Sobol sequence has at most {MAX_SOBOL:,} coordinates, not {space.coordinates:,}",
+            hint="--method stratified",
+        )
+    sequence = (qmc.Sobol if method == "sobol" else qmc.LatinHypercube)(space.coordinates, rng=seed)
+    found, have = list[Batch](), 0
+    for _ in range(_ROUNDS):
+        missing = max(count - have, 1)
+        block = 1 << (missing - 1).bit_length() if method == "sobol" else missing
+        batch = space.at(sequence.random(block))
+        found.append(batch.take(np.arange(min(len(batch), count - have))))
+        have += len(found[-1])
+        if have >= count:
+            break
+    if not have:
+        raise space.legal.no_draw()
+    return joined(found)
+
+
+def too_few(space: Space, found: int, count: int) -> str:
+    """Return what to say of a sample that is smaller than was asked for."""
+    tries = max((c.tries for c in space.legal.components if c.dropped), default=0)
+    many = f" in {max(tries, 4 * count):,} draws" if tries else ""
+    return f"only {found:,} of {count:,} designs were found{many}: the rules leave very little"
+
+
+def check_size(space: Space, count: int) -> None:
+    """Nothing, if so many designs fit in memory at once.
+
+    Raises:
+        DesignError: they do not.
+    """
+    most = MOST_VALUES // max(len(space.parameters), 1)
+    if count > most:
+        raise DesignError(
+            f"{count:,} designs of {len(space.parameters):,} parameters are too many at once",
+            hint=f"at most {most:,}; draw several times with other seeds, or enumerate",
+        )
+
+
+def design_with(space: Space, values: Mapping[str, Value], seed: int) -> Design:
+    """A legal design that has these values, the rest drawn.
+
+    Raises:
+        DesignError: there is none; with the rules that rule it out.
+    """
+    found = drawn(part_with(space, values), np.random.default_rng(seed))
+    return space.batch([found]).design(0)
+
+
+def part_with(space: Space, values: Mapping[str, Value]) -> Space:
+    """The part of the space that has these values.
+
+    Raises:
+        DesignError: it is empty; with the rules that rule it out.
+    """
+    told = why(space, values) if values else None
+    if told is not None and told.example is None:
+        verb = "has" if told.left == 0 else "was found that has"
+        rules = [rule_text(space, rule) for rule in told.against]
+        raise DesignError(f"no legal design {verb} these values", hint="; ".join(rules))
+    return narrowed(space, values)

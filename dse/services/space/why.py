@@ -1,0 +1,118 @@
+"""What stands for or against some values of a space's parameters, in words and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dse.core.inspection.explain import Rule, narrowed
+from dse.core.inspection.rule_check import Why, obstacle, sides, why
+from dse.core.space import Space
+from dse.core.values import Value
+from dse.report.schemas.space import Explained
+from dse.report.text.space_words import counted, design_text, entries, rule_text, setting_text
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict:
+    """The values that are set, and what the space says of them.
+
+    ``setting`` is how the words call a value that was set.
+    """
+
+    space: Space
+    given: Mapping[str, Value]
+    why: Why
+    setting: str = "--set"
+
+    @staticmethod
+    def of(space: Space, given: Mapping[str, Value], setting: str = "--set") -> Verdict:
+        """What the space says of these values.
+
+        Raises:
+            DesignError: there is no such parameter, or it cannot have this value.
+        """
+        return Verdict(space, given, why(space, given), setting)
+
+    @property
+    def legal(self) -> bool | None:
+        """Whether any legal design has the values; ``None`` where that is not known."""
+        return True if self.why.example is not None else False if self.why.left == 0 else None
+
+    @property
+    def _obstacle(self) -> str | None:
+        if self.why.left is not None:
+            return None
+        return obstacle(narrowed(self.space, self.given))
+
+    @property
+    def _these(self) -> str:
+        return "with these values" if self.given else "in the space"
+
+    def json(self) -> Explained:
+        """The verdict for machines; ``legal`` is null where it is not known."""
+        told = self.why
+        return {
+            "set": dict(self.given),
+            "whole": told.whole,
+            "legal": self.legal,
+            "designs": told.left,
+            "reason": self._obstacle,
+            "example": None if told.example is None else dict(told.example),
+            "against": [
+                {
+                    "kind": rule.kind,
+                    "rule": rule.text,
+                    "where": rule.where or None,
+                    "parameters": sorted(rule.names),
+                }
+                for rule in told.against
+            ],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:  # as a notebook shows it: the whole space is in it
+        return str(self)
+
+    def lines(self) -> list[str]:
+        """The verdict for people."""
+        if self.why.whole:
+            return self._judged()
+        if self.why.example is None:
+            return self._refuted()
+        example = f"for example {design_text(entries(self.space), self.why.example)}"
+        if self.why.left is None:
+            told = f"there are legal designs {self._these}; not countable: {self._obstacle}"
+        else:
+            told = f"{counted(self.why.left, 'legal design')} {self._these}"
+        return [told, example]
+
+    def _refuted(self) -> list[str]:
+        against = self.why.against
+        rules = [f"  {rule_text(self.space, rule, self.setting)}" for rule in against]
+        none = f"no legal design {self._these}"
+        if self.why.left is None:
+            verb = "these may rule all out, or leave very little:"
+            return [f"{none} was found, but that proves nothing: {self._obstacle}", verb, *rules]
+        if len(against) == 1:
+            return [f"{none}: this rules all out", *rules]
+        last = "leave out any one of them, and nothing contradicts the rest"
+        return [f"{none}: these contradict one another", *rules, last]
+
+    def _judged(self) -> list[str]:
+        """What a whole design breaks, each rule with the values that it reads."""
+        against = self.why.against
+        if not against:
+            return ["legal: the design keeps every rule"]
+        lines = [f"illegal: the design breaks {counted(len(against), 'rule')}"]
+        for rule in against:
+            lines += [f"  {rule_text(self.space, rule, self.setting)}", f"    {self._read(rule)}"]
+        return lines
+
+    def _read(self, rule: Rule) -> str:
+        parameters = [p for p in self.space.parameters if p.name in rule.names]
+        values = [setting_text(p, self.given[p.name]) for p in parameters if p.name in self.given]
+        come = sides(rule, self.given)
+        return ", ".join(values) + (f": comes to {come}" if come else "")

@@ -1,0 +1,274 @@
+"""Records and texts without the machine that they come from: hosts, users and folders.
+
+Each folder has a name that stands for it in a file. Where the file is imported, the name becomes
+the folder of that place, so that a study that is read where it was written is as it was.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
+
+from dse.core.design import Design
+from dse.core.metric import Fault
+from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
+from dse.core.trials import Trials, objects
+from dse.interop.archive.record import Record
+from dse.interop.archive.stream import Portable
+from dse.report.json.columns import Sheet
+from dse.schema.history.without_storages import storageless
+from dse.schema.yaml.files import library
+from dse.study.study import Study
+
+STUDY, LIBRARY, HOME = "/dse-export/study", "/dse-export/library", "/dse-export/home"
+USER = "dse-export-user"
+Noun = TypeVar("Noun", Asked, Attempt, Driver, Event, Report)
+
+_REMEMBERED = 10_000
+_ANYBODY = ("root", "user")
+"""Names of users that tell nothing."""
+
+_HOMES = r"(?:/home|/Users|/var/home)/(?!user\b)[\w.\-]+"
+_NEVER = r"(?!)"
+_PACKED = "base64:"
+_CHOICE = "choice"
+"""The kind of the events that are read again: which optimizer was chosen."""
+
+_SHORTEST_HOST = 3
+_FEW_PARTS = 2
+"""A folder of so few parts, such as ``/data``, is nobody's project."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What stands for what in texts.
+
+    Args:
+        folders: names by folder, or folders by name.
+        users: likewise of a user, where it is a part of a path.
+        hosts: names by host; looked for in what programs and drivers say, never in a study's words.
+        homes: whether the homes of other users are hidden too.
+    """
+
+    folders: Mapping[str, str]
+    users: Mapping[str, str]
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    homes: bool = False
+
+    @cached_property
+    def text(self) -> Callable[[str], str]:
+        """The function that puts the names of folders into a text, and keeps what it found."""
+        folders = [re.escape(one) for one in _longest_first(self.folders)]
+        folders += [_HOMES] if self.homes else []
+        users = "|".join(map(re.escape, self.users))
+        parts = [rf"(?<![\w.])(?:{'|'.join(folders)})(?![\w\-])"] if folders else []
+        parts += [rf"(?<=/)(?:{users})(?=/)"] if users else []
+        pattern, known = re.compile("|".join(parts) or _NEVER), {**self.folders, **self.users}
+
+        @lru_cache(_REMEMBERED)
+        def named(text: str) -> str:
+            packed = text.startswith(_PACKED)
+            return text if packed else pattern.sub(lambda one: known.get(one[0], HOME), text)
+
+        return named
+
+    @cached_property
+    def said(self) -> Callable[[str], str]:
+        """The function that puts the names of hosts, too, into what a program or a driver said."""
+        words = "|".join(map(re.escape, _longest_first(self.hosts)))
+        pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
+
+        @lru_cache(_REMEMBERED)
+        def named(text: str) -> str:
+            return pattern.sub(lambda one: self.hosts[one[0]], self.text(text))
+
+        return named
+
+    def value(self, value: Any) -> Any:
+        """Return a value of JSON with the names in all of its texts, keys too."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.value(key): self.value(one) for key, one in value.items()}
+        return [self.value(one) for one in value] if isinstance(value, list | tuple) else value
+
+    def fault(self, fault: Fault | None) -> Fault | None:
+        """Return a fault with the names in its reason."""
+        return None if fault is None else replace(fault, reason=self.said(fault.reason))
+
+    def faults(self, trials: Trials) -> Trials:
+        """Return trials with the names in their faults."""
+        return replace(trials, faults=objects([self.fault(one) for one in trials.faults]))
+
+    def sheet(self, sheet: Sheet) -> Sheet:
+        """Return a sheet of trials with the names in its reasons."""
+        reasons = [self.said(one) if isinstance(one, str) else one for one in sheet["reason"]]
+        return {**sheet, "reason": reasons}
+
+    def events(self, events: Iterable[Event]) -> tuple[Event, ...]:
+        """Return events with the names in their texts."""
+        return tuple(map(self.noun, events))
+
+    def trial(self, trial: Trial) -> Trial:
+        """Return a trial with the names in its fault, and in its design as in its space."""
+        texts = [value for value in trial.design.values() if isinstance(value, str)]
+        if trial.fault is None and all(self.text(one) == one for one in texts):
+            return trial
+        design = Design(self.value(dict(trial.design)))
+        return replace(trial, design=design, fault=self.fault(trial.fault))
+
+    def noun(self, noun: Noun) -> Noun:
+        """Return what else a record holds, with the names in it."""
+        match noun:
+            case Event():
+                named = self.text if noun.kind == _CHOICE else self.said
+                return replace(noun, text=named(noun.text))
+            case Attempt():
+                return replace(noun, fault=self.fault(noun.fault))
+            case Driver():
+                told = {key: self.said(one) for key, one in noun.provenance.items()}
+                host = self.hosts.get(noun.host, noun.host)
+                return replace(noun, host=host, provenance=told)
+            case _:
+                return noun
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A record with names in it, piece by piece; it is written as the record would be."""
+
+    record: Portable
+    names: Names
+
+    @property
+    def study(self) -> str:
+        """The name of the study."""
+        return self.record.study
+
+    @cached_property
+    def spec(self) -> Mapping[str, Any]:
+        """What the study was begun with."""
+        return dict(self.names.value(self.record.spec))
+
+    @cached_property
+    def about(self) -> Mapping[str, Any]:
+        """What its names and numbers mean."""
+        return dict(self.names.value(self.record.about))
+
+    @property
+    def count(self) -> int:
+        """How many trials it has."""
+        return self.record.count
+
+    def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
+        """Iterate over the trials by number, each with its place among the finished ones."""
+        return ((self.names.trial(one), place) for one, place in self.record.placed_trials())
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over ``drivers``, ``asks``, ``attempts``, ``reports`` or ``events``."""
+        return map(self.names.noun, self.record.others(part))
+
+
+def machine_names(spec: Mapping[str, Any], drivers: Sequence[Driver] = ()) -> Names:
+    """Return the names for the folders of a study's files and for the machines that ran it.
+
+    Args:
+        spec: what the study was begun with.
+        drivers: who ran it.
+    """
+    path = PurePath(str(spec.get("path", "")))
+    texts = spec.get("texts")
+    others = map(PurePath, texts) if isinstance(texts, Mapping) else ()
+    folders = {str(library()): LIBRARY, **dict.fromkeys(_homes(), HOME)}
+    if path.is_absolute():
+        folders[str(_root(path, others))] = STUDY
+    folders = {folder: name for folder, name in folders.items() if len(PurePath(folder).parts) > 1}
+    return Names(folders=folders, users=_user(), hosts=_hosts(drivers), homes=True)
+
+
+def names_of(study: Study) -> Names:
+    """Return the names for the machines and folders of a stored study."""
+    storage, name = study.storage, study.name
+    return machine_names(storage.spec(name) or {}, storage.drivers(name))
+
+
+def nameless(record: Portable) -> Named:
+    """Return a record as a file of it holds it where no machine is to be told."""
+    drivers = list(record.others("drivers"))
+    return Named(record=record, names=machine_names(record.spec, drivers))
+
+
+def imported(record: Record, folder: Path) -> Record:
+    """Return a record of a file with the folders of this place.
+
+    Args:
+        record: what the file holds.
+        folder: where the files of the study are here, or would be.
+    """
+    record = replace(record, spec=storageless(record.spec))
+    folders = {STUDY: str(folder.resolve()), LIBRARY: str(library())}
+    home = next(iter(_homes()), "")
+    user = {word: name for name, word in _user().items()}
+    names = Names(folders={**folders, **({HOME: home} if home else {})}, users=user)
+    return replace(
+        record,
+        spec=names.value(record.spec),
+        trials=tuple(map(names.trial, record.trials)),
+        about=names.value(record.about),
+        events=names.events(record.events),
+        attempts=tuple(map(names.noun, record.attempts)),
+        drivers=tuple(map(names.noun, record.drivers)),
+    )
+
+
+def _longest_first(words: Iterable[str]) -> list[str]:
+    return sorted(words, key=len, reverse=True)
+
+
+def _root(path: PurePath, others: Iterable[PurePath]) -> PurePath:
+    """Return the folder that holds a study's files: the present one, if it does."""
+    here, root = Path.cwd(), path.parent
+    if root.is_relative_to(here) and len(here.parts) > _FEW_PARTS:
+        root = here
+    apart = [PurePath(one) for one in (*_homes(), str(library()))]
+    for other in others:
+        if other.is_absolute() and not other.is_relative_to(root):
+            common = PurePath(os.path.commonpath([root, other.parent]))
+            few = len(common.parts) <= _FEW_PARTS
+            if not few and not any(one.is_relative_to(common) for one in apart):
+                root = common
+    return root
+
+
+def _homes() -> tuple[str, ...]:
+    with suppress(RuntimeError):
+        return tuple(dict.fromkeys([str(Path.home()), str(Path.home().resolve())]))
+    return ()
+
+
+def _user() -> dict[str, str]:
+    with suppress(KeyError, OSError):
+        name = getpass.getuser()
+        return {} if name in _ANYBODY or len(name) < _SHORTEST_HOST else {name: USER}
+    return {}
+
+
+def _hosts(drivers: Sequence[Driver]) -> dict[str, str]:
+    """Return a name for each machine, under all words by which it is known."""
+    found: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    for one in [*drivers, Driver(host=platform.node())]:
+        words = [one.host, one.host.partition(" ")[0], one.provenance.get("host", "")]
+        number = numbers.setdefault(words[1], len(numbers) + 1)
+        for word in words:
+            if len(word) >= _SHORTEST_HOST and word != "localhost":
+                found.setdefault(word, f"machine-{number}")
+    return found

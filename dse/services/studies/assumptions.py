@@ -1,0 +1,79 @@
+"""The assumptions of a study, each turned to both ends of its interval, and its claims there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from dse.errors import DseError
+from dse.protocols import Storage
+from dse.schema.study.assumption_ends import Turn, turned_plan, turns_of
+from dse.services.studies.claims import Judged, Turned, judged_claims
+from dse.study.study import Study
+
+
+def turn_assumptions(
+    study: Study,
+    judged: Sequence[Judged],
+    run: Callable[[Study], None],
+    *,
+    storage: str | Storage,
+) -> list[Judged]:
+    """Return the claims with what becomes of them at both ends of each assumption.
+
+    Args:
+        study: the study, as its file says.
+        judged: its claims.
+        run: runs a study to the end of its budget.
+        storage: where the turned studies are kept.
+    """
+    found = []
+    for turn in turns_of(study.plan, study.name):
+        try:
+            turned = Study.of(turned_plan(study.plan, turn), name=turn.study, storage=storage)
+            run(turned)
+            found.append(_turned(turn, judged_claims(turned), judged))
+        except DseError as error:
+            found.append([_unanswered(turn, str(error))] * len(judged))
+    return _with_turns(judged, found)
+
+
+def stored_turns(study: Study, judged: Sequence[Judged]) -> list[Judged]:
+    """Return the claims with the turned studies that the same storage has."""
+    known = set(study.storage.studies()) if study.plan.assumptions else set[str]()
+    return _with_turns(judged, list(_stored(study, judged, known)))
+
+
+def _stored(study: Study, judged: Sequence[Judged], known: set[str]) -> Iterator[list[Turned]]:
+    for turn in turns_of(study.plan, study.name):
+        if turn.study in known:
+            there = judged_claims(Study.load(turn.study, study.storage))
+            yield _turned(turn, there, judged)
+
+
+def _turned(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
+    """Return what became of each claim; it passes where it counts as it does here, or better."""
+    return [
+        Turned(
+            name=turn.assumption.spec.name,
+            value=turn.end,
+            ours=one.ours,
+            counts_as=one.counts_as,
+            passes=one.passes and own.counts_as in (one.counts_as, "size differs"),
+            reason=one.reason,
+        )
+        for one, own in zip(there, here, strict=True)
+    ]
+
+
+def _unanswered(turn: Turn, reason: str) -> Turned:
+    name = turn.assumption.spec.name
+    return Turned(
+        name=name, value=turn.end, ours=None, counts_as="failed", passes=False, reason=reason
+    )
+
+
+def _with_turns(judged: Sequence[Judged], turns: Sequence[Sequence[Turned]]) -> list[Judged]:
+    return [
+        replace(one, turned=tuple(own[place] for own in turns)) for place, one in enumerate(judged)
+    ]

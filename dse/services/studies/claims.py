@@ -1,0 +1,174 @@
+"""The claims that a study states, held against the trials that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dse.core.problem import Problem
+from dse.core.trial import Trial
+from dse.errors import StudyError
+from dse.report.json.front import finite
+from dse.report.schemas.reproduction import (
+    AssumedValue,
+    CountsAs,
+    JudgedClaim,
+    JudgedStudy,
+    TurnedClaim,
+)
+from dse.report.text.claims import count_claims
+from dse.schema.models import AssumptionSpec, Scalar
+from dse.schema.study.claims import Claim
+from dse.schema.study.plan import Plan, plan_of
+from dse.schema.yaml.source import shown
+from dse.study.study import Study
+
+Verdict = Literal[
+    "accepted", "size differs", "fell short", "not reproduced", "now holds", "no answer"
+]
+
+PASSING: tuple[Verdict, ...] = ("accepted", "size differs", "not reproduced")
+"""What is as the file says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """What became of a claim where an assumption stands at an end of its interval."""
+
+    name: str
+    value: Scalar
+    ours: float | None
+    counts_as: CountsAs
+    passes: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A claim with the study's number; ``reason`` says why there is none.
+
+    ``turned`` holds one entry for each end of each assumption that was tried.
+    """
+
+    claim: Claim
+    ours: float | None
+    holds: bool | None
+    reason: str = ""
+    turned: tuple[Turned, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is to be said of the claim in one or two words."""
+        if self.ours is None:
+            return "no answer"
+        if self.claim.spec.proof == "not reproduced":
+            return "now holds" if self.holds else "not reproduced"
+        if not self.holds:
+            return "fell short"
+        if self.claim.spec.proof != "identity" and self.claim.agrees(self.ours) is False:
+            return "size differs"
+        return "accepted"
+
+    @property
+    def counts_as(self) -> CountsAs:
+        """Return where the claim stands in the summary."""
+        proof = self.claim.spec.proof
+        if self.verdict not in PASSING:
+            return "failed"
+        if self.verdict == "size differs":
+            return "size differs"
+        return "direction only" if proof == "direction" else proof
+
+    @property
+    def passes(self) -> bool:
+        """True if the study did what its file says."""
+        return self.verdict in PASSING
+
+
+def claiming(path: Path) -> Plan:
+    """The plan of a study file that states claims.
+
+    Raises:
+        SpecErrors: the file has mistakes.
+        StudyError: it states no claims.
+    """
+    plan = plan_of(path)
+    if not plan.claims:
+        hint = "'reproduces:' and 'finds:' list claims, as docs/reproductions.md explains"
+        raise StudyError("the study states no claims", where=shown(path), hint=hint)
+    return plan
+
+
+def judged_claims(study: Study) -> list[Judged]:
+    """Each claim of the study, held against the trials that it has."""
+    trials = list(study.trials)
+    return [_held(claim, study.problem, trials) for claim in study.plan.claims]
+
+
+def unanswered(plan: Plan, reason: str) -> list[Judged]:
+    """Each claim of a study that cannot be run."""
+    return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
+
+
+def claims_json(path: Path, judged: Iterable[Judged], plan: Plan) -> JudgedStudy:
+    """The claims of a study file with what became of them."""
+    claims = [_claim(one) for one in judged]
+    return {
+        "file": shown(path),
+        "claims": claims,
+        "summary": count_claims(claims),
+        "assumes": [_assumption(one.spec) for one in plan.assumptions],
+    }
+
+
+def _held(claim: Claim, problem: Problem, trials: Sequence[Trial]) -> Judged:
+    try:
+        ours = claim.ours(problem, trials)
+    except StudyError as error:
+        return Judged(claim=claim, ours=None, holds=None, reason=str(error))
+    return Judged(claim=claim, ours=ours, holds=claim.holds(ours))
+
+
+def _claim(one: Judged) -> JudgedClaim:
+    spec = one.claim.spec
+    return {
+        "claim": spec.claim,
+        "source": spec.source,
+        "published": spec.published,
+        "proof": spec.proof,
+        "formula": spec.ours,
+        "accept": spec.accept,
+        "note": spec.note,
+        "ours": finite(one.ours),
+        "unit": one.claim.unit,
+        "print_unit": one.claim.figure.unit if one.claim.figure else one.claim.unit,
+        "holds": one.holds,
+        "verdict": one.verdict,
+        "counts_as": one.counts_as,
+        "reason": one.reason,
+        "turned": [_turned(own) for own in one.turned],
+    }
+
+
+def _turned(one: Turned) -> TurnedClaim:
+    return {
+        "name": one.name,
+        "value": one.value,
+        "ours": finite(one.ours),
+        "counts_as": one.counts_as,
+        "passes": one.passes,
+        "reason": one.reason,
+    }
+
+
+def _assumption(spec: AssumptionSpec) -> AssumedValue:
+    return {
+        "name": spec.name,
+        "value": spec.value,
+        "interval": list(spec.interval),
+        "source": spec.source,
+        "turns": spec.targets,
+        "note": spec.note,
+    }

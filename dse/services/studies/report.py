@@ -1,0 +1,57 @@
+"""The report of a study as one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.analysis.effects import estimate_effects
+from dse.analysis.importance import importances
+from dse.analysis.runner_up import duels
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Event
+from dse.core.trials import Trials
+from dse.report.html.study_page import Beside, report_html
+from dse.report.schemas.reproduction import JudgedStudy
+from dse.services.studies.anonymize import names_of
+from dse.services.studies.assumptions import stored_turns
+from dse.services.studies.claims import claims_json, judged_claims
+from dse.study.study import Study
+
+
+def report_text(study: Study) -> str:
+    """The report of a study as it stands now."""
+    finished = study.finished
+    return report_of(study, ParetoSet.of(study.problem, finished), finished, study.events)
+
+
+def report_of(study: Study, front: ParetoSet, finished: Trials, events: Sequence[Event]) -> str:
+    """The report of a study whose record was read already.
+
+    Args:
+        study: the study.
+        front: the front of its finished trials.
+        finished: these.
+        events: what it remembers beside them.
+    """
+    factorial = study.plan.optimizer.use == "factorial"
+    names = names_of(study)
+    return report_html(
+        study.name,
+        names.text(study.plan.question),
+        front,
+        names.faults(finished),
+        names.events(events),
+        study.provenance,
+        Beside(
+            contrast=study.contrast,
+            effects=estimate_effects(study.problem, finished) if factorial else [],
+            duels=duels(front, finished),
+            importances=importances(study.problem, finished),
+            claims=_claims(study) if study.plan.claims else None,
+        ),
+    )
+
+
+def _claims(study: Study) -> JudgedStudy:
+    judged = stored_turns(study, judged_claims(study))
+    return claims_json(study.plan.path, judged, study.plan)

@@ -1,0 +1,88 @@
+"""Words as groups of runs: studies, files, patterns and named groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from glob import glob
+from pathlib import Path
+from typing import NamedTuple
+
+from dse.analysis.run_groups import Group, alone, by_kind
+from dse.analysis.runs import Run, is_swept
+from dse.errors import StudyError
+from dse.interop.archive.archive import ENDINGS, read
+from dse.protocols import Storage
+from dse.schema.history.record import kept_plan
+from dse.schema.study.measured_baselines import settled
+from dse.services.studies.read import stored_runs
+from dse.study.study import DEFAULT_STORAGE, opened_storage, unknown_study
+
+_PATTERN = re.compile(r"[*?\[]")
+
+
+def gathered(words: Sequence[str], storage: str | Storage | None = None) -> list[Group]:
+    """The groups that the words mean, in their order; each study is read once.
+
+    ``study`` and ``file.jsonl`` stand for themselves; ``pattern*`` for all that fit, those that
+    differ in their seed alone as one group; ``name=pattern*`` for all that fit as one group.
+
+    Raises:
+        StudyError: nothing fits a word, or two groups have one name.
+    """
+    opened = opened_storage(storage or DEFAULT_STORAGE)
+    url = storage if isinstance(storage, str) else "" if storage else DEFAULT_STORAGE
+    meant = [_Meant.of(word, opened.studies(), url) for word in words]
+    names = list(dict.fromkeys(name for one in meant for name in one.found))
+    stored = [name for name in names if not name.endswith(ENDINGS)]
+    runs = {run.name: run for run in stored_runs(stored, opened, url)}
+    runs |= {name: _exported(Path(name)) for name in names if name.endswith(ENDINGS)}
+    groups = [group for one in meant for group in one.groups([runs[name] for name in one.found])]
+    check_distinct(groups)
+    return groups
+
+
+def check_distinct(groups: Sequence[Group]) -> None:
+    """Nothing, if every group has its own name.
+
+    Raises:
+        StudyError: two have one name.
+    """
+    called = [group.name for group in groups]
+    twice = next((name for name in called if called.count(name) > 1), None)
+    if twice is not None:
+        raise StudyError(f"{twice!r} is there twice", hint="name the groups: 'one=study-*'")
+
+
+class _Meant(NamedTuple):
+    """A word of the command: which studies and files it means, and how they are grouped."""
+
+    name: str
+    pattern: str
+    found: Sequence[str]
+
+    @staticmethod
+    def of(word: str, names: Sequence[str], url: str) -> _Meant:
+        name, named, pattern = word.partition("=")
+        name, pattern = (name.strip(), pattern.strip()) if named else ("", word)
+        if pattern.endswith(ENDINGS):
+            found = sorted(glob(pattern)) if _PATTERN.search(pattern) else [pattern]  # noqa: PTH207 - the pattern may be absolute
+        else:
+            found = [known for known in names if fnmatchcase(known, pattern)]
+        if not found:
+            raise unknown_study(pattern, names, url)
+        return _Meant(name, pattern, found)
+
+    def groups(self, runs: Sequence[Run]) -> list[Group]:
+        """What the word's runs are compared as."""
+        if self.name:
+            return [Group(self.name, tuple(runs))]
+        return by_kind(runs) if _PATTERN.search(self.pattern) else alone(runs)
+
+
+def _exported(path: Path) -> Run:
+    record = read(path)
+    plan = settled(kept_plan(record.spec), record.trials)
+    price, swept = plan.budget.price_per_s, is_swept(record.events)
+    return Run.of(path.stem, plan.problem, record.finished, price, swept=swept)

@@ -1,0 +1,109 @@
+"""How far a study is and what a run of it came to, as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dse.analysis.timeline import timeline
+from dse.core.pareto import ParetoSet
+from dse.core.trial import Driver
+from dse.core.trials import Trials
+from dse.errors import DseError
+from dse.protocols import Storage
+from dse.report.json.front import finite, front_json
+from dse.report.schemas.base import FaultKind, State
+from dse.report.schemas.study import DriverFacts, Ended, Status
+from dse.storage.trust import is_trusted
+from dse.study.liveness import gone
+from dse.study.study import Study
+
+
+def status_json(study: Study) -> Status:
+    """How far a study is."""
+    trials = study.trials
+    proof = study.proof
+    front = ParetoSet.of(study.problem, trials.finished)
+    worked = timeline(trials) if study.problem.measured else None
+    return {
+        "study": study.name,
+        "question": study.plan.question,
+        "trials": _counts(trials),
+        "measurements": int(study.problem.measurements(trials).sum()),
+        "seconds": _seconds(trials),
+        "busy": None if worked is None else worked.busy,
+        "per_hour": None if worked is None else worked.per_hour,
+        "front": len(front.trials),
+        "hypervolume": finite(front.hypervolume),
+        "hypervolume_estimated": not front.hypervolume_is_exact,
+        "exact": proof.exact,
+        "exact_over": proof.over,
+        "failed": proof.valueless,
+        "failure": proof.failed_words,
+        "failures": _failures(trials),
+        "trusted": is_trusted(study.storage, study.name),
+        "warnings": list(study.plan.warnings),
+        "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
+        "drivers": [_driver(one) for one in study.storage.drivers(study.name)],
+    }
+
+
+def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
+    """Return how far each study of a storage is, and the error of each that cannot be read."""
+    states, errors = list[Status](), list[DseError]()
+    for name in storage.studies():
+        try:
+            states.append(status_json(Study.load(name, storage)))
+        except DseError as error:
+            errors.append(error)
+    return states, errors
+
+
+def ended_json(study: Study, reason: str) -> Ended:
+    """What a run of a study came to.
+
+    Args:
+        study: the study as it stands.
+        reason: why the run ended.
+    """
+    trials = study.trials
+    answer = front_json(study.name, study.front, study.finished, proof=study.proof)
+    return {
+        "study": study.name,
+        "reason": reason,
+        "trials": _counts(trials),
+        "measurements": int(study.problem.measurements(trials).sum()),
+        "seconds": _seconds(trials),
+        "failures": _failures(trials),
+        "reference_point": answer["reference_point"],
+        "hypervolume": answer["hypervolume"],
+        "hypervolume_estimated": answer["hypervolume_estimated"],
+        "exact": answer["exact"],
+        "exact_over": answer["exact_over"],
+        "failed": answer["failed"],
+        "failure": answer["failure"],
+        "feasible": answer["feasible"],
+        "objectives": answer["objectives"],
+        "front": answer["front"],
+    }
+
+
+def _counts(trials: Trials) -> dict[State, int]:
+    return {state.value: count for state, count in trials.counts.items()}
+
+
+def _seconds(trials: Trials) -> float | None:
+    return finite(float(trials.cost_s.sum()))
+
+
+def _failures(trials: Trials) -> dict[FaultKind, int]:
+    return dict(Counter(fault.kind for fault in trials.faults if fault is not None))
+
+
+def _driver(one: Driver) -> DriverFacts:
+    return {
+        "id": one.id,
+        "pid": one.pid,
+        "host": one.provenance.get("host", one.host),
+        "left": one.left or gone(one),
+        "provenance": dict(one.provenance),
+    }

@@ -1,1 +1,0 @@
-"""What can be asked of a space, by commands and Python alike."""

@@ -1,0 +1,279 @@
+"""A connection to SQLite or PostgreSQL: one transaction per block, every error in our words."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from dse.errors import StorageError, StorageRefusedError, StorageUnavailableError
+from dse.storage.address import FORMS, check_address
+from dse.storage.sql.codec import salvage_command
+from dse.storage.sql.migrations import LATEST, migrate, version
+from dse.storage.sql.outages import classify
+from dse.system.credentials import HIDDEN, mask_url, take_password
+
+BUSY_TIMEOUT_S = 30.0
+"""How long a writer waits for another one to be done."""
+_BUSY_PAUSE_S = 0.005
+
+_LOCK = 0x6473_6521
+"""The key of PostgreSQL's advisory lock of the whole database: ``dse!``."""
+_STUDY_LOCKS = 0x6473_6522
+"""The first key of PostgreSQL's advisory locks of single studies; the second is the name's hash."""
+
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""For libpq: seconds, but milliseconds for the last one."""
+
+_SALVAGE = "the file is damaged; take a copy, or salvage it: sqlite3 FILE .recover"
+_PRAGMAS = (
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+)
+_HINTS = (
+    ("unable to open", "is it a file, in a folder where you may write?"),
+    ("readonly", "you may not write there; copy it to a folder of yours"),
+    ("not a database", "the file is something else; choose another name"),
+    ("malformed", _SALVAGE),
+    ("decode to UTF-8", _SALVAGE),
+    ("no such", _SALVAGE),
+    ("locked", f"another program has been writing for {BUSY_TIMEOUT_S:g} s; end it or wait"),
+    ("full", "make room on the disk"),
+    ("connect", "is the server up, and are host, user and password right?"),
+)
+
+
+class Database:
+    """A database of the present version; made or brought up to it when first opened.
+
+    Its connections end with it, where nobody closes it: a notebook opens studies and forgets them.
+
+    Raises:
+        StorageError: it cannot be opened, with what to do about it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = _checked(url)
+        self._engine = _engine(self._url)
+        weakref.finalize(self, self._engine.dispose)
+        try:
+            self._prepare()
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    @contextmanager
+    def reading(self, study: str | None = None) -> Iterator[Connection]:
+        """A transaction that sees one state of the database; errors name the study, if any."""
+        # Not begin(): SQLite refuses to commit after it has met a damaged page, even nothing.
+        with self._told(study), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self, study: str | None = None) -> Iterator[Connection]:
+        """A transaction that is alone in writing, and on disk when the block is left.
+
+        Args:
+            study: the one study that is written, where a server lets others be written meanwhile;
+                ``None`` for what concerns all studies. SQLite has one writer either way. Errors
+                name it.
+        """
+        writer = self._engine.execution_options(dse_writes=True, dse_locks=_lock_of(study))
+        with self._told(study), writer.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def taking(self, study: str) -> Iterator[Connection]:
+        """A transaction that writes rows which it has locked, and waits for no other one.
+
+        SQLite has one writer: there it is the same as any other. Errors name the study.
+        """
+        writer = self._engine.execution_options(dse_writes=True)
+        with self._told(study), writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        with self.reading() as connection:
+            ready = version(connection) == LATEST
+        if not ready:
+            with self.writing() as connection:
+                self._check_ours(connection)
+                migrate(connection)
+
+    def _check_ours(self, connection: Connection) -> None:
+        tables = inspect(connection).get_table_names()
+        server = self._url.get_backend_name() == "postgresql"  # where others may have tables too
+        if tables and not server and not any(name.startswith("dse_") for name in tables):
+            raise StorageError(
+                f"{self._url.database} is a database of something else; it holds {tables[0]!r}",
+                hint="choose another name",
+            )
+
+    @contextmanager
+    def _told(self, study: str | None) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            kind = classify(error.orig, disconnected=error.connection_invalidated)
+            if kind is StorageRefusedError:  # a handle of before a remount would fail for ever
+                self._engine.dispose()
+            raise _in_our_words(self._url, str(error.orig), study, kind) from error
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
+            raise _in_our_words(self._url, str(error), study, classify(error)) from error
+        except UnicodeDecodeError as error:  # the driver's own message held what is damaged
+            raise _in_our_words(self._url, "malformed: a text is no text", study) from error
+
+
+def _checked(url: str) -> URL:
+    scheme, sign, _ = url.partition("://")
+    kind = scheme.partition("+")[0]
+    if not sign:
+        problem = f"{mask_url(url)!r} is no URL of a storage"
+        raise StorageError(problem, hint=f"write {FORMS}")
+    if kind not in ("sqlite", "postgresql"):
+        raise StorageError(f"{kind} is no storage", hint=f"write {FORMS}")
+    check_address(url)
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # whose words may hold the password
+        raise StorageError(
+            f"{mask_url(url)!r} is no URL of a storage", hint=f"write {FORMS}"
+        ) from None
+    if kind == "sqlite":
+        _check_file(parsed)
+        return parsed
+    if parsed.password is None and "password" not in parsed.query:
+        parsed = parsed.set(password=take_password())
+    return parsed if "+" in parsed.drivername else parsed.set(drivername="postgresql+psycopg")
+
+
+def _check_file(url: URL) -> None:
+    if not url.database or url.database == ":memory:":
+        raise StorageError(f"{url} names no file", hint=f"write {FORMS}; without a file: memory://")
+    folder = Path(url.database).absolute().parent
+    if not folder.is_dir():
+        raise StorageError(
+            f"there is no folder {folder} for {Path(url.database).name}",
+            hint=f"make it: mkdir -p {folder}",
+        )
+
+
+def _engine(url: URL) -> Engine:
+    lite = url.get_backend_name() == "sqlite"
+    # The driver would begin a transaction late and in secret: ``_begin`` does so in the open.
+    how = {"isolation_level": None, "timeout": BUSY_TIMEOUT_S} if lite else _connection_options(url)
+    try:
+        engine = create_engine(url, connect_args=how, pool_pre_ping=not lite)
+    except (ImportError, NoSuchModuleError) as error:
+        raise StorageError(
+            f"the driver for {url.drivername} is missing: {error}",
+            hint="pip install 'dse-engine[postgres]'",
+        ) from error
+    if lite:
+        event.listen(engine, "connect", _set_pragmas)
+        event.listen(engine, "begin", _begin_sqlite)
+    else:
+        event.listen(engine, "begin", _begin_postgresql)
+    return engine
+
+
+def _connection_options(url: URL) -> dict[str, Any]:
+    """Return what the URL does not say: a server that is gone is noticed within about a minute.
+
+    Statements are not prepared on the server: behind a pooler in transaction mode the next
+    transaction may run on another connection.
+
+    Source:
+        https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS;
+        https://www.psycopg.org/psycopg3/docs/advanced/prepare.html
+    """
+    options = {name: value for name, value in _CONNECTION.items() if name not in url.query}
+    return {**options, "prepare_threshold": None}
+
+
+def _set_pragmas(connection: Any, _: Any) -> None:  # the driver's own connection
+    """Readers never wait, a commit survives the loss of power, and a stranger's file does no harm.
+
+    Source:
+        https://www.sqlite.org/pragma.html#pragma_synchronous, FULL in WAL mode;
+        https://www.sqlite.org/security.html, the two of untrusted files.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    for pragma in _PRAGMAS:
+        while not _set_pragma(connection, pragma, last=time.monotonic() > deadline):
+            time.sleep(_BUSY_PAUSE_S)
+
+
+def _set_pragma(connection: Any, pragma: str, *, last: bool) -> bool:
+    """Return whether a pragma was set; a database that is locked raises in the last try alone.
+
+    Of two processes that turn a new file to WAL together, one fails at once: SQLite's own timeout
+    does not hold there.
+
+    Source:
+        https://www.sqlite.org/c3ref/busy_handler.html, on deadlocks.
+    """
+    try:
+        connection.execute(f"PRAGMA {pragma}").close()
+    except sqlite3.OperationalError as error:
+        if last or classify(error) is not StorageUnavailableError:
+            raise
+        return False
+    return True
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer takes the lock at once: to ask for it after reading can fail without waiting.
+    writes = connection.get_execution_options().get("dse_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if "dse_locks" in options:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({options['dse_locks']})")
+    elif not options.get("dse_writes", False):
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+
+def _lock_of(study: str | None) -> str:
+    """Return the arguments of ``pg_advisory_xact_lock``: two studies of one hash share a lock."""
+    if study is None:
+        return str(_LOCK)
+    hashed = crc32(study.encode("utf-8", "surrogatepass"))
+    return f"{_STUDY_LOCKS}, {hashed - (hashed >> 31 << 32)}"  # as a signed integer of 32 bits
+
+
+def _in_our_words(
+    url: URL, told: str, study: str | None, kind: type[StorageError] = StorageError
+) -> StorageError:
+    problem = told.strip().split("\n")[0]
+    if url.password:
+        problem = problem.replace(str(url.password), HIDDEN)
+    hint = next((hint for word, hint in _HINTS if word in problem), "")
+    if study and hint == _SALVAGE:
+        problem = f"study {study!r}: {problem}"
+        hint = f"{hint}; for what is sound of this study: {salvage_command(study)}"
+    place = url.database if url.get_backend_name() == "sqlite" else None
+    return kind(problem, where=place or url.render_as_string(hide_password=True), hint=hint)

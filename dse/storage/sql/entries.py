@@ -1,0 +1,166 @@
+"""What a study keeps beside its trials, as rows of a table and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select, update
+
+from dse.core.trial import Asked, Attempt, Driver, Event, Report
+from dse.storage.sql.codec import (
+    canonical,
+    checksum,
+    damaged,
+    fault_of,
+    fault_text,
+    numbers_text,
+    read,
+)
+from dse.storage.sql.tables import asks, attempts, drivers, events, reports
+
+T = TypeVar("T")
+
+Way = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+"""To the database and back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entries(Generic[T]):
+    """One kind of rows.
+
+    ``columns`` are fields of ``kind`` by the same names; ``ways`` has a converter where a field is
+    no plain number or text; ``numbered`` is the field that holds the row's place, if any does.
+    ``late`` are columns that older versions had not: where all are empty, the checksum is theirs.
+    """
+
+    name: str
+    noun: str
+    kind: type[T]
+    table: Table
+    columns: tuple[str, ...]
+    ways: Mapping[str, Way] = field(default_factory=dict)
+    numbered: str = ""
+    late: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of a row that :meth:`value` reads."""
+        return ("seq", *self.columns, *self.late, "sum")
+
+    def append(self, connection: Connection, study: Any, new: Sequence[T]) -> dict[str, int]:
+        """Write them after all earlier ones; how many there are now, by the counter's name."""
+        first: int = getattr(study, self.name)
+        if new:
+            rows = [self._row(study.id, seq, one) for seq, one in enumerate(new, start=first)]
+            connection.execute(insert(self.table), rows)
+        return {self.name: first + len(new)}
+
+    def all(self, connection: Connection, study: Any, since: int = 0) -> list[T]:
+        """All of the study, oldest first, but for so many.
+
+        Raises:
+            StorageError: one is damaged or missing.
+        """
+        rows = self._rows(connection, study, self.table.c.seq >= since)
+        if [row.seq for row in rows] != list(range(since, getattr(study, self.name))):
+            raise damaged(study.name, self._count_words(len(rows) + since, study))
+        return [self.value(study.name, row) for row in rows]
+
+    def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
+        """Return those at these places that there are, oldest first.
+
+        Raises:
+            StorageError: one is damaged.
+        """
+        rows = self._rows(connection, study, self.table.c.seq.in_(sorted(places)))
+        return [self.value(study.name, row) for row in rows]
+
+    def put(self, connection: Connection, study: Any, seq: int, one: T) -> None:
+        """Write another in the place of one."""
+        chosen = (self.table.c.study == study.id) & (self.table.c.seq == seq)
+        connection.execute(update(self.table).where(chosen).values(self._row(study.id, seq, one)))
+
+    def _rows(
+        self, connection: Connection, study: Any, which: ColumnElement[bool]
+    ) -> Sequence[Row[Any]]:
+        return connection.execute(
+            select(*(self.table.c[name] for name in self.names))
+            .where(self.table.c.study == study.id, which)
+            .order_by(self.table.c.seq)
+        ).all()
+
+    def _count_words(self, found: int, study: Any) -> str:
+        return f"there are {found} {self.name} where {getattr(study, self.name)} were written"
+
+    def _row(self, study: int, seq: int, one: T) -> dict[str, Any]:
+        values = {name: self._stored(name, one) for name in (*self.columns, *self.late)}
+        return {"study": study, "seq": seq, **values, "sum": self._sum(seq, *values.values())}
+
+    def _sum(self, *values: Any) -> int:
+        """Return the checksum of a row, without its late columns where all of them are empty."""
+        before = len(values) - len(self.late)
+        return checksum(*(values[:before] if set(values[before:]) <= {None} else values))
+
+    def _stored(self, name: str, one: T) -> Any:
+        value = getattr(one, name)
+        return self.ways[name][0](value) if name in self.ways else value
+
+    def value(self, study: str, row: Sequence[Any]) -> T:
+        """Return what a row of place, columns and check sum holds.
+
+        Raises:
+            StorageError: it is not as it was written.
+        """
+        seq, *values, kept = row
+        if kept != self._sum(seq, *values):
+            raise damaged(study, f"{self.noun} {seq} is damaged")
+        named = dict(zip((*self.columns, *self.late), values, strict=True))
+        told = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
+        return self.kind(**told, **({self.numbered: seq} if self.numbered else {}))
+
+
+EVENTS = Entries(
+    name="events",
+    noun="event",
+    kind=Event,
+    table=events,
+    columns=("kind", "text", "told"),
+    ways={"text": (canonical, read)},
+)
+ASKS = Entries(
+    name="asks",
+    noun="ask",
+    kind=Asked,
+    table=asks,
+    columns=("first", "count", "wanted", "told", "seconds", "by", "worker"),
+    ways={"seconds": (float, float)},
+)
+ATTEMPTS = Entries(
+    name="attempts",
+    noun="attempt",
+    kind=Attempt,
+    table=attempts,
+    columns=("number", "attempt", "fault", "cost_s"),
+    ways={"fault": (fault_text, fault_of), "cost_s": (float, float)},
+    late=("begun_at", "finished_at"),
+)
+REPORTS = Entries(
+    name="reports",
+    noun="report",
+    kind=Report,
+    table=reports,
+    columns=("number", "attempt", "step", "metrics"),
+    ways={"metrics": (numbers_text, read)},
+    late=("worker",),
+)
+DRIVERS = Entries(
+    name="drivers",
+    noun="driver",
+    kind=Driver,
+    table=drivers,
+    columns=("host", "pid", "started", "provenance", "beat", "left"),
+    ways={"provenance": (canonical, read), "left": (int, bool)},
+    numbered="id",
+)

@@ -1,0 +1,222 @@
+"""The steps that bring any older database to the present form, each taken once and never back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, inspect, select, text
+
+from dse.errors import StorageError
+from dse.storage.sql.checksums_v2 import fill_sums
+from dse.storage.sql.codec import DAMAGED
+from dse.storage.sql.integrity import check_tables
+from dse.storage.sql.tables import meta, studies
+
+Deed = str | Callable[[Connection], None]
+"""A statement, or what takes more than one can say."""
+
+STEPS: tuple[tuple[Deed, ...], ...] = (
+    (
+        "CREATE TABLE dse_meta (version BIGINT NOT NULL)",
+        "INSERT INTO dse_meta (version) VALUES (0)",
+        """
+        CREATE TABLE dse_studies (
+            id BIGINT PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            spec TEXT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE dse_trials (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            number BIGINT NOT NULL,
+            design TEXT NOT NULL,
+            key TEXT NOT NULL,
+            told BIGINT NOT NULL,
+            state TEXT NOT NULL,
+            metrics TEXT NOT NULL,
+            spread TEXT NOT NULL,
+            fault TEXT,
+            cost_s DOUBLE PRECISION NOT NULL,
+            measured BIGINT NOT NULL,
+            finished_seq BIGINT,
+            PRIMARY KEY (study, number)
+        )
+        """,
+        "CREATE UNIQUE INDEX dse_trials_ended ON dse_trials (study, finished_seq)",
+        """
+        CREATE TABLE dse_events (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            kind TEXT NOT NULL,
+            text TEXT NOT NULL,
+            told BIGINT NOT NULL,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+    ),
+    (
+        "ALTER TABLE dse_studies ADD COLUMN sum BIGINT",
+        "ALTER TABLE dse_studies ADD COLUMN trials BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN finished BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN events BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN asks BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN attempts BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN reports BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN drivers BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_studies ADD COLUMN counted BIGINT",
+        """
+        UPDATE dse_studies SET
+            trials = (SELECT COUNT(*) FROM dse_trials WHERE study = dse_studies.id),
+            finished = (
+                SELECT COUNT(finished_seq) FROM dse_trials WHERE study = dse_studies.id
+            ),
+            events = (SELECT COUNT(*) FROM dse_events WHERE study = dse_studies.id)
+        """,
+        "ALTER TABLE dse_trials ADD COLUMN attempts BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE dse_trials ADD COLUMN worker BIGINT",
+        "ALTER TABLE dse_trials ADD COLUMN sum BIGINT",
+        "ALTER TABLE dse_events ADD COLUMN sum BIGINT",
+        """
+        CREATE TABLE dse_asks (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            first BIGINT NOT NULL,
+            count BIGINT NOT NULL,
+            wanted BIGINT,
+            told BIGINT NOT NULL,
+            seconds DOUBLE PRECISION NOT NULL,
+            "by" TEXT NOT NULL,
+            worker BIGINT,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_attempts (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            number BIGINT NOT NULL,
+            attempt BIGINT NOT NULL,
+            fault TEXT,
+            cost_s DOUBLE PRECISION NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_reports (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            number BIGINT NOT NULL,
+            attempt BIGINT NOT NULL,
+            step BIGINT NOT NULL,
+            metrics TEXT NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_drivers (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            host TEXT NOT NULL,
+            pid BIGINT NOT NULL,
+            started TEXT NOT NULL,
+            provenance TEXT NOT NULL,
+            beat BIGINT NOT NULL,
+            "left" BIGINT NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        """
+        CREATE TABLE dse_pages (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            seq BIGINT NOT NULL,
+            content {bytes} NOT NULL,
+            sum BIGINT,
+            PRIMARY KEY (study, seq)
+        )
+        """,
+        fill_sums,
+    ),
+    (
+        """
+        CREATE TABLE dse_askers (
+            study BIGINT NOT NULL REFERENCES dse_studies (id) ON DELETE CASCADE,
+            term BIGINT NOT NULL,
+            driver BIGINT,
+            sum BIGINT,
+            PRIMARY KEY (study)
+        )
+        """,
+        """
+        CREATE INDEX dse_trials_open ON dse_trials (study, worker, number)
+        WHERE finished_seq IS NULL
+        """,
+        """
+        CREATE INDEX dse_drivers_present ON dse_drivers (study) WHERE "left" = 0
+        """,
+    ),
+    (
+        "ALTER TABLE dse_trials ADD COLUMN asked_at DOUBLE PRECISION",
+        "ALTER TABLE dse_trials ADD COLUMN begun_at DOUBLE PRECISION",
+        "ALTER TABLE dse_trials ADD COLUMN finished_at DOUBLE PRECISION",
+        "ALTER TABLE dse_attempts ADD COLUMN begun_at DOUBLE PRECISION",
+        "ALTER TABLE dse_attempts ADD COLUMN finished_at DOUBLE PRECISION",
+    ),
+    ("ALTER TABLE dse_reports ADD COLUMN worker BIGINT",),
+)
+"""Step n leads from version n to n + 1. A step that was released is never changed."""
+
+LATEST = len(STEPS)
+
+_BYTES = {"sqlite": "BLOB", "postgresql": "BYTEA"}
+
+
+def version(connection: Connection) -> int:
+    """The version of the database; 0 where it holds nothing of ours.
+
+    Raises:
+        StorageError: it is newer than this program, or damaged.
+    """
+    tables = inspect(connection).get_table_names()
+    if meta.name not in tables:
+        if studies.name in tables:
+            raise StorageError(f"the table {meta.name} is missing", hint=_mend(connection))
+        return 0
+    told = list(connection.execute(select(meta.c.version)).scalars())
+    if len(told) != 1 or not isinstance(told[0], int) or told[0] < 1:
+        problem = f"the version of the database is damaged: {told}"
+        raise StorageError(problem, hint=_mend(connection))
+    found = told[0]
+    if found > LATEST:
+        raise StorageError(
+            f"the database has version {found}, and this program knows up to {LATEST}",
+            hint="upgrade: pip install --upgrade dse-engine",
+        )
+    return found
+
+
+def _mend(connection: Connection) -> str:
+    """How to write the version again, where the tables are those of the present one."""
+    if any(meta.name not in problem for problem in check_tables(connection)):
+        return DAMAGED
+    statements = (
+        f"DROP TABLE IF EXISTS {meta.name}",
+        f"CREATE TABLE {meta.name} (version BIGINT NOT NULL)",
+        f"INSERT INTO {meta.name} VALUES ({LATEST})",  # noqa: S608 - shown, and of constants
+    )
+    return f"all else is of version {LATEST}; say so, in a copy of it: {'; '.join(statements)}"
+
+
+def migrate(connection: Connection) -> None:
+    """Take the steps that are missing, in the caller's one transaction."""
+    for step in STEPS[version(connection) :]:
+        for deed in step:
+            if isinstance(deed, str):
+                connection.execute(text(deed.format(bytes=_BYTES[connection.dialect.name])))
+            else:
+                deed(connection)
+        connection.execute(meta.update().values(version=meta.c.version + 1))

@@ -1,0 +1,262 @@
+"""A study read in pieces, and past its damage: for exports of any size, salvage and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import numpy as np
+from sqlalchemy import ColumnElement, Connection, Table, func, or_, select
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from dse.core.trial import Damage
+from dse.core.trials import Trials
+from dse.errors import StorageError
+from dse.storage.sql import trial_pages as pages
+from dse.storage.sql.codec import damaged, read
+from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries
+from dse.storage.sql.queue import office
+from dse.storage.sql.statements import COUNTS, Study, is_counted, spec_of
+from dse.storage.sql.tables import pages as pages_table
+from dse.storage.sql.tables import trials as trials_table
+from dse.storage.sql.trial_columns import trials_of
+from dse.storage.sql.trial_rows import COLUMNS, NOTHING
+
+PIECE = 4096
+"""Rows that are read at once: pyarrow, which reads more of them faster, takes 40 MB."""
+
+PARTS: Mapping[str, Entries[Any]] = {
+    one.name: one for one in (DRIVERS, ASKS, ATTEMPTS, REPORTS, EVENTS)
+}
+"""What a study keeps beside its trials."""
+
+_TABLES: Mapping[str, tuple[Table, ColumnElement[int]]] = {
+    "trials": (trials_table, trials_table.c.number),
+    **{name: (one.table, one.table.c.seq) for name, one in PARTS.items()},
+}
+"""Where the rows of each part are, and what numbers them."""
+
+_GONE = ("no such table", "no such column", "does not exist")
+"""Words of an error that every row of a table has."""
+
+_BROKEN = ("malformed", "decode to UTF-8", "no text", "disk I/O", "invalid page", "read block")
+"""Words of an error that some rows have: where a smaller piece may be sound."""
+
+_CHANGED = "not as written: the check sum differs"
+_MISSING = "missing"
+_ODD = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
+
+Row = Sequence[Any]
+
+
+def refuse(damage: Damage) -> NoReturn:
+    """Raise the damage as an error."""
+    raise damaged(damage.study, damage_words(damage))
+
+
+def damage_words(damage: Damage) -> str:
+    """Say in words which rows are damaged."""
+    numbers = ", ".join(map(str, damage.rows[:8])) + (", ..." if len(damage.rows) > 8 else "")
+    noun = damage.part.removesuffix("s") if len(damage.rows) == 1 else damage.part
+    return f"{noun} {numbers} {'is' if len(damage.rows) == 1 else 'are'} damaged: {damage.reason}"
+
+
+class Reader:
+    """One state of a study, in one transaction; what is damaged is passed over and told.
+
+    Args:
+        connection: in a transaction that sees one state of the database.
+        study: the study's name.
+        row: the study's own row.
+        on_damage: called for each damage; what raises ends the reading.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        study: str,
+        row: Study,
+        on_damage: Callable[[Damage], None],
+    ) -> None:
+        self._connection = connection
+        self._study = study
+        self._row, self._id = row, row.id
+        self._on_damage = on_damage
+        self.spec, problem = spec_of(row)
+        if problem:
+            self._tell("study", (), problem)
+        self.counts = {name: getattr(row, name) for name in COUNTS}
+        if not is_counted(row):
+            self._tell("study", (), "its counts of rows are damaged")
+            self.counts = self._recount()
+
+    def trials(self) -> Iterator[Trials]:
+        """Iterate over all sound trials by number."""
+        for first, end, rows in self._pieces(trials_table, "number", COLUMNS, "trials"):
+            found = self._sound_trials(rows)
+            lost = np.setdiff1d(np.arange(first, end), found.number)
+            if len(lost):
+                found = Trials.joined([found, *self._copies(lost)])
+                found = found.take(np.argsort(found.number, kind="stable"))
+                self._tell_lost("trials", lost.tolist(), rows, found.number.tolist())
+            yield found
+
+    def spread_names(self) -> frozenset[str]:
+        """Return the metrics of which any trial has a standard error.
+
+        A text that is damaged names none: the trial's check sum tells of it when it is read.
+        """
+        spread, number = trials_table.c.spread, trials_table.c.number
+        wanted = select(spread).where(trials_table.c.study == self._id, spread != NOTHING)
+        found = set[str]()
+        for first in range(0, self.counts["trials"], PIECE):
+            for (text,) in self._rows(wanted, number, first, first + PIECE):
+                with suppress(StorageError):
+                    named = read(text)
+                    found.update(named if isinstance(named, dict) else ())
+        return frozenset(found)
+
+    def others(self, part: str) -> Iterator[Any]:
+        """Iterate over what is sound of one part, in its order."""
+        kind = PARTS[part]
+        for first, end, rows in self._pieces(kind.table, "seq", kind.names, part):
+            held = set[int]()
+            for row in rows:
+                try:
+                    value = kind.value(self._study, row)
+                except (StorageError, *_ODD):
+                    continue
+                held.add(row[0])
+                yield value
+            lost = [place for place in range(first, end) if place not in held]
+            if lost:
+                self._tell_lost(part, lost, rows, held)
+
+    def check(self) -> Iterator[int]:
+        """Read every row, copies of trials too; after each piece, how many rows it had."""
+        self._check_beside()
+        for page in self.trials():
+            self._check_keys(page)
+            yield len(page)
+        for part in PARTS:
+            count = 0
+            for count, _ in enumerate(self.others(part), start=1):
+                if count % PIECE == 0:
+                    yield PIECE
+            yield count % PIECE
+
+    def _pieces(
+        self, table: Table, key: str, names: Sequence[str], part: str
+    ) -> Iterator[tuple[int, int, Sequence[Row]]]:
+        """The rows of a table from place to place; those that cannot be read are left out."""
+        wanted = select(*(table.c[name] for name in names)).where(table.c.study == self._id)
+        for first in range(0, self.counts[part], PIECE):
+            end = min(first + PIECE, self.counts[part])
+            yield first, end, self._rows(wanted.order_by(table.c[key]), table.c[key], first, end)
+
+    def _rows(self, wanted: Any, key: ColumnElement[int], first: int, end: int) -> Sequence[Row]:
+        """Rows of these places; a piece that cannot be read is cut in two until one row is left."""
+        try:
+            with self._connection.begin_nested():
+                asked = self._connection.execute(wanted.where(key >= first, key < end))
+                return asked.all()
+        except (SQLAlchemyError, UnicodeDecodeError) as error:
+            words = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+            if isinstance(error, UnicodeDecodeError) or any(word in words for word in _BROKEN):
+                if end - first == 1:
+                    return []
+                half = (first + end) // 2
+                return [*self._rows(wanted, key, first, half), *self._rows(wanted, key, half, end)]
+            if any(word in words for word in _GONE):
+                return []
+            raise
+
+    def _sound_trials(self, rows: Sequence[Row]) -> Trials:
+        try:
+            return trials_of(self._study, [rows])
+        except StorageError:
+            return Trials.joined([found for row in rows for found in self._sound_trial(row)])
+
+    def _sound_trial(self, row: Row) -> Iterator[Trials]:
+        try:
+            yield trials_of(self._study, [[row]])
+        except StorageError:
+            return
+
+    def _copies(self, numbers: Any) -> Iterator[Trials]:
+        """Those of the trials that a page holds."""
+        for page in self._pages():
+            yield page.take(np.isin(page.number, numbers))
+
+    def _check_keys(self, page: Trials) -> None:
+        """Compare the keys of designs, which no check sum covers and nothing reads."""
+        key, number = trials_table.c.key, trials_table.c.number
+        wanted = select(number, key).where(trials_table.c.study == self._id).order_by(number)
+        if len(page):
+            first, end = int(page.number[0]), int(page.number[-1]) + 1
+            kept = {row[0]: row[1] for row in self._rows(wanted, number, first, end)}
+            designs = zip(page.number.tolist(), page.iter_designs(), strict=True)
+            odd = [n for n, design in designs if n in kept and kept[n] != design.key]
+            if odd:
+                self._tell("trials", odd, "the key is not that of the design; nothing else is lost")
+
+    def _check_beside(self) -> None:
+        """Check who asks, the copies by the page, and that no row was left uncounted."""
+        try:
+            with self._connection.begin_nested():
+                office(self._connection, self._row)
+        except (StorageError, SQLAlchemyError):
+            self._tell("askers", (), _CHANGED)
+        for part, (table, key) in _TABLES.items():
+            odd = or_(key < 0, key >= self.counts[part])
+            count = self._scalar(select(func.count()).where(table.c.study == self._id, odd))
+            if count:
+                self._tell(part, (), f"{count} rows that were never counted")
+        copies = self._scalar(select(func.count()).where(pages_table.c.study == self._id)) or 0
+        sound = sum(1 for _ in self._pages())
+        if sound < copies:
+            reason = "copies of sound rows; the rows are read instead"
+            self._tell("pages", range(sound, copies), reason)
+
+    def _recount(self) -> dict[str, int]:
+        """Count rows where the counts themselves are damaged, with some room for missing ones."""
+        found = dict.fromkeys(COUNTS, 0)
+        for part, (table, key) in _TABLES.items():
+            mine = table.c.study == self._id
+            last = self._scalar(select(func.max(key)).where(mine))
+            count = self._scalar(select(func.count()).where(mine)) or 0
+            if isinstance(last, int):
+                found[part] = max(0, min(last + 1, count + PIECE))
+        return found
+
+    def _scalar(self, wanted: Any) -> Any:
+        """The one value of a question; ``None`` where it cannot be read."""
+        try:
+            with self._connection.begin_nested():
+                return self._connection.execute(wanted).scalar_one()
+        except (SQLAlchemyError, UnicodeDecodeError):
+            return None
+
+    def _pages(self) -> Iterator[Trials]:
+        """The copies of trials by the page, as far as they are sound."""
+        try:
+            with self._connection.begin_nested():
+                yield from pages.read(self._connection, self._id)
+        except (SQLAlchemyError, UnicodeDecodeError):
+            return
+
+    def _tell_lost(
+        self, part: str, lost: Sequence[int], rows: Sequence[Row], held: Sequence[int] | set[int]
+    ) -> None:
+        """Tell which rows are lost: those that were read are not as written, others are missing."""
+        there, kept = {row[0] for row in rows}, set(held)
+        changed = [place for place in lost if place not in kept and place in there]
+        missing = [place for place in lost if place not in kept and place not in there]
+        if changed:
+            self._tell(part, changed, _CHANGED)
+        if missing:
+            self._tell(part, missing, _MISSING)
+
+    def _tell(self, part: str, rows: Sequence[int], reason: str) -> None:
+        self._on_damage(Damage(study=self._study, part=part, rows=rows, reason=reason))

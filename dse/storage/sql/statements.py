@@ -1,0 +1,273 @@
+"""What a transaction asks and changes of one study: the statements behind ``sql``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
+
+from dse.core.trial import State, Summary, Trial
+from dse.core.trials import Trials
+from dse.core.values import Ints
+from dse.errors import StorageError
+from dse.storage.checks import check_known, missing
+from dse.storage.sql import trial_pages as pages
+from dse.storage.sql.codec import checksum, damaged, read
+from dse.storage.sql.tables import studies, trials
+from dse.storage.sql.trial_columns import trials_of
+from dse.storage.sql.trial_rows import COLUMNS, Standing, standing_of
+from dse.storage.sql.trial_rows import Row as TrialRow
+
+Study = Row[Any]
+"""A row of ``dse_studies``: its id, its name, and how many rows it has elsewhere."""
+
+COUNTS = ("trials", "finished", "events", "asks", "attempts", "reports", "drivers")
+_CHUNK = 10_000
+"""Numbers per question: SQLite takes no more than 32,766 (https://www.sqlite.org/limits.html)."""
+
+_MISCOUNTED = "its counts of rows are damaged"
+
+_SHOWN = 8
+"""Missing numbers that a message names."""
+
+
+def names(connection: Connection) -> list[str]:
+    """All studies, in the order of their creation; one whose name is no text is called ``#ID``."""
+    found = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
+    return [name_of(number, name) for number, name in found]
+
+
+def name_of(number: int, name: object) -> str:
+    """What a study is called whose row has this name."""
+    return name if isinstance(name, str) else f"#{number}"
+
+
+def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | None:
+    """These columns of the row of a study, damaged or not; ``None`` where there is none."""
+    wanted = select(*(studies.c[name] for name in ("id", "name", *columns)))
+    found = connection.execute(wanted.where(studies.c.name == study)).one_or_none()
+    if found is None and study[:1] == "#" and study[1:].isdecimal():
+        unnamed = connection.execute(wanted.where(studies.c.id == int(study[1:]))).one_or_none()
+        found = None if unnamed is None or isinstance(unnamed.name, str) else unnamed
+    return found
+
+
+def known(connection: Connection, study: str) -> Study:
+    """The study of that name.
+
+    Raises:
+        StudyError: there is none.
+        StorageError: it is damaged.
+    """
+    found = find(connection, study, (*COUNTS, "counted"))
+    if found is None:
+        raise missing(study, names(connection))
+    if not is_counted(found):
+        raise damaged(study, _MISCOUNTED)
+    return found
+
+
+def summaries(connection: Connection) -> Iterator[Summary]:
+    """A summary of each study, in the order of their creation, from their own rows alone."""
+    columns = ("id", "name", "spec", "sum", *COUNTS, "counted")
+    for row in connection.execute(select(*(studies.c[n] for n in columns)).order_by(studies.c.id)):
+        spec, problem = spec_of(row)
+        sound = is_counted(row)
+        yield Summary(
+            study=name_of(row.id, row.name),
+            spec=spec,
+            trials=row.trials if sound else None,
+            finished=row.finished if sound else None,
+            rows=sum(getattr(row, name) for name in COUNTS if name != "finished") if sound else 0,
+            problem=problem or ("" if sound else _MISCOUNTED),
+        )
+
+
+def is_counted(row: Study) -> bool:
+    """True if the counts of a study's row are as they were written."""
+    counts = (getattr(row, name) for name in COUNTS)
+    return bool(row.counted == checksum(row.id, row.name, *counts))
+
+
+def spec_of(row: Study) -> tuple[dict[str, Any], str]:
+    """What a study was created with, as its row has it, and what is wrong with that; or ``""``."""
+    if row.sum != checksum(row.id, row.name, row.spec):
+        return {}, "its question is damaged: the check sum of its row differs"
+    try:
+        told = read(row.spec)
+    except StorageError as error:
+        return {}, f"its question is damaged: {error.problem}"
+    if not isinstance(told, dict):
+        return {}, "its question is damaged: it is no object of JSON"
+    return told, ""
+
+
+def count(connection: Connection, study: Study, counts: Mapping[str, int]) -> None:
+    """Keep how many rows of some kinds there are now."""
+    now = {name: counts.get(name, getattr(study, name)) for name in COUNTS}
+    total = checksum(study.id, study.name, *now.values())
+    connection.execute(update(studies).where(studies.c.id == study.id).values(**now, counted=total))
+
+
+def put(connection: Connection, study: Study, new: Sequence[Mapping[str, Any]]) -> None:
+    """Write the rows of new trials."""
+    if new:
+        connection.execute(insert(trials), [{"study": study.id, **row} for row in new])
+
+
+def change(connection: Connection, study: Study, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the columns that change of some trials, each with the number it is ``of``."""
+    if rows:
+        chosen = (trials.c.study == study.id) & (trials.c.number == bindparam("of"))
+        changed: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "of"}
+        connection.execute(update(trials).where(chosen).values(changed), rows)
+
+
+def move(connection: Connection, study: Study, standing: Iterable[Standing], **values: Any) -> None:
+    """Let trials stand in another way."""
+    moved = (one._replace(**values) for one in standing)
+    change(connection, study, [{"of": one.number, **one.columns()} for one in moved])
+
+
+def held(connection: Connection, study: Study, driver: int) -> list[Standing]:
+    """The unfinished trials that a driver holds, kept from others until the transaction ends."""
+    which = (trials.c.worker == driver) & trials.c.finished_seq.is_(None)
+    rows = _rows(connection, study, which, locked=True)
+    return [standing_of(study.name, row)[0] for row in rows]
+
+
+def standing(
+    connection: Connection, study: Study, numbers: Iterable[int]
+) -> dict[int, tuple[Standing, bool]]:
+    """How trials stand, and whether they are finished, in the order of the numbers.
+
+    They are kept from others until the transaction ends: trials are taken without the study's lock.
+
+    Raises:
+        StudyError: a number is unknown.
+    """
+    asked = list(dict.fromkeys(numbers))
+    found: dict[int, tuple[Standing, bool]] = {}
+    for chunk in _chunks(asked):
+        for row in _rows(connection, study, trials.c.number.in_(chunk), locked=True):
+            found[row[0]] = standing_of(study.name, row)
+    check_known(study.name, asked, {n: State(one.state) for n, (one, _) in found.items()})
+    return {number: found[number] for number in asked}
+
+
+def unfinished(connection: Connection, study: Study, numbers: Iterable[int]) -> dict[int, Standing]:
+    """Of these trials the unfinished ones.
+
+    Raises:
+        StudyError: a number is unknown.
+    """
+    found = standing(connection, study, numbers)
+    return {number: one for number, (one, finished) in found.items() if not finished}
+
+
+def numbered(connection: Connection, study: Study, numbers: Iterable[int]) -> list[Trial]:
+    """The trials of these numbers, in their order."""
+    asked = list(numbers)
+    found: dict[int, Trial] = {}
+    for chunk in _chunks(asked):
+        found |= {t.number: t for t in _trials(connection, study, trials.c.number.in_(chunk))}
+    return [found[number] for number in asked]
+
+
+def everything(connection: Connection, study: Study) -> Trials:
+    """All trials: the finished ones by the page, as far as there are pages.
+
+    Raises:
+        StorageError: one is damaged or missing.
+    """
+    whole = list(pages.read(connection, study.id))
+    late = _trials(connection, study, trials.c.finished_seq >= pages.PAGE * len(whole))
+    waiting = _trials(connection, study, trials.c.finished_seq.is_(None))
+    found = Trials.joined([*whole, late, waiting])
+    found = found.take(np.argsort(found.number, kind="stable"))
+    _check_numbers(study, found.number, 0, study.trials)
+    _check_places(study, np.sort(found.ended[found.ended >= 0]), 0, study.finished)
+    return found
+
+
+def added(connection: Connection, study: Study, first: int) -> Trials:
+    """The trials from a number on.
+
+    Raises:
+        StorageError: one is damaged or missing.
+    """
+    found = _trials(connection, study, trials.c.number >= first)
+    _check_numbers(study, found.number, first, study.trials)
+    return found
+
+
+def finished(connection: Connection, study: Study, first: int, most: int | None = None) -> Trials:
+    """The finished trials from a place on, in the order in which they were finished.
+
+    Raises:
+        StorageError: one is damaged or missing.
+    """
+    end = study.finished if most is None else min(first + most, study.finished)
+    which = (trials.c.finished_seq >= first) & (trials.c.finished_seq < end)
+    found = _trials(connection, study, which).finished
+    _check_places(study, found.ended, first, end)
+    return found
+
+
+def turn_pages(connection: Connection, study: Study) -> None:
+    """Write the pages whose last trial has finished."""
+    for seq in pages.missing(connection, study.id, study.finished):
+        page = finished(connection, study, seq * pages.PAGE, pages.PAGE)
+        pages.write(connection, study.id, seq, page)
+
+
+def _trials(connection: Connection, study: Study, which: ColumnElement[bool]) -> Trials:
+    return trials_of(study.name, _pages(connection, study, which))
+
+
+def _rows(
+    connection: Connection, study: Study, which: ColumnElement[bool], *, locked: bool = False
+) -> Iterator[TrialRow]:
+    return chain.from_iterable(_pages(connection, study, which, locked=locked))
+
+
+def _pages(
+    connection: Connection, study: Study, which: ColumnElement[bool], *, locked: bool = False
+) -> Iterator[Sequence[TrialRow]]:
+    """The driver's own rows: those of SQLAlchemy cost a tenth of the time that reading takes."""
+    wanted = (
+        select(*(trials.c[name] for name in COLUMNS))
+        .where(trials.c.study == study.id, which)
+        .order_by(trials.c.number)
+    )
+    found = connection.execute(wanted.with_for_update() if locked else wanted)
+    return iter(partial(found.cursor.fetchmany, _CHUNK), [])
+
+
+def _check_numbers(study: Study, numbers: Ints, first: int, end: int) -> None:
+    if not np.array_equal(numbers, np.arange(min(first, end), end)):
+        raise damaged(study.name, f"trials {_differing(numbers, first, end)}")
+
+
+def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
+    if not np.array_equal(places, np.arange(min(first, end), end)):
+        raise damaged(study.name, f"finished trials {_differing(places, first, end)}")
+
+
+def _differing(found: Ints, first: int, end: int) -> str:
+    """Which of the numbers ``first`` to ``end`` were not found, or that there are others."""
+    lost = np.setdiff1d(np.arange(first, end), found)
+    if not len(lost):
+        return f"are {first + len(found)} where {end} were written"
+    more = ", ..." if len(lost) > _SHOWN else ""
+    return f"{', '.join(map(str, lost[:_SHOWN].tolist()))}{more} are missing"
+
+
+def _chunks(numbers: Iterable[int]) -> Iterator[list[int]]:
+    waiting = iter(numbers)
+    while chunk := list(islice(waiting, _CHUNK)):
+        yield chunk

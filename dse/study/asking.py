@@ -1,0 +1,200 @@
+"""A driver's part in asking: it takes from the study's queue, or fills it when its turn comes.
+
+At most one driver of a study asks at a time, and only while it asks: who measures holds up nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import replace
+
+from dse.core.trial import Queue, Take, Trial
+from dse.protocols import Queueing
+from dse.study.clock import Clock
+from dse.study.history import Ledger
+from dse.study.lease import LOOK_S, Lease
+from dse.study.lookahead import Lookahead
+
+_LOOK_PER_DRIVER_S = 0.1
+"""To look at the others takes longer the more there are, and more of them do."""
+
+_FEW = 20
+"""So many drivers may all look at one another at once."""
+
+
+class Asker:
+    """Who may ask, and how many trials for whom.
+
+    A driver that is alone asks without any ceremony. So does every driver of a storage that has
+    no queue: the storage refuses an ask that did not know all trials.
+
+    Args:
+        ledger: what the driver knows of the study.
+        lease: its place there.
+        clock: what it measures time by.
+        inherit: is given a take, and gives the trials of it that are to be run.
+        below: only trials of lower numbers are taken.
+        lingers: the driver waits for others, and takes their trials.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        lease: Lease,
+        *,
+        clock: Clock,
+        inherit: Callable[[Take], list[Trial]],
+        below: int | None = None,
+        lingers: bool = True,
+    ) -> None:
+        self.term: int | None = None
+        self._ledger = ledger
+        self._lease = lease
+        self._clock = clock
+        self._inherit = inherit
+        self._below = below
+        self._lingers = lingers
+        self._lookahead = Lookahead()
+        self._vain = 0
+        self._storage = ledger.storage if isinstance(ledger.storage, Queueing) else None
+        self._queue = Queue() if self._storage is None else self._read(self._storage)
+        many = self._queue.drivers > _FEW  # who begin together do not all look at once
+        self._look_at_s = clock.now_s() + (clock.draw_s(0.0, self._often_s) if many else 0.0)
+
+    @property
+    def queues(self) -> bool:
+        """True if the storage has a queue."""
+        return self._storage is not None
+
+    @property
+    def shares(self) -> bool:
+        """True while other drivers work on the study, or one that is lost was about to ask."""
+        return self._others > 0 or self._queue.asker is not None
+
+    @property
+    def knows(self) -> bool:
+        """True if the ledger has all that the study had at the last look."""
+        known = len(self._ledger.finished), len(self._ledger.trials)
+        return known >= (self._queue.finished, self._queue.trials)
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next look."""
+        pause_s = self._lookahead.pause_s(self._vain, self._queue.drivers)
+        return self._clock.draw_s(0.5 * pause_s, 1.5 * pause_s)
+
+    def take(self, room: int, own: Set[int]) -> list[Trial]:
+        """Take up to so many trials from the queue, and those of lost drivers.
+
+        Args:
+            room: how many.
+            own: the numbers that the driver holds.
+        """
+        storage, ledger = self._storage, self._ledger
+        if storage is None or room <= 0 or (not self.shares and ledger.open.keys() <= own):
+            return []
+        if self.shares and not self._lingers:
+            self._read(storage)
+            return []
+        looked = self._look()
+        if self._vain and not looked and not self._read(storage).waiting:
+            self._vain += 1
+            return []
+        taken = storage.take(
+            ledger.study,
+            self._lease.id,
+            room,
+            known=own,
+            lost=self._lease.lost,
+            below=self._below,
+        )
+        self._note(taken.queue)
+        self._vain = 0 if taken.trials else self._vain + 1
+        return self._inherit(taken) if taken.trials else []
+
+    def count_ahead(self, own: int, *, holds: bool) -> int:
+        """Return how many designs to ask for other drivers.
+
+        Args:
+            own: designs that the driver asks for itself.
+            holds: the driver holds a trial.
+        """
+        if self._storage is None or not self.shares or not self._lingers:
+            return 0
+        lost = len(self._lease.lost)
+        return self._lookahead.count(self._queue, own=own, holds=holds, lost=lost)
+
+    def is_free(self) -> bool:
+        """Return whether nobody else asks, or only one who is lost."""
+        asker = self._queue.asker
+        return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
+
+    def begin(self) -> bool:
+        """Become the asker, where there has to be one; false if another driver was faster."""
+        if self._storage is None or not self.shares or self.term is not None:
+            return True
+        term = self._queue.term
+        if not self._storage.acquire_asker(self._ledger.study, self._lease.id, term):
+            self._read(self._storage)
+            return False
+        self.term = term + 1
+        return True
+
+    def end(self) -> None:
+        """Be the asker no more, without an ask."""
+        if self._storage is not None and self.term is not None:
+            self._storage.release_asker(self._ledger.study, self._lease.id, self.term)
+            self._step_down(self._queue)
+
+    def note_ask(self, asked: int, ahead: int, ask_s: float) -> None:
+        """Note that an ask was kept, and ended the term."""
+        queue = self._queue
+        self._vain = 0
+        self._step_down(
+            replace(
+                queue,
+                waiting=queue.waiting + ahead,
+                trials=queue.trials + asked,
+                asked=asked,
+                ask_s=ask_s,
+            )
+        )
+
+    def note_overtaken(self) -> None:
+        """See who was faster; whoever is still the asker may ask again."""
+        if self._storage is None:
+            return
+        queue = self._read(self._storage)
+        if (queue.asker, queue.term) != (self._lease.id, self.term):
+            self.term = None
+
+    def _step_down(self, queue: Queue) -> None:
+        if self.term is not None:
+            queue = replace(queue, asker=None, term=self.term)
+        self._queue, self.term = queue, None
+
+    @property
+    def _others(self) -> int:
+        return self._queue.drivers - 1 - len(self._lease.lost)
+
+    def _look(self) -> bool:
+        """Look at the other drivers if it is time to; true if so."""
+        now_s = self._clock.now_s()
+        if now_s < self._look_at_s:
+            return False
+        self._lease.look()
+        self._look_at_s = now_s + self._often_s
+        return True
+
+    @property
+    def _often_s(self) -> float:
+        return max(LOOK_S, _LOOK_PER_DRIVER_S * self._queue.drivers)
+
+    def _read(self, storage: Queueing) -> Queue:
+        found = storage.take(self._ledger.study, self._lease.id, 0)
+        return self._note(found.queue)
+
+    def _note(self, queue: Queue) -> Queue:
+        self._queue = queue
+        self._lookahead.note(self._clock.now_s(), queue)
+        return queue

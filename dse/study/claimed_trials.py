@@ -1,0 +1,139 @@
+"""The trials that a driver holds: claimed, ended, or issued again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from dse.core.metric import Fault, FaultKind
+from dse.core.trial import Event, Outcome, State, Take, Trial
+from dse.evaluation.checkpoints import forget_outcome, is_lost
+from dse.evaluation.retries import again
+from dse.study.history import Ledger
+from dse.study.lease import Lease
+
+LOST = Outcome(
+    state=State.FAILED, fault=Fault(kind="lost", reason="the driver that ran it was lost")
+)
+
+
+class Holding:
+    """Takes trials for a driver, and keeps what becomes of them.
+
+    Args:
+        ledger: what the driver knows of the study.
+        lease: its place there.
+        retries: how often a trial is issued again, for each kind of fault.
+        begins: drivers of the study note which trials they have begun.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        lease: Lease,
+        retries: Mapping[FaultKind, int],
+        *,
+        begins: bool = False,
+    ) -> None:
+        self._ledger = ledger
+        self._lease = lease
+        self._retries = retries
+        self._begins = begins
+        self._free: list[int] = []
+
+    def taken(self, room: int, own: Set[int]) -> list[Trial]:
+        """Up to so many trials that nobody worked at, or somebody who is lost, claimed.
+
+        Args:
+            room: how many.
+            own: the numbers that the driver holds.
+        """
+        if room <= 0 or self._ledger.open.keys() <= own:
+            return []
+        if self._lease.due:
+            self._lease.look()
+            others = (one for number, one in self._ledger.open.items() if number not in own)
+            self._free = [trial.number for trial in others if self._lease.free(trial)]
+        got: list[Trial] = []
+        while len(got) < room and self._free:
+            tried, self._free = self._free[: room - len(got)], self._free[room - len(got) :]
+            got += self._claimed([number for number in tried if number in self._ledger.open])
+        return got
+
+    def keep_held(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return those of the trials that the driver holds still, by the storage."""
+        known = self._ledger.storage.trials(self._ledger.study) if trials else ()
+        return [one for one in trials if known[one.number].worker == self._lease.id]
+
+    def end(self, outcomes: Mapping[int, Outcome], events: Sequence[Event] = ()) -> list[Trial]:
+        """Keep outcomes; trials whose fault may pass are issued again instead, and claimed."""
+        storage, study = self._ledger.storage, self._ledger.study
+        doubtful = any(o.fault and self._retries.get(o.fault.kind) for o in outcomes.values())
+        before = storage.attempts(study) if doubtful else []
+        more = {
+            number: outcome
+            for number, outcome in outcomes.items()
+            if again(outcome.fault, before, number, self._retries)
+        }
+        ended = {number: o for number, o in outcomes.items() if number not in more}
+        if ended or events:
+            storage.finish(study, ended, events, self._lease.id)
+        if not more:
+            return []
+        freed = storage.retry(study, more)
+        for number in freed:  # at once: whoever takes it next must not find how this attempt ended
+            if not is_lost(more[number]):
+                forget_outcome(study, self._ledger.open[number])
+        got = storage.claim(study, freed, self._lease.id)
+        self._ledger.hold(got)
+        return got
+
+    def split_suspect(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """Return those that may be evaluated in one process at once.
+
+        A trial that would be given up if it were lost once more is evaluated alone, after all
+        others: so that one which ends its process takes none with it.
+        """
+        limit = self._retries.get("lost", 0)
+        last = [trial for trial in trials if limit and trial.attempts >= limit]
+        numbers = {trial.number for trial in last}
+        return [trial for trial in trials if trial.number not in numbers] or last[:1]
+
+    def _was_tried(self, trial: Trial) -> bool:
+        """Return whether a trial that was lost with its driver had begun, as far as is known."""
+        noted = self._begins or trial.attempts > 0
+        return trial.begun_at is not None or not noted
+
+    def _claimed(self, numbers: Sequence[int]) -> list[Trial]:
+        """Claim those of the trials that can be had.
+
+        What was lost with its driver counts as tried, unless it is known not to have begun.
+        """
+        ledger, lease = self._ledger, self._lease
+        held = {number: ledger.open[number].worker for number in numbers}
+        got = ledger.storage.claim(ledger.study, numbers, lease.id, lease.lost)
+        ledger.hold(got)
+        return self._settled(got, {n for n, worker in held.items() if worker in lease.lost})
+
+    def inherit(self, take: Take) -> list[Trial]:
+        """Return the trials of a take that are to be run, after those of lost drivers are settled.
+
+        The record is read: it has them, and may have the end of one by now.
+        """
+        self._ledger.read()
+        got = [trial for trial in take.trials if trial.number in self._ledger.open]
+        self._ledger.hold(got)
+        return self._settled(got, take.inherited)
+
+    def _settled(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
+        """The trials to run.
+
+        What was lost with its driver counts as tried, unless it is known not to have begun.
+        """
+        tried = {
+            trial.number: replace(LOST, begun_at=trial.begun_at)
+            for trial in sorted(got, key=lambda trial: trial.number)
+            if trial.number in inherited and self._was_tried(trial)
+        }
+        reissued = self.end(tried) if tried else []
+        return [*(trial for trial in got if trial.number not in tried), *reissued]

@@ -1,0 +1,187 @@
+"""A driver's ear: what trials report is recorded as it comes, and decided upon from the record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dse.core.problem import Problem
+from dse.core.trial import Event, Report, State, Trial
+from dse.errors import OutageError
+from dse.evaluation.early_stopping import Certain, Halving, Rule, decide, rungs, runs
+from dse.study.history import Ledger
+
+KIND = "stopped"
+"""Of the event that says why a trial was stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Hears the trials of one driver; several drivers of a study may have one each."""
+
+    ledger: Ledger
+    problem: Problem
+    rule: Rule | None
+    worker: int | None = None
+    """The driver's number in the study."""
+    _heard: list[Report] = field(default_factory=list, init=False)
+    """All reports of the study, as far as they were needed."""
+
+    def __call__(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
+        """Record the report; true if its trial need not go on.
+
+        While the storage stays away, reports are lost and every trial goes on. An error would cost
+        the executor, in which it would be raised, the outcomes that it holds.
+        """
+        try:
+            return self._decide(number, step, metrics)
+        except OutageError:
+            return False
+
+    def _decide(self, number: int, step: int, metrics: Mapping[str, float]) -> bool:
+        storage, study = self.ledger.storage, self.ledger.study
+        attempt = self.ledger.trials[number].attempts
+        if number in self.ledger.open:
+            attempt = self.ledger.open[number].attempts
+        report = Report(
+            number=number, attempt=attempt, step=step, metrics=metrics, worker=self.worker
+        )
+        storage.report(study, [report])
+        if self.rule is None:
+            return False
+        self._heard.extend(storage.reports(study, since=len(self._heard)))
+        if report not in self._heard:  # the trial was taken for lost, and is run anew elsewhere
+            return False
+        reports = _up_to(self._heard, report)
+        known = self.ledger.trials
+        added = storage.since(study, len(self.ledger.finished), len(known)).added
+        designs = [one.design for one in (*known, *added)]
+        finished = self.ledger.finished
+        reason = decide(self.rule, self.problem, designs, reports, finished)
+        if reason:
+            text = f"trial {number}: {reason}"
+            storage.record(study, [Event(kind=KIND, text=text, told=len(finished))])
+        return bool(reason)
+
+
+def contradiction(
+    rule: Rule,
+    problem: Problem,
+    trials: Sequence[Trial],
+    reports: Sequence[Report],
+    *,
+    finished: Sequence[Trial] = (),
+    events: Sequence[Event] = (),
+) -> tuple[int, str] | None:
+    """The first trial whose end the record does not bear out, and why; ``None`` where all is so.
+
+    With successive halving each report decides: whoever was stopped had to be, and whoever went on
+    had to. What is certain is decided from the finished trials that the event says were known.
+    A trial's end is judged by the last run of the driver whose outcome was stored. Records of older
+    versions do not name it: there one of the runs has to bear the end out.
+    """
+    designs = [trial.design for trial in trials]
+    if isinstance(rule, Certain):
+        return _uncertain(rule, problem, trials, reports, finished, events)
+    of_report = [(one.number, run) for one, run in zip(reports, runs(reports), strict=True)]
+    last = {one: place for place, one in enumerate(of_report)}
+    judged = _judged_runs(trials, reports, last)
+    due: dict[tuple[int, int], int] = {}
+    for place in _decisive(rule, trials, reports, of_report, judged):
+        if decide(rule, problem, designs, reports[: place + 1]):
+            due.setdefault(of_report[place], place)
+    for trial in trials:
+        ends = [
+            (due.get((trial.number, run)), last[trial.number, run]) for run in judged[trial.number]
+        ]
+        found = [_refute(trial, *one) for one in ends] or [_refute(trial, None, None)]
+        if all(found):
+            return trial.number, found[-1]
+    return None
+
+
+def _judged_runs(
+    trials: Sequence[Trial], reports: Sequence[Report], last: Mapping[tuple[int, int], int]
+) -> dict[int, list[int]]:
+    """Return, by trial number, the runs of which one has to bear out the trial's end.
+
+    Args:
+        trials: all trials.
+        reports: all reports, in the order of the record.
+        last: the place of the last report of each run of each trial, runs in their order.
+    """
+    of_trial: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
+    for (number, run), place in last.items():
+        of_trial[number].append((run, reports[place].worker))
+    found = {}
+    for trial in trials:
+        of_all = [run for run, _ in of_trial[trial.number]]
+        drivers = {driver for _, driver in of_trial[trial.number]}
+        if trial.worker is not None and None not in drivers:
+            of_all = [run for run, driver in of_trial[trial.number] if driver == trial.worker]
+        one = not trial.attempts or None not in drivers  # a driver that left gave nothing up
+        found[trial.number] = of_all[-1:] if one else of_all
+    return found
+
+
+def _refute(trial: Trial, due: int | None, last: int | None) -> str:
+    """Return why a run of a trial does not bear out its end; empty where it does.
+
+    Args:
+        trial: the trial.
+        due: the place of the report at which the run had to be stopped; ``None`` if at none.
+        last: the place of its last report.
+    """
+    stopped = trial.state is State.STOPPED
+    if stopped and due is None:
+        return "it was stopped, and had to go on"
+    if stopped and due != last:
+        return "it was stopped, and not where it had to be"
+    if not stopped and due is not None and trial.fault is None:
+        return "it went on, and had to be stopped"
+    return ""
+
+
+def _decisive(
+    rule: Halving,
+    trials: Sequence[Trial],
+    reports: Sequence[Report],
+    of_report: Sequence[tuple[int, int]],
+    judged: Mapping[int, Sequence[int]],
+) -> Iterator[int]:
+    """Yield the places of the reports with which a judged run of a trial came to a rung."""
+    before: dict[int, list[Report]] = defaultdict(list)
+    for place, (number, run) in enumerate(of_report):
+        before[number].append(reports[place])
+        counts = trials[number].state.finished and run in judged[number]
+        if counts and rungs(rule, before[number]):
+            yield place
+
+
+def _uncertain(
+    rule: Certain,
+    problem: Problem,
+    trials: Sequence[Trial],
+    reports: Sequence[Report],
+    finished: Sequence[Trial],
+    events: Sequence[Event],
+) -> tuple[int, str] | None:
+    told: dict[int, list[Report]] = defaultdict(list)
+    for report in reports:
+        told[report.number].append(report)
+    for event in events:
+        if event.kind == KIND:
+            number = int(event.text.removeprefix("trial ").partition(":")[0])
+            known = finished[: event.told]
+            judged = told[number] if trials[number].attempts else told[number][-1:]
+            designs = {number: trials[number].design}
+            if not any(decide(rule, problem, designs, [one], known) for one in judged):
+                return number, "it was stopped, and was not certain to be dominated"
+    return None
+
+
+def _up_to(reports: Sequence[Report], own: Report) -> Sequence[Report]:
+    """The reports as they were when this one, of which there may be equals, had come."""
+    place = next(place for place in reversed(range(len(reports))) if reports[place] == own)
+    return reports[: place + 1]

@@ -1,0 +1,36 @@
+"""How far up a ladder a trial is evaluated, for an optimizer that climbs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from dse.core.design import Design
+from dse.core.trial import Trial
+from dse.study.history import Ledger
+
+
+class Rungs:
+    """The rung of a trial is how often its design was asked before.
+
+    Args:
+        ledger: what the driver knows of the study; it has the trials.
+        stages: the rung from which on each evaluator runs; empty without a ladder.
+        whole: designs that are evaluated in full the first time.
+    """
+
+    def __init__(
+        self, ledger: Ledger, stages: Mapping[str, int], *, whole: Collection[Design]
+    ) -> None:
+        self.highest = max(stages.values(), default=0)
+        self._ledger = ledger
+        self._stages = stages
+        self._whole = frozenset(whole)
+
+    def labels(self, trial: Trial) -> frozenset[str] | None:
+        """Return the evaluators of the trial's rung; ``None`` is all."""
+        if not self._stages or trial.design in self._whole:
+            return None
+        rung = self._ledger.numbers[trial.design].index(trial.number)
+        if rung >= self.highest:
+            return None
+        return frozenset(label for label, stage in self._stages.items() if stage <= rung)

@@ -1,0 +1,30 @@
+"""One design to begin with, so that ``auto`` can see what a measurement costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dse.core.design import Design
+from dse.core.problem import Problem
+from dse.core.trial import Event, Trial
+from dse.optimizers.support.unseen_designs import fresh
+
+
+class First:
+    """Asks a legal design that was not told."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._told: list[Design] = []
+
+    def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:  # noqa: ARG002
+        rng = self._problem.rng(len(self._told))
+        if self._told:
+            return fresh(self._problem.space, 1, rng, {*self._told, *pending})
+        return self._problem.space.sample(1, rng).designs()
+
+    def tell(self, finished: Sequence[Trial]) -> None:
+        self._told += [trial.design for trial in finished]
+
+    def events(self) -> list[Event]:
+        return []

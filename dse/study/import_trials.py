@@ -1,0 +1,242 @@
+"""Trials of another tool as the beginning of a study of ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dse.core.batch import Batch
+from dse.core.design import Design
+from dse.core.metric import Fault
+from dse.core.problem import Problem
+from dse.core.trial import Asked, Event, History, Outcome, State, Trial
+from dse.core.values import Value
+from dse.errors import DesignError, SpecError, StudyError
+from dse.interop.document import legal_name
+from dse.interop.found_trials import Found, undefused
+from dse.interop.values import value_of
+from dse.protocols import Storage
+from dse.schema.study.plan import Plan, plan_of
+from dse.study.proposers import CARRIED
+from dse.study.study import DEFAULT_STORAGE, Study, opened_storage
+from dse.system.credentials import mask
+from dse.units import units
+
+_LOCAL = ("sqlite", "memory")
+"""Schemes of storages that need no network."""
+
+_FAULTS = {State.INFEASIBLE: "infeasible", State.FAILED: "raised"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """The new study; how many trials are legal, outside its space, or could not be taken."""
+
+    study: Study
+    inside: int
+    outside: int
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    design: Design
+    outcome: Outcome
+
+
+def begun(
+    path: str | Path,
+    found: Sequence[Found],
+    *,
+    source: str,
+    name: str | None = None,
+    storage: str | Storage | None = None,
+    trusted: bool = False,
+) -> Begun:
+    """Begin the study of a file with trials that were found elsewhere.
+
+    Names are matched; what is modelled is computed here. A design that the space does not have is
+    kept as *outside*: it is learnt from, and never part of the front. The trials cost this study
+    nothing. Of equal designs the first is taken.
+
+    Args:
+        path: the new study's file.
+        found: the trials, in the order in which they ended.
+        source: where they were found, for the record.
+        name: the new study's name, instead of the file's.
+        storage: a storage or its URL, instead of the file's.
+        trusted: the file's modelled evaluators may start programs, and its storages be opened.
+
+    Raises:
+        StudyError: no trial can be taken, there is a study of that name, or the file names a
+            storage on a network and is not trusted.
+        SpecErrors: the file has mistakes.
+    """
+    source = mask(source)
+    plan = plan_of(Path(path).resolve())
+    plan.pipeline.may_start = trusted
+    if not trusted:
+        _check_local(plan, storage)
+    taker = _Taker(plan.problem, plan.problem.measured if trusted else plan.problem.unprobed)
+    for one in found:
+        taker.take(one)
+    taken = _modelled(plan.problem, taker.taken)
+    if not taken:
+        told = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
+        raise StudyError(f"no trial of {source} can be taken", hint=told or "it has no trials")
+    opened = opened_storage(storage or plan.storage or DEFAULT_STORAGE, begins=True)
+    if (name or plan.name) in opened.studies():
+        taken_name = f"there is a study {name or plan.name!r} already"
+        raise StudyError(taken_name, hint="take another name: --name NAME")
+    outside = sum(one.outcome.state is State.OUTSIDE for one in taken)
+    text = f"{len(taken) - outside} trials of {source} taken over, {outside} outside the space"
+    study = Study.open(
+        path,
+        name=name,
+        storage=opened,
+        carried={"from": source, "trials": len(taken)},
+        history=_history(taken, text),
+    )
+    return Begun(study=study, inside=len(taken) - outside, outside=outside, left_out=taker.left_out)
+
+
+def _check_local(plan: Plan, storage: str | Storage | None) -> None:
+    """Check that to begin the study opens no connection that its file alone asks for.
+
+    Raises:
+        StudyError: the file names a storage on a network.
+    """
+    named = [one.storage for one in plan.prior] + [plan.storage if storage is None else None]
+    for url in filter(None, named):
+        scheme = url.partition(":")[0]
+        if scheme not in _LOCAL:
+            raise StudyError(
+                f"the study file names a storage of its own on a network ({scheme})",
+                hint="--trust opens it, once you know whose it is",
+            )
+
+
+def _history(taken: Sequence[_Taken], text: str) -> History:
+    """The trials under new numbers; they cost the new study nothing."""
+    trials = [
+        Trial(number=number, design=one.design).finished(one.outcome)
+        for number, one in enumerate(taken)
+    ]
+    return History(
+        trials=trials,
+        order=range(len(trials)),
+        events=[Event(kind="carried", text=text)],
+        asks=[Asked(first=0, count=len(trials), by=CARRIED)],
+    )
+
+
+class _Taker:
+    """Takes trials as far as a problem can use them; why not is counted by reason."""
+
+    def __init__(self, problem: Problem, needed: frozenset[str]) -> None:
+        self.taken: list[_Taken] = []
+        self._needed = needed
+        self.left_out: dict[str, int] = {}
+        self._problem = problem
+        self._seen: set[Design] = set()
+        self._alone = [o.text if o.text in problem.metrics else None for o in problem.objectives]
+
+    def take(self, found: Found) -> None:
+        """Keep the trial, or count why not."""
+        reason = self._reason(found)
+        if reason:
+            self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+    def _reason(self, found: Found) -> str:
+        if found.state not in (State.DONE, State.OUTSIDE, *_FAULTS):
+            return f"it is {found.state.value}"
+        design, legal = self._design(found.values)
+        if not design:
+            return "it has none of the space's parameters"
+        if design in self._seen:
+            return "its design was there before"
+        state = found.state if legal else State.OUTSIDE
+        metrics = self._metrics(found)
+        missing = min(self._needed - metrics.keys(), default="")
+        if missing and state in (State.DONE, State.OUTSIDE):
+            measured = self._problem.sources[missing].kind == "measured"
+            why = "is measured" if measured else "a program computes: --trust lets it start"
+            return f"it does not tell {missing}, which {why}"
+        self._seen.add(design)
+        kind = _FAULTS.get(state)
+        fault = Fault(kind=kind, reason=found.reason) if kind else None  # type: ignore[arg-type]
+        outcome = Outcome(state=state, metrics=metrics, fault=fault)
+        self.taken.append(_Taken(design, outcome))
+        return ""
+
+    def _design(self, values: Mapping[str, Any]) -> tuple[Design, bool]:
+        """What the values say of the space's parameters, and whether that is a legal design."""
+        space = self._problem.space
+        told = {
+            (name if name in space.by_name else legal_name(name)): v for name, v in values.items()
+        }
+        chosen = {name: told[name] for name in space.by_name if name in told}
+        try:
+            exact = {name: _value(space.by_name[name], value) for name, value in chosen.items()}
+            space.check(exact)
+        except (DesignError, SpecError):
+            return Design({name: _plain(value) for name, value in chosen.items()}), False
+        return space.batch([exact]).design(0), True
+
+    def _metrics(self, found: Found) -> dict[str, float]:
+        """The metrics in coherent units; an objective that is one metric tells that one too."""
+        problem = self._problem
+        told: dict[str, float] = {}
+        for name, objective, value in zip(
+            self._alone, problem.objectives, found.objectives, strict=False
+        ):
+            if name is not None:
+                told[name] = units.converted(value, objective.unit, problem.metrics[name].unit)
+        for name, metric in problem.metrics.items():
+            number = found.values.get(name)
+            if isinstance(number, int | float):
+                unit = found.units.get(name) or metric.unit
+                told[name] = units.converted(float(number), unit, metric.unit)
+        return {name: value for name, value in sorted(told.items()) if math.isfinite(value)}
+
+
+def _modelled(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
+    """The trials with what is modelled computed here: what another tool says of it is not asked."""
+    places = [place for place, one in enumerate(taken) if one.outcome.state is State.DONE]
+    if not places:
+        return list(taken)
+    batch: Batch = problem.space.batch([taken[place].design for place in places])
+    known = problem.known(batch)
+    found = list(taken)
+    for row, place in enumerate(places):
+        outcome, fault = found[place].outcome, known.faults.get(row)
+        metrics = {n: float(np.asarray(values)[row]) for n, values in known.columns.items()}
+        defined = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        now = replace(outcome, metrics={**outcome.metrics, **defined})
+        if fault is not None:
+            state = State.INFEASIBLE if fault.kind == "infeasible" else State.FAILED
+            now = replace(outcome, state=state, fault=fault)
+        found[place] = _Taken(found[place].design, now)
+    return found
+
+
+def _value(parameter: Any, value: Any) -> Value:
+    """The parameter's value that theirs means.
+
+    A table's 8 may be the word '8', and its "'-O2" be -O2 as a spreadsheet may hold it.
+    """
+    for meant in (value, str(value)):
+        with suppress(SpecError):
+            return value_of(parameter, meant)
+    return value_of(parameter, undefused(str(value)))
+
+
+def _plain(value: Any) -> Value:
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, bool | int | float | str) else str(value)

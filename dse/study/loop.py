@@ -1,0 +1,423 @@
+"""The one loop: ask, store, evaluate, store, tell. Starting, resuming and going on are the same.
+
+Any number of processes may loop over one study. One of them at a time asks, with all known that
+the record holds, for itself and ahead for others, who take from the queue. Each learns what the
+others found in the order of the record, and tells its optimizer before it asks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from dse.core.design import Design
+from dse.core.metric import FaultKind
+from dse.core.space import Space
+from dse.core.trial import Ask, Event, Outcome, State, Trial
+from dse.errors import DseError, OutageError, Overtaken
+from dse.evaluation.checkpoints import TrialFolders, is_lost
+from dse.evaluation.early_stopping import as_told
+from dse.evaluation.pipeline import Readings
+from dse.evaluation.reporting import unheard
+from dse.evaluation.retries import RETRIES
+from dse.optimizers.bayesian.gain_stopping import KIND, PATIENCE, Patience
+from dse.protocols import Executor, Optimizer
+from dse.study.asking import Asker
+from dse.study.budget import Bounds, Room
+from dse.study.claimed_trials import Holding
+from dse.study.clock import Clock
+from dse.study.fidelities import Rungs
+from dse.study.history import Ledger, last_suggestions
+from dse.study.lease import Lease
+from dse.study.suggestions import check_suggestions
+from dse.study.times import Times
+
+GIVEN = "(given)"
+"""Who asked for baselines and designs of earlier studies: no optimizer did."""
+
+LATE = "the time is used up"
+DRY = "no design is left to ask"
+
+_SHORTEST_S, _LONGEST_S = 0.01, 1.0
+"""Between two looks at what others do; each wait in vain doubles it."""
+
+
+@dataclass(kw_only=True)
+class Loop:
+    """One run over a study: everything that it needs, and the trials on their way.
+
+    ``by`` is what the record calls the optimizer. ``first`` are designs that come before anything
+    that it asks: the baselines. ``stages`` tell at which rung an evaluator runs for an optimizer
+    that climbs: the rung of a trial is how often its design was asked before. A loop that does not
+    ``linger`` ends although others have trials in flight, and takes none of theirs. Only trials
+    ``below`` a number are taken from others. An executor that takes nothing although
+    it is idle is waited for; it may have an attribute ``ended``: why nothing is asked any more.
+    ``set_aside`` is given outcomes before anything else is asked of the storage. A loop that
+    ``drains`` lets what is being measured end where the storage stays away.
+    """
+
+    space: Space
+    ledger: Ledger
+    lease: Lease
+    optimizer: Optimizer
+    executor: Executor
+    readings: Readings
+    bounds: Bounds
+    by: str = ""
+    first: Sequence[Design] = ()
+    stages: Mapping[str, int] = field(default_factory=dict)
+    retries: Mapping[FaultKind, int] = field(default_factory=lambda: dict(RETRIES))
+    lingers: bool = True
+    drains: bool = True
+    below: int | None = None
+    clock: Clock = field(default_factory=Clock)
+    on_finished: Callable[[Trial], None] = lambda _: None
+    set_aside: Callable[[Mapping[int, Outcome]], None] = lambda _: None
+
+    _holding: Holding = field(init=False)
+    _asker: Asker = field(init=False)
+    _waiting: list[Trial] = field(default_factory=list, init=False)
+    _rungs: Rungs = field(init=False)
+    _flying: set[int] = field(default_factory=set, init=False)
+    _folders: TrialFolders = field(init=False)
+    _times: Times = field(init=False)
+    _told: int = field(default=0, init=False)
+    _noted: int = field(default=0, init=False)
+    _idle: bool = field(default=False, init=False)
+    _measured: int = field(default=0, init=False)
+    _spent_s: float = field(default=0.0, init=False)
+    _pause_s: float = field(default=_SHORTEST_S, init=False)
+    _until: int = field(default=0, init=False)
+    _dry: tuple[int, int] = field(default=(-1, -1), init=False)
+    _unsaid: list[Event] = field(default_factory=list, init=False)
+    _patience: Patience | None = field(default=None, init=False)
+
+    def run(self) -> str:
+        """Run until a bound is met or nothing is left; the reason is returned.
+
+        Raises:
+            OutageError: the storage was away for too long; outcomes are set aside.
+        """
+        try:
+            return self._run()
+        except OutageError:
+            if self.drains:
+                self._finish_measuring()
+            raise
+
+    def _run(self) -> str:
+        started_s = self.clock.now_s()
+        ended = self._remember()
+        started_s -= self._spent_s
+        begins_late = self._is_late(started_s)
+        while not ended:
+            late = self._is_late(started_s)
+            if not late or begins_late:  # what waits may wait for another run, but not for ever
+                self._take_up()
+            self._submit()
+            over = LATE if late else getattr(self.executor, "ended", "")
+            reason = over or self._ask()
+            if self._waiting and self._room > 0:
+                continue
+            if reason:
+                getattr(self.executor, "report_exhaustion", _ignore)()
+            if self._flying or not (reason or self._idle):
+                self._collect()
+            elif not over and (self._idle or self._awaited()):
+                self._pause()
+            else:
+                self._learn()
+                self._record()
+                return reason
+        return ended
+
+    def _is_late(self, started_s: float) -> bool:
+        limit_s = self.bounds.time_s
+        return limit_s is not None and self.clock.now_s() - started_s >= limit_s
+
+    @property
+    def _room(self) -> int:
+        """How many more trials the executor takes."""
+        busy = self.executor.barrier and self._flying
+        return 0 if busy else self.executor.capacity - len(self._flying)
+
+    def _remember(self) -> str:
+        """Read the record. Or why the study has ended."""
+        ledger = self.ledger
+        stages = self.stages if getattr(self.optimizer, "climbs", False) else {}
+        self._rungs = Rungs(ledger, stages, whole=self.first)
+        begins = self.readings.measured
+        self._folders = TrialFolders(ledger.study, used=begins)
+        self._holding = Holding(ledger, self.lease, self.retries, begins=begins)
+        self._times = Times(ledger, kept=begins)
+        if hasattr(self.executor, "on_begin"):
+            self.executor.on_begin = self._times.note
+        reported = len(ledger.finished)  # by an earlier phase of the run, or before it began
+        ledger.read()
+        self._asker = Asker(
+            ledger,
+            self.lease,
+            clock=self.clock,
+            inherit=self._holding.inherit,
+            below=self.below,
+            lingers=self.lingers,
+        )
+        self._folders.sweep(ledger.finished)
+        storage, study = ledger.storage, ledger.study
+        self._spent_s = sum(attempt.cost_s for attempt in storage.attempts(study))
+        self._note_news(reported)
+        if self.bounds.gain is None:
+            return ""
+        self._patience = Patience(self.bounds.gain)
+        ended = self._patience.ended(storage.events(study), ledger.trials)
+        if ended:
+            return ended
+        last = last_suggestions(ledger, self.by, PATIENCE - 1)
+        self._patience.recall(self.optimizer, self._teach, ledger.finished, last)
+        return ""
+
+    def _take_up(self) -> None:
+        """Claim what nobody works at, or somebody who is lost, as far as there is room."""
+        own = self._flying.union(trial.number for trial in self._waiting)
+        room = self._room - len(self._waiting)
+        if not self._asker.queues:
+            self._waiting += self._holding.taken(room, own)
+        else:
+            self._waiting += self._asker.take(room, own)
+            self._folders.forget(self._note_news())  # who takes has read the record
+
+    def _ask(self) -> str:
+        """Queue new designs where there is room or others want some; else say why there are none.
+
+        It is idle if it wants some and another driver asks.
+        """
+        while True:
+            own = 0 if self._waiting else max(self._room, 0)
+            ahead = self._asker.count_ahead(own, holds=bool(self._flying))
+            self._idle = own > 0 and not self._asker.is_free()
+            if self._idle or own + ahead <= 0 or not self._asker.is_free():
+                return ""
+            if not self._asker.knows:
+                self._learn()
+            room = self._count_room()
+            count = min(own + min(ahead, room.affordable), room.count)
+            if count <= 0 or self._dry == self._known:
+                reason = room.reason if count <= 0 else self._enough(())
+                return reason if own > 0 else ""
+            self._idle = not self._asker.begin()
+            if self._idle:
+                return ""
+            try:
+                reason = self._asked(count, own)
+            except Overtaken:
+                self._asker.note_overtaken()
+                self._learn()
+            else:
+                return reason if own > 0 else ""
+
+    @property
+    def _known(self) -> tuple[int, int]:
+        """How much the driver knows: what was finished, and what was asked."""
+        return len(self.ledger.finished), len(self.ledger.trials)
+
+    def _count_room(self) -> Room:
+        room = self.bounds.room(
+            asked=len(self.ledger.trials),
+            finished=len(self.ledger.finished),
+            measured=self._measured,
+            under_way=len(self.ledger.open),
+            spent_s=self._spent_s,
+        )
+        self._until = room.until
+        return room
+
+    def _asked(self, count: int, own: int) -> str:
+        """Queue up to ``count`` designs, or say why there are none; hold the first ``own``.
+
+        Raises:
+            Overtaken: somebody else added trials in between; nothing has happened.
+        """
+        self._teach(self.ledger.finished[self._told :])
+        started_s = self.clock.now_s()
+        self.first = [design for design in self.first if design not in self.ledger.numbers]
+        designs, by = list(self.first[:count]), GIVEN
+        if not designs:
+            designs, by = self._proposed(count), self.by
+            reason = self._enough(designs)
+            if reason:
+                self._asker.end()
+                return reason
+        self._check(designs, count, by)
+        ahead = max(len(designs) - own, 0)
+        ask = Ask(
+            told=self._told,
+            after=len(self.ledger.trials),
+            wanted=count,
+            seconds=self.clock.now_s() - started_s,
+            by=by,
+            events=self._news(),
+            worker=self.lease.id,
+            at=time.time(),
+            ahead=ahead,
+            term=self._asker.term,
+            releases=self._asker.term is not None,
+        )
+        new = self.ledger.storage.add(self.ledger.study, designs, ask)
+        self.ledger.enter(new)
+        self._waiting += new[: len(new) - ahead]
+        self._asker.note_ask(len(new), ahead, ask.seconds)
+        self._unsaid.clear()
+        if self._patience and by != GIVEN:
+            self._patience.keep()
+        return ""
+
+    def _check(self, designs: Sequence[Design], count: int, by: str) -> None:
+        """Nothing, if the designs may be kept. Raises PluginError if not."""
+        check_suggestions(
+            designs,
+            self.space,
+            by=by,
+            wanted=count,
+            asked=self.ledger.numbers,
+            rungs=0 if by == GIVEN else self._rungs.highest,
+        )
+
+    def _proposed(self, count: int) -> list[Design]:
+        """What the optimizer asks."""
+        designs = self.optimizer.ask(count, self.ledger.pending)
+        self._unsaid += self.optimizer.events()
+        if not designs:
+            self._dry = self._known
+        return designs
+
+    def _enough(self, designs: Sequence[Design]) -> str:
+        """Why nothing is asked although the budget allows it; empty where it is."""
+        if not designs:
+            self._until = len(self.ledger.trials)
+            return getattr(self.optimizer, "ended", "") or DRY
+        reason = self._patience.look(self.optimizer) if self._patience else ""
+        if reason:
+            self._until = 0
+            if not self._flying:
+                self._unsaid.append(Event(kind=KIND, text=reason, told=self._told))
+            self._record()
+        return reason
+
+    def _news(self) -> tuple[Event, ...]:
+        """What is to be said and is not in the record: a study that goes on says it again."""
+        if not self._unsaid:
+            return ()
+        said = {(e.kind, e.text) for e in self.ledger.storage.events(self.ledger.study)}
+        return tuple(event for event in self._unsaid if (event.kind, event.text) not in said)
+
+    def _record(self) -> None:
+        """Keep what the optimizer has to say beside its suggestions, told the whole record."""
+        self._teach(self.ledger.finished[self._told :])
+        self._unsaid += self.optimizer.events()
+        self.ledger.storage.record(self.ledger.study, self._news())
+        self._unsaid.clear()
+
+    def _submit(self) -> None:
+        room = self.executor.capacity - len(self._flying)
+        now: Sequence[Trial] = self._waiting[:room]
+        if self.executor.barrier:
+            now = self._holding.split_suspect(now)
+        submitted = {trial.number for trial in now}
+        self._waiting = [one for one in self._waiting if one.number not in submitted]
+        if not hasattr(self.executor, "on_begin"):  # it begins at once, or does not say when
+            self._times.note_trials(now)
+        if self.lease.was_blind():  # others may have taken it for lost, and run these by now
+            now = self._holding.keep_held(now)
+        for trial in now:
+            self._flying.add(trial.number)
+            task = replace(self.readings.task(trial), only=self._rungs.labels(trial))
+            self.executor.submit(self._folders.prepare(task, trial))
+
+    def _collect(self) -> None:
+        """Keep what has come back; where there is room for more, no longer than a while."""
+        called_s = self.clock.now_s()
+        wait_s = self._pause_for_s
+        outcomes = self.executor.collect(wait_s if self._room > 0 else None)
+        self._unsaid += getattr(self.executor, "events", list)()
+        self._flying.difference_update(outcomes)
+        outcomes = {number: self._times.stamp(number, one) for number, one in outcomes.items()}
+        if outcomes:
+            self.set_aside(outcomes)
+            more = self._holding.end(outcomes, self._news())
+            self._unsaid.clear()
+            self._folders.renew(t.number for t in more if not is_lost(outcomes[t.number]))
+            self._waiting = [*more, *self._waiting]
+            self._spent_s += sum(outcomes[trial.number].cost_s for trial in more)
+        elif self._idle:
+            self.clock.sleep(max(0.0, called_s + wait_s - self.clock.now_s()))
+        if not self._asker.shares:
+            self._learn()
+
+    def _finish_measuring(self) -> None:
+        """Let what is being measured end: an evaluation may have taken days."""
+        if hasattr(self.executor, "on_report"):
+            self.executor.on_report = unheard
+        with suppress(DseError):  # the executor may have been lost with the storage
+            while self._flying:
+                outcomes = self.executor.collect(None)
+                self._flying.difference_update(outcomes)
+                self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
+
+    def _awaited(self) -> bool:
+        """True while others have in flight what may make room, or what they may lose."""
+        return self.lingers and any(number < self._until for number in self.ledger.open)
+
+    def _pause(self) -> None:
+        self.clock.sleep(self._pause_for_s)
+        if not self._asker.shares:
+            self._learn()
+
+    @property
+    def _pause_for_s(self) -> float:
+        return self._asker.pause_s if self._asker.shares else self._pause_s
+
+    def _learn(self) -> None:
+        """Read what was added and finished by anyone."""
+        known = len(self.ledger.trials)
+        news = self.ledger.read()
+        changed = bool(news) or len(self.ledger.trials) > known
+        self._pause_s = _SHORTEST_S if changed else min(2 * self._pause_s, _LONGEST_S)
+        self._waiting = [trial for trial in self._waiting if trial.number in self.ledger.open]
+        self._folders.forget(self._note_news())
+
+    def _note_news(self, reported: int = 0) -> Sequence[Trial]:
+        """Count what was finished, in the order of the record; return it.
+
+        Args:
+            reported: how many finished trials ``on_finished`` was called with before.
+        """
+        news = self.ledger.finished[self._noted :]
+        unreported = news[max(reported - self._noted, 0) :]
+        self._noted += len(news)
+        for trial in news:
+            self.readings.learn(trial)
+            self._measured += trial.measured > 0 or trial.state is State.FAILED
+            self._spent_s += trial.cost_s
+        for trial in unreported:
+            self.on_finished(trial)
+        return news
+
+    def _teach(self, finished: Sequence[Trial]) -> None:
+        """Tell the optimizer trials, late: many a driver of many need not. Pieces do not matter."""
+        self.optimizer.tell(teachable(self.optimizer, finished))
+        self._told += len(finished)
+
+
+def _ignore() -> None:
+    """Nothing: most executors take what comes."""
+
+
+def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
+    """The trials that the optimizer is told: of some states only if it says so."""
+    learns = {
+        State.OUTSIDE: getattr(optimizer, "learns_outside", False),
+        State.SCREENED: getattr(optimizer, "climbs", False),
+    }
+    return [as_told(trial) for trial in finished if learns.get(trial.state, True)]

@@ -1,0 +1,69 @@
+"""Who suggests designs in a study: each optimizer by the name that the record gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dse.core.design import Design
+from dse.core.trial import Event
+from dse.optimizers.bayesian.front_completion import Completion
+from dse.protocols import Optimizer
+from dse.registry import make
+from dse.schema.history.inherited import Inherited
+from dse.schema.study.plan import Plan
+from dse.schema.study.plugins import AUTO
+from dse.study.first_designs import First
+from dse.study.no_optimizer import Nothing
+from dse.study.scenario_optimizer import Aside, for_free
+
+# A plug-in's name has no brackets.
+NOBODY = "(nobody)"
+FIRST = "(first)"
+COMPLETION = "(completion)"
+CARRIED = "(carried)"
+
+_SCENARIO = "(scenario) "
+
+
+def is_plugin(by: str) -> bool:
+    """True if the record names a plug-in, and no part of the engine."""
+    return not by.startswith("(")
+
+
+def scenario(name: str) -> str:
+    """What the record calls the optimizer of one scenario alone."""
+    return _SCENARIO + name
+
+
+def suggesting(plan: Plan, by: str) -> Optimizer:
+    """A new optimizer that has been told nothing.
+
+    Raises:
+        PluginError: there is none of that name.
+    """
+    if by == NOBODY:
+        return Nothing()
+    if by == FIRST:
+        return First(plan.problem)
+    if by == COMPLETION:
+        return Completion(plan.problem)
+    if by.startswith(_SCENARIO):
+        name = by.removeprefix(_SCENARIO)
+        alone = for_free(plan.alone[name], exact=True)
+        assert alone is not None
+        return Aside(name, alone)
+    options = {} if plan.optimizer.use == AUTO else plan.optimizer.options
+    made: Optimizer = make("optimizers", by, plan.problem, **options)
+    return made
+
+
+def chosen(events: Iterable[Event]) -> str:
+    """What ``auto`` chose first; empty if it has not."""
+    texts = (event.text for event in events if event.kind == "choice")
+    return next(texts, "").partition(":")[0]
+
+
+def given(plan: Plan, inherited: Inherited) -> list[Design]:
+    """The designs that come before any suggestion: of earlier studies, then the baselines."""
+    baselines = [Design(d) for d in plan.problem.baselines]  # type: ignore[arg-type]
+    return list(dict.fromkeys([*inherited.designs, *baselines]))

@@ -1,0 +1,46 @@
+"""Storing what earlier drivers measured and could not store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dse.core.metric import FaultKind
+from dse.evaluation.checkpoints import forget_outcome
+from dse.evaluation.retries import again
+from dse.storage.retrying import ENTRY
+from dse.storage.spool import Spooled, find_spooled, remove_spooled
+from dse.study.history import Ledger
+
+
+def store_spooled(ledger: Ledger, retries: Mapping[FaultKind, int]) -> int:
+    """Store the outcomes that spool files of this machine hold for a study; count the trials.
+
+    They count as of the driver that measured them. A trial that somebody has finished meanwhile
+    stays as it is: the first outcome counts.
+
+    Args:
+        ledger: what is known of the study; the outcomes are news to it afterwards.
+        retries: how often a trial is issued again, for each kind of fault.
+    """
+    drivers = ledger.storage.drivers(ledger.study)
+    entries = {one.provenance[ENTRY]: one.id for one in drivers if ENTRY in one.provenance}
+    return sum(_store(ledger, one, retries) for one in list(find_spooled(entries)))
+
+
+def _store(ledger: Ledger, spooled: Spooled, retries: Mapping[FaultKind, int]) -> int:
+    storage, study = ledger.storage, ledger.study
+    attempts = storage.attempts(study)
+    kept = {number: one for number, one in spooled.outcomes.items() if number in ledger.open}
+    repeated = {
+        number: outcome
+        for number, outcome in kept.items()
+        if again(outcome.fault, attempts, number, retries)
+        and ledger.open[number].worker == spooled.driver
+    }
+    ended = {number: outcome for number, outcome in kept.items() if number not in repeated}
+    if ended:
+        storage.finish(study, ended, worker=spooled.driver)
+    for number in storage.retry(study, repeated) if repeated else ():
+        forget_outcome(study, ledger.open[number])
+    remove_spooled(spooled.entry)
+    return len(kept)

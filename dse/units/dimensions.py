@@ -1,0 +1,224 @@
+"""The unit of a formula, from the units of its names; what does not fit together is found here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, reduce
+from typing import assert_never
+
+from dse.core.expressions.expression import (
+    Absent,
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Field,
+    Index,
+    Listed,
+    Logic,
+    Lookup,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    Truth,
+    Unary,
+    children,
+    mapped,
+)
+from dse.errors import SpecError
+from dse.units.units import same_dimension, short, unit
+
+TEXT = "text"
+"""The unit of a parameter whose values are words."""
+
+
+def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
+    """The unit of the formula's value, given the unit of each name; empty for none.
+
+    Raises:
+        SpecError: the units do not fit: a length is added to a time, or compared with a word.
+    """
+    return _unit(expression.node, units, expression.text)
+
+
+def check_shares(rule: Expression, units: Mapping[str, str]) -> None:
+    """Nothing, if no name in percent is compared with a bare number above one.
+
+    Who writes ``accuracy >= 90`` means percent, and would get 9,000 of them.
+
+    Raises:
+        SpecError: one is.
+    """
+    operands = rule.node.operands if isinstance(rule.node, Compare) else ()
+    shares = [one for one in operands if isinstance(one, Name) and _is_share(one, units)]
+    bare = [one.value for one in operands if isinstance(one, Number) and not one.unit]
+    if shares and bare and abs(bare[0]) > 1:
+        value = bare[0]
+        raise SpecError(
+            f"the bare number {value:g} is {100 * value:g} % here: {rule.text!r}",
+            hint=f"write {value:g} percent, or {100 * value:g} percent if that is meant",
+        )
+
+
+def _is_share(name: Name, units: Mapping[str, str]) -> bool:
+    told = units.get(name.name, "")
+    return told not in ("", TEXT) and unit(told) == unit("percent")
+
+
+def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Expression:
+    """The formula reading coherent numbers, where each name holds ``factors[name]`` of them."""
+
+    def scaled(node: Node) -> Node:
+        if isinstance(node, Name) and factors.get(node.name, 1.0) != 1.0:
+            return Binary("*", node, Number(factors[node.name]))
+        return node
+
+    return Expression(expression.text, mapped(expression.node, scaled))
+
+
+def _unit(  # noqa: C901, PLR0912 - one case per kind of node
+    node: Node, units: Mapping[str, str], text: str
+) -> str:
+    match node:
+        case Number():
+            unit(node.unit)
+            return node.unit
+        case Text():
+            return TEXT
+        case Truth() | Absent() | Listed():
+            return ""
+        case Name():
+            return units.get(node.name, "")
+        case Unary():
+            return _number(node.operand, units, text)
+        case Binary():
+            return _arithmetic(node, units, text)
+        case Compare():
+            _comparison(node, units, text)
+            return ""
+        case Logic():
+            for operand in node.operands:
+                _number(operand, units, text)
+            return ""
+        case Member():
+            _agree(children(node), _units(node, units, text), text)
+            return ""
+        case Call():
+            return _function(node, units, text)
+        case Lookup():
+            return _lookup(node, units, text)
+        case Index() | Field():
+            raise AssertionError("a formula with lists is written out before its unit is told")
+        case _:
+            assert_never(node)
+
+
+def _comparison(node: Compare, units: Mapping[str, str], text: str) -> None:
+    told = _agree(node.operands, _units(node, units, text), text)
+    if told == TEXT and not set(node.operators) <= {"==", "!="}:
+        raise SpecError(f"words have no order: {text!r}", hint="compare them with == or !=")
+
+
+def _lookup(node: Lookup, units: Mapping[str, str], text: str) -> str:
+    by_word = _unit(node.key, units, text) == TEXT
+    words = any(isinstance(key, str) for key, _ in node.entries)
+    if node.entries and by_word != words:
+        kinds = ("a word", "numbers") if by_word else ("a number", "words")
+        raise SpecError(
+            f"{node.text} is looked up by {kinds[0]}, its keys are {kinds[1]}: {text!r}"
+        )
+    return TEXT if any(isinstance(value, str) for _, value in node.entries) else node.unit
+
+
+def _arithmetic(node: Binary, units: Mapping[str, str], text: str) -> str:
+    left, right = _number(node.left, units, text), _number(node.right, units, text)
+    if node.operator in ("+", "-", "%"):
+        return _agree((node.left, node.right), (left, right), text)
+    if node.operator == "*":
+        return _times(left, right)
+    if node.operator in ("/", "//"):
+        return short(unit(left) / unit(right))
+    return _power(node, left, right, text)
+
+
+@cache
+def _times(left: str, right: str) -> str:
+    return short(unit(left) * unit(right))
+
+
+def _power(node: Binary, left: str, right: str, text: str) -> str:
+    if not same_dimension(right, ""):
+        raise SpecError(f"an exponent has no unit, but this one is in {right}: {text!r}")
+    if same_dimension(left, ""):
+        return ""
+    if not isinstance(node.right, Number):
+        raise SpecError(f"a quantity in {left} needs a plain number as exponent: {text!r}")
+    return short(unit(left) ** node.right.value)
+
+
+def _function(node: Call, units: Mapping[str, str], text: str) -> str:
+    if node.function == "all_different":
+        _agree(node.arguments, _units(node, units, text), text)
+        return ""
+    told = [_number(argument, units, text) for argument in node.arguments]
+    if node.function in ("min", "max", "sum"):
+        return _agree(node.arguments, told, text)
+    if node.function == "product":
+        return reduce(_times, told)
+    argument = told[0]
+    if node.function == "abs":
+        return argument
+    if node.function == "sqrt":
+        return short(unit(argument) ** 0.5)
+    if not same_dimension(argument, ""):
+        raise SpecError(
+            f"{node.function} takes a bare number, not one in {argument}: {text!r}",
+            hint=f"divide by a quantity first, such as 1 {argument}",
+        )
+    return ""
+
+
+def _number(node: Node, units: Mapping[str, str], text: str) -> str:
+    found = _unit(node, units, text)
+    if found == TEXT:
+        raise SpecError(f"a word stands where a number or a truth is needed: {text!r}")
+    return found
+
+
+def _units(node: Node, units: Mapping[str, str], text: str) -> list[str]:
+    """The unit of each operand."""
+    return [_unit(child, units, text) for child in children(node)]
+
+
+def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
+    """The unit of the first; all others must be of the same dimension (a bare 0 fits any)."""
+    fixed = [u for u, node in zip(told, nodes, strict=True) if not _is_zero(node)] or [""]
+    for other in fixed[1:]:
+        if (other == TEXT) != (fixed[0] == TEXT):
+            raise SpecError(f"a word is compared with a number: {text!r}")
+        if other != TEXT and not same_dimension(fixed[0], other):
+            raise SpecError(
+                f"{_named(fixed[0])} does not go with {_named(other)}: {text!r}",
+                hint=_mend(nodes, fixed[0], other),
+            )
+    return fixed[0]
+
+
+def _mend(nodes: Sequence[Node], first: str, other: str) -> str:
+    """How a literal would be written beside a quantity; else which unit is wanted."""
+    pairs = [(node, unit) for node in nodes if isinstance(node, Number) for unit in (first, other)]
+    for node, wanted in pairs:
+        if wanted and not same_dimension(node.unit, wanted) and wanted != TEXT:
+            kind = f", not {node.unit}" if node.unit else ""
+            return f"give it a unit such as {wanted}{kind}: '{node.value:g} {wanted}'"
+    return f"give both the unit {first or other}"
+
+
+def _is_zero(node: Node) -> bool:
+    return isinstance(node, Number) and node.value == 0 and not node.unit
+
+
+def _named(text: str) -> str:
+    return f"a quantity in {text}" if text else "a bare number"
