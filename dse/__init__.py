@@ -7,6 +7,8 @@ it is.
 
 from importlib import import_module
 
+from dse.system.moved_modules import find_moved_modules
+
 __version__ = "0.1.0"
 
 _WHERE = {
@@ -38,6 +40,8 @@ _MODULES = {"report": "dse.report", "supplies": "dse.services.resources"}
 """``dse.report`` is a package that can be called."""
 
 __all__ = [*_WHERE, *_MODULES]  # noqa: PLE0604 - they are texts
+
+find_moved_modules()
 
 
 def __getattr__(name: str) -> object:
