@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from portalocker import LockFlags
 
 WAITS = "waits"
 GOES_ON = "goes on"
@@ -24,19 +27,23 @@ def turn(*, alone: bool, on_wait: Callable[[str], None]) -> Iterator[None]:
         alone: nobody else has a turn at the same time.
         on_wait: told ``waits`` before a wait, and ``goes on`` after it.
     """
+    from portalocker import LockFlags, unlock
+
     with _file("gate") as gate, _file("machine") as machine:
-        _lock(gate, fcntl.LOCK_EX, on_wait)
-        _lock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, on_wait)
-        fcntl.flock(gate, fcntl.LOCK_UN)
+        _lock(gate, LockFlags.EXCLUSIVE, on_wait)
+        _lock(machine, LockFlags.EXCLUSIVE if alone else LockFlags.SHARED, on_wait)
+        unlock(gate)
         yield
 
 
-def _lock(file: int, kind: int, on_wait: Callable[[str], None]) -> None:
+def _lock(file: int, kind: LockFlags, on_wait: Callable[[str], None]) -> None:
+    from portalocker import AlreadyLocked, LockFlags, lock
+
     try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock(file, kind | LockFlags.NON_BLOCKING)
+    except AlreadyLocked:
         on_wait(WAITS)
-        fcntl.flock(file, kind)
+        lock(file, kind)
         on_wait(GOES_ON)
 
 
@@ -44,10 +51,11 @@ def _lock(file: int, kind: int, on_wait: Callable[[str], None]) -> None:
 def _file(name: str) -> Iterator[int]:
     """A file of all users: to be locked it need only be readable."""
     path = Path(tempfile.gettempdir()) / f"dse-{name}.lock"
+    how = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        file = os.open(path, how)
     except FileNotFoundError:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CREAT, 0o644)
+        file = os.open(path, how | os.O_CREAT, 0o644)
     try:
         yield file
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import resource
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -87,7 +86,9 @@ def guard(pipe: Connection[bytes, Task]) -> None:
     pipe.close()
     worker.join()
     code = worker.exitcode or 0
-    if code < 0:
+    if code < 0:  # a signal: never on Windows
+        import resource
+
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one dump of the worker is enough
         with suppress(OSError):  # SIGKILL is always as it should be
             signal.signal(-code, signal.SIG_DFL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from ipaddress import IPv6Address, ip_address
 
@@ -78,6 +77,10 @@ def client_of(address: tuple[str, int] | None) -> str:
 
 def connections_allowed() -> int:
     """Return how many connections may be open, given how many files the process may open."""
+    try:
+        import resource
+    except ImportError:  # on Windows, which counts no files
+        return CONNECTIONS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     room = CONNECTIONS if files == resource.RLIM_INFINITY else files - _RESERVED_FILES
     return max(_FEWEST, min(CONNECTIONS, room))
