@@ -4,7 +4,7 @@
     python benchmarks/reproductions.py STUDY ...       # runs these studies, records what came out
     python benchmarks/reproductions.py --all           # runs all of studies/reproductions
 
-README.md and docs/reproductions.md hold the line as ``dse check --reproduce`` prints it; both are
+docs/tour.md and docs/reproductions.md hold the line as ``dse check --reproduce`` prints it; both are
 written anew. A claim whose label changed has to be run again before its outcome counts.
 """
 
@@ -25,7 +25,7 @@ from dse.services.studies.claims import Judged
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies" / "reproductions"
 RECORD = ROOT / "benchmarks" / "reproductions.csv"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "reproductions.md")
+PAGES = (ROOT / "docs" / "tour.md", ROOT / "docs" / "reproductions.md")
 
 LINE = re.compile(r"\d+ reproduced(?: \(|, )[^\n`]*identit(?:y|ies)")
 """The line of the summary in a text."""

@@ -1,6 +1,6 @@
 """The blocks of the reference pages: commands are run, code is executed, YAML is read and made.
 
-The tour and the how-tos are followed by ``test_how_to``, the language page by
+The first front and the how-tos are followed by ``test_how_to``, the tour by ``test_readme``, the language page by
 ``test_language_page``, the live view's by ``tests/serve``.
 """
 
@@ -24,7 +24,7 @@ from dse.schema.yaml.source import Source, read
 from dse.schema.yaml.validation import model_of
 
 ROOT = Path(__file__).parents[2]
-FOLLOWED = {"index.md", "language.md", "serve.md"}
+FOLLOWED = {"index.md", "language.md", "serve.md", "tour.md"}
 PAGES = [
     page
     for page in sorted((ROOT / "docs").rglob("*.md"))

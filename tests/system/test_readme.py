@@ -1,4 +1,4 @@
-"""Every command and every code block of the README, run as written and in its order."""
+"""Every command and every code block of the README and the tour, run as written, in their order."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ import pytest
 from dse_evaluators.workloads.assets import installed
 
 ROOT = Path(__file__).parent.parent.parent
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text() + "\n" + (ROOT / "docs" / "tour.md").read_text()
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 CODE = [text for _, text in BLOCK.findall(README)]
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, re.DOTALL | re.MULTILINE))
