@@ -4,8 +4,8 @@
     python benchmarks/reproductions.py STUDY ...       # runs these studies, records what came out
     python benchmarks/reproductions.py --all           # runs all of studies/reproductions
 
-docs/tour.md and docs/reproductions.md hold the line as ``dse check --reproduce`` prints it; both are
-written anew. A claim whose label changed has to be run again before its outcome counts.
+docs/tour.md and docs/reproductions.md hold the line as ``dse check --reproduce`` prints it; both
+are written anew. A claim whose label changed has to be run again before its outcome counts.
 """
 
 from __future__ import annotations
