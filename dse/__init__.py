@@ -54,5 +54,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """What is public: ``dse.`` is not completed by the packages that it is made of."""
+    """Return the public names, without the packages that make up ``dse``."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -33,7 +33,7 @@ class DseError(Exception):
         self.part = tuple(part)
 
     def at(self, where: str) -> DseError:
-        """The same error, told with its place."""
+        """Return the same error, with its place."""
         return type(self)(self.problem, where=where, hint=self.hint)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class DseError(Exception):
         return visible(f"{place}{self.problem}{mend}")
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback."""
+        """Return the lines that IPython shows in place of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
@@ -56,7 +56,7 @@ def _shorten(text: str) -> str:
 
 
 class SpecError(DseError):
-    """A space or study file says something that cannot be."""
+    """Invalid content of a space or study file."""
 
 
 class SpecErrors(DseError):  # noqa: N818 - it is several errors
@@ -79,7 +79,7 @@ class SpecErrors(DseError):  # noqa: N818 - it is several errors
 
 
 def unchecked_words(parts: Sequence[str], mistakes: int) -> str:
-    """Return the sentence that says what so many mistakes kept from being checked."""
+    """Return the sentence that lists the parts that these mistakes kept from being checked."""
     count = len(parts)
     what = "1 part was" if count == 1 else f"{count} parts were"
     cause = "these" if mistakes > 1 else "this"
@@ -207,7 +207,10 @@ def _shortens(one: str, other: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """How many letters to add, drop, replace, or swap with the next one."""
+    """Return the number of edits between two strings.
+
+    An edit adds, drops or replaces a letter, or swaps it with the next one.
+    """
     before, row = list[int](), list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):
         last, before, row = before, row, [i]

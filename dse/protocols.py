@@ -39,7 +39,7 @@ COHERENT = "coherent"
 
 
 class Evaluator(Protocol):
-    """Tells what designs cost and yield; made with its own keyword options.
+    """Source of the costs and metrics of designs; created with its own keyword options.
 
     It may have a method ``check_values``, which is told the values that each reading can take (of
     a long range its ends, of a real's one between as well, of a metric nothing) before a study is
@@ -106,11 +106,14 @@ class Optimizer(Protocol):
         ...
 
     def tell(self, finished: Sequence[Trial]) -> None:
-        """Learn from trials, each told once, in the order in which they were finished."""
+        """Learn from finished trials, each given once, in the order in which they finished."""
         ...
 
     def events(self) -> list[Event]:
-        """What happened since the last call that a user should know: choices, fallbacks, proofs."""
+        """Return events since the last call that a user should know.
+
+        These are choices, fallbacks and proofs.
+        """
         ...
 
 
@@ -136,7 +139,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a task needs of the machine that it runs on; of what is 0, nothing is said.
+    """Resources that a task needs of its machine; 0 leaves one unspecified.
 
     ``gpu`` may be a share of one. ``custom`` are things that a cluster's nodes say they have, such
     as a board that is plugged in.
@@ -148,7 +151,7 @@ class Needs:
     custom: Mapping[str, float] = field(default_factory=dict)
 
     def joined(self, other: Needs) -> Needs:
-        """What one task needs that does both, one after the other: the larger of each."""
+        """Return the needs of one task that does both in sequence: the larger of each."""
         return Needs(
             cpu=max(self.cpu, other.cpu),
             gpu=max(self.gpu, other.gpu),
@@ -231,7 +234,7 @@ class Storage(Protocol):
         ...
 
     def spec(self, study: str) -> dict[str, Any] | None:
-        """What the study was created with; ``None`` where there is no such study."""
+        """Return what the study was created with; ``None`` where there is no such study."""
         ...
 
     def studies(self) -> list[str]:
@@ -259,7 +262,7 @@ class Storage(Protocol):
     def claim(
         self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
     ) -> list[Trial]:
-        """Take the unfinished ones that nobody holds, or a driver that is ``lost`` or has left.
+        """Claim unfinished trials that are free, or held by a ``lost`` driver or one that left.
 
         They are running and held by the driver ``worker`` from now on; the others are not given.
         """
@@ -306,7 +309,7 @@ class Storage(Protocol):
         ...
 
     def since(self, study: str, finished: int, trials: int) -> News:
-        """What came after so many finished trials and so many trials."""
+        """Return what was added after so many finished trials and so many trials."""
         ...
 
     def asks(self, study: str) -> list[Asked]:
@@ -322,7 +325,7 @@ class Storage(Protocol):
         ...
 
     def report(self, study: str, reports: Sequence[Report]) -> None:
-        """Keep what evaluators told of trials on their way, after all that was told before.
+        """Keep the evaluators' reports on running trials, after all earlier ones.
 
         A report of an attempt that was given up is passed over: another one is on its way.
         """
@@ -333,15 +336,15 @@ class Storage(Protocol):
         ...
 
     def enter(self, study: str, driver: Driver) -> int:
-        """Number a driver and keep it; whatever ``driver.id`` says."""
+        """Number a driver and keep it, ignoring ``driver.id``."""
         ...
 
     def beat(self, study: str, driver: int) -> None:
-        """Say that the driver lives. Raises StudyError where there is none of that number."""
+        """Record that the driver is alive; raise StudyError if its number is unknown."""
         ...
 
     def leave(self, study: str, driver: int) -> None:
-        """Say that the driver has gone: its unfinished trials are pending and free again."""
+        """Record that the driver has left: its unfinished trials become pending and free."""
         ...
 
     def drivers(self, study: str) -> list[Driver]:

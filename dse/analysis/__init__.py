@@ -1,1 +1,1 @@
-"""What a record says: how the hypervolume grew, and how studies of one question compare."""
+"""Analysis of records: hypervolume growth, and comparison of studies of one problem."""

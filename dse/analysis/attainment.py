@@ -1,4 +1,4 @@
-"""Where the objectives' plane is reached by how many runs of a group."""
+"""Attainment surfaces: the objective space reached by a given number of runs of a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_EDGES = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """What ``runs`` of a group's studies or more attain, as the corners of its boundary."""
+    """Boundary of the region attained by ``runs`` of a group's studies or more, by corners."""
 
     runs: int
     losses: Floats  # (k, m), minimised
@@ -37,7 +37,7 @@ class Difference:
 def surfaces(
     fronts: Sequence[Floats],  # each (f, m), minimised
 ) -> list[Surface]:
-    """What any run of the group attains, what half of them do, and what all do.
+    """Return the surfaces attained by any run of the group, by half of them, and by all.
 
     For two or three objectives.
 
@@ -66,7 +66,9 @@ def difference(
     second: Sequence[Floats],  # each (f, 2), minimised
     point: Floats,  # (2,), where the plane ends
 ) -> Difference | None:
-    """Who attains what more often, up to the reference point; ``None`` where nobody attains any.
+    """Return the difference of two groups' attainment, up to the reference point.
+
+    ``None`` where no run of either group attains a point below it.
 
     Source:
         Lopez-Ibanez, Paquete, Stuetzle: Exploratory Analysis of Stochastic Local Search
@@ -88,7 +90,7 @@ def slices(
     fronts: Sequence[Floats],  # each (f, 3), minimised
     bound: float,
 ) -> list[Floats]:
-    """What the fronts attain in the first two objectives where the third is no worse than this."""
+    """Return the first two objectives of the rows whose third is at most ``bound``."""
     return [front[front[:, 2] <= bound][:, :2] for front in fronts]
 
 

@@ -1,4 +1,4 @@
-"""Whether studies ask the same, so that their fronts may be held against each other."""
+"""Check of whether studies pose the same problem, so that their fronts are comparable."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _scenarios(problem: Problem) -> str:
 
 
 def _evaluators(problem: Problem) -> dict[str, str]:
-    """What each evaluator is, by label: plug-in, version and options."""
+    """Return the identity of each evaluator, by label: plug-in, version and options."""
     found = {}
     for label, one in _identity(problem).get("evaluators", {}).items():
         options = {key: value for key, value in one["options"].items() if key not in _PATHS}
@@ -107,7 +107,7 @@ def _evaluators(problem: Problem) -> dict[str, str]:
 
 
 def _identity(problem: Problem) -> Mapping[str, Any]:
-    """What a study was begun with, part by part; empty where nobody says so much."""
+    """Return the settings that a study was begun with, by part; empty if none are recorded."""
     return _parts(problem.identity)
 
 

@@ -24,7 +24,7 @@ SHARES = (0.9, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How studies are to be compared.
+    """Settings of a comparison of studies.
 
     ``over`` is what is spent, measurements without it (trials where none were made); ``at`` is how
     much of it, without it the least that any study spent. ``joint_nadir`` takes as the reference
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one study spent, and what it had for it.
+    """Budget that one study spent, and the front that it reached with it.
 
     ``values`` tell its front at the budget of the comparison, ``final`` that at its end; infinite
     where there was none. ``share`` is the part of the joint front that the study found; a design
@@ -154,7 +154,7 @@ def compare(groups: Sequence[Group], asked: Asked | None = None) -> Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """What every study is held against; ``best`` is the best final hypervolume."""
+    """Common scale of all compared studies; ``best`` is the best final hypervolume."""
 
     yardstick: Yardstick
     best: float
@@ -235,7 +235,7 @@ def _signs(problem: Problem) -> Floats:
 
 
 def _found(joint: Floats, losses: Floats) -> float:
-    """The share of the joint front's rows that are among the study's."""
+    """Return the share of the joint front's rows that are among the study's."""
     if not len(joint):
         return 0.0
     own = {tuple(row) for row in losses.tolist()}

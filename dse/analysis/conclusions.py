@@ -1,4 +1,4 @@
-"""Which group does better, said only where chance is not enough to explain it."""
+"""Claims that one group does better, made only where chance does not explain it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Claim:
 
     @property
     def made(self) -> bool:
-        """Whether a difference is claimed."""
+        """True if a difference is claimed."""
         return self.corrected <= LEVEL
 
     @property
@@ -99,7 +99,7 @@ def _claim(indicator: Indicator, pair: tuple[Group, Group], told: tuple[Floats, 
 
 
 def _share_seeds(first: Group, second: Group) -> bool:
-    """Whether both have the same seeds, each once, and more than one."""
+    """Return whether both groups have the same seeds, each once, and more than one."""
     seeds = set(first.seeds)
     each_once = len(first.seeds) == len(second.seeds) == len(seeds)
     return each_once and len(seeds) > 1 and seeds == set(second.seeds)

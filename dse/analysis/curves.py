@@ -1,4 +1,4 @@
-"""How the indicators of each group went while studies spent."""
+"""Indicators of each group over the budget that its studies spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each parameter does to a metric: main effects and interactions of two, by least squares."""
+"""Main effects and pairwise interactions of parameters on a metric, by least squares."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one parameter does on its own.
+    """Main effect of one parameter on a metric.
 
     ``share`` is the part of the metric's variance that goes with it and with no other parameter;
     ``None`` where it cannot be told from the others. ``span`` is from the lowest to the highest
@@ -64,7 +64,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """What two parameters do together beyond the sum of what each does; ``share`` as above."""
+    """Interaction of two parameters beyond their main effects; ``share`` as above."""
 
     parameters: tuple[str, str]
     share: float | None
@@ -154,7 +154,7 @@ def _values_by_name(
 
 
 def _most_rows(problem: Problem) -> int:
-    """How many trials are enough: more take longer than anybody waits."""
+    """Return the largest number of trials to fit; more would take too long."""
     size = len(problem.space.parameters)
     paired = min(size, MOST_PAIRED)
     counted = size * (size + paired * (paired - 1) // 2)
@@ -292,7 +292,7 @@ def _effect(factor: Factor, share: float | None, means: Floats) -> Effect:
 
 
 def _share(explained: Explained, column: int, total: float) -> float | None:
-    """How much of the variance a term explains; ``None`` if it has no direction of its own."""
+    """Return the share of variance a term explains; ``None`` if it has no own direction."""
     if not explained.rank:
         return None
     return float(explained.squares[column]) / total if total else 0.0
@@ -303,7 +303,7 @@ def _rank(share: float | None) -> float:
 
 
 def _lack(trials: Trials) -> str:
-    """Why trials are too few, with the commonest reason."""
+    """Return why there are too few trials, with the most frequent reason."""
     faults = [fault.reason for fault in trials.faults if fault is not None]
     count = f"{trials.are(State.DONE).sum()} of {len(trials)} finished trials"
     if not faults:
@@ -314,7 +314,10 @@ def _lack(trials: Trials) -> str:
 
 
 def _told(problem: Problem, trials: Trials, name: str) -> tuple[Floats, str]:
-    """The numbers of a metric or an objective, (n,), NaN where one is unknown, and their unit."""
+    """Return the values of a metric or an objective, (n,), and their unit.
+
+    Values that are unknown are NaN.
+    """
     if name in problem.metrics:
         unknown = np.full(len(trials), np.nan)
         return trials.metrics.get(name, unknown), problem.metrics[name].unit

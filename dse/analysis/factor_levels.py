@@ -1,4 +1,4 @@
-"""Which level each parameter has in each trial: what effects are told of."""
+"""Level of each parameter in each trial, as input of the effect analysis."""
 
 from __future__ import annotations
 

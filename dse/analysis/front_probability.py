@@ -1,4 +1,4 @@
-"""How sure it is which designs are on the front, where metrics are known with an error."""
+"""Probability that designs are on the front, where metrics are known with an error."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def in_doubt(probabilities: Mapping[int, float]) -> dict[int, float]:
 
 
 def _drawn(problem: Problem, trials: Trials, draws: int) -> Iterator[tuple[Floats, Mask]]:
-    """Losses (n, m) and where all limits are kept (n,), each time with other errors."""
+    """Yield losses (n, m) and feasibility (n,), each time with newly drawn errors.
+
+    The mask is true where all limits are kept.
+    """
     rng = np.random.default_rng(_SEED)
     size = len(trials)
     columns = problem.columns(trials)

@@ -1,4 +1,7 @@
-"""How much of each objective goes with each parameter, and how: by a forest over designs."""
+"""Importance of each parameter for each objective, and its effect: by a forest.
+
+The forest is fitted to designs.
+"""
 
 from __future__ import annotations
 

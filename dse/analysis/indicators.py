@@ -1,4 +1,4 @@
-"""How far a study had come by what it had spent."""
+"""Progress of a study over the budget that it spent."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Progress:
 
 
 def counted_in(trials: Sequence[Trial]) -> Counted:
-    """What progress is counted in: trials, where none of them cost a measurement."""
+    """Return the unit of progress: trials if none cost a measurement, else measurements."""
     return "measurements" if Trials.of(trials).measured.any() else "trials"
 
 
@@ -73,7 +73,9 @@ def igd_plus(
     losses: Floats,  # (n, m), minimised
     best: Floats,  # (k, m), minimised
 ) -> float | None:
-    """How far the rows are from the best front, on average, in shares of that front's range.
+    """Return the IGD+ from the best front, in shares of that front's range.
+
+    The distance is averaged over the best front; ``None`` where either front is empty.
 
     Source:
         Ishibuchi, Masuda, Tanigaki, Nojima: Modified Distance Calculation in Generational
@@ -107,7 +109,7 @@ def r2(
     losses: Floats,  # (n, m), minimised
     best: Floats,  # (k, m), minimised
 ) -> float | None:
-    """What is lost on average by who weighs the objectives, in shares of the best front's range.
+    """Return the R2 indicator: the mean weighted loss, in shares of the best front's range.
 
     For each weighing, the least of the rows' largest weighted distances from the ideal point of
     the best front; the mean is over all weighings for two objectives, and over an even lattice of

@@ -41,7 +41,7 @@ class Drawn:
 
 
 def drawn(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
-    """Fresh uniform designs where a quick, pure model tells the objective, else the trials."""
+    """Draw uniform designs if a quick, pure model gives the objective; else take the trials."""
     asked = objective.expression.names & problem.sources.keys()
     batch = None if asked & problem.unprobed else _uniform(problem)
     got = None if batch is None else problem.known(batch)

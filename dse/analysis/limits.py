@@ -1,4 +1,4 @@
-"""Which limits bind: who is ruled out by each, and what the best would be if it were looser."""
+"""Limits that bind: the designs that each rules out, and the best if it were looser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEAR = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buys:
-    """What the best value of an objective becomes, and by which trial, if a limit gives way."""
+    """Improvement of an objective's best value if a limit gives way, with its trial."""
 
     objective: int
     now: float
@@ -78,7 +78,7 @@ class _Judged:
 
 
 def activities(problem: Problem, trials: Sequence[Trial]) -> list[Activity]:
-    """One for each limit; what it buys is told of designs that were tried, and no others."""
+    """Return one activity for each limit; gains count only designs that were tried."""
     done = Trials.of(trials)
     done = done.take(done.are(State.DONE))
     if not len(done):

@@ -1,4 +1,4 @@
-"""Whether a model is quick enough to be asked about many designs at once."""
+"""Check of whether a model is quick enough to evaluate many designs at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _SLOW_S = 0.25
 
 
 def quick(problem: Problem, count: int, most_s: float) -> bool:
-    """True if modelling so many designs takes no longer, as far as a few of them tell.
+    """Return whether modelling ``count`` designs takes at most ``most_s`` seconds.
+
+    The time is extrapolated from a few designs.
 
     What it answers depends on the machine; what is then told of designs does not.
 

@@ -1,4 +1,4 @@
-"""What the fronts of a comparison are measured against, and by which indicators."""
+"""Joint front, reference point and indicators by which fronts are compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_BEST = 2_000
 
 
 def sign_of(indicator: Indicator) -> float:
-    """What turns the indicator into a loss."""
+    """Return the sign that turns the indicator into a loss."""
     return -1.0 if indicator == "hypervolume" else 1.0
 
 
@@ -45,7 +45,7 @@ class Yardstick:
         return Yardstick(joint=joint[np.lexsort(joint.T[::-1])], point=point)
 
     def value(self, indicator: Indicator, front: Floats) -> float:
-        """The indicator of a front; infinite where there is none to tell a distance of."""
+        """Return the indicator of a front; infinite where no distance is defined."""
         if indicator == "hypervolume":
             return hypervolume(front, self.point)
         distance = {"igd+": igd_plus, "epsilon": epsilon, "r2": r2}[indicator]
@@ -66,7 +66,7 @@ class Yardstick:
         }
 
     def needed(self, course: Course, level: float) -> int | None:
-        """How many newcomers a hypervolume took; ``None`` where it was never reached."""
+        """Return how many newcomers a hypervolume took; ``None`` if it was never reached."""
         low, high = 0, len(course.rows)
         if hypervolume(course.front(high), self.point) < level:
             return None

@@ -45,7 +45,7 @@ def by_kind(runs: Sequence[Run]) -> list[Group]:
 
 
 def _kind(run: Run) -> str:
-    """All that the run was begun with but its seed; its own name where nobody says so much."""
+    """Return the run's settings but its seed, as JSON; its name where none are recorded."""
     if not run.problem.identity:
         return run.name
     told = {**json.loads(run.problem.identity), "seed": None}

@@ -1,4 +1,4 @@
-"""Why the best design of an objective wins: it beside the next best, part by part."""
+"""Comparison of the best design of an objective with the next best, part by part."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Part:
 
     @property
     def more(self) -> float:
-        """What the rival has more of it; negative where it has less, zero where the two tie."""
+        """Excess of the rival over the winner; negative if it has less, zero where they tie."""
         return 0.0 if is_tie(self.rival, self.winner) else self.rival - self.winner
 
 
@@ -116,7 +116,10 @@ def _tried(trial: Trial, losses: Floats) -> Contender:
 def _rivals(
     problem: Problem, trials: Sequence[Trial], winners: Sequence[Contender]
 ) -> tuple[str, list[Contender]]:
-    """Where was looked, and who was found; of two of one design the trial comes first."""
+    """Return where rivals were looked for, and the rivals found.
+
+    Of two with the same design, the trial comes first.
+    """
     losses, answers = problem.judged(trials)
     tried = [_tried(trials[row], losses[row]) for row in _few(losses, np.flatnonzero(answers))]
     if problem.unprobed:
@@ -138,7 +141,7 @@ def _unprobed_words(problem: Problem) -> str:
 
 
 def _modelled(problem: Problem, batch: Batch) -> list[Contender]:
-    """Of a batch the few best of each objective that keep all limits."""
+    """Model a batch; return the few best of each objective that keep all limits."""
     got = problem.known(batch)
     if not problem.asked <= got.columns.keys():
         return []

@@ -86,14 +86,14 @@ class Run:
                 return self.cost_s * (self.price_per_s or 0.0)
 
     def total(self, currency: Currency) -> float:
-        """What was spent in all."""
+        """Return the total that was spent."""
         spent = self.spent(currency)
         return float(spent[-1]) if len(spent) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """How a run's front grew: only the trials that no earlier one was as good as."""
+    """Growth of a run's front: only the trials that no earlier one was as good as."""
 
     run: Run
     rows: Ints  # (k,), their places among the run's trials
@@ -121,13 +121,13 @@ class Course:
         currency: Currency,
         budgets: Floats,  # (g,)
     ) -> Ints:
-        """How many newcomers there were when so much was spent, (g,)."""
+        """Return the number of newcomers when each budget was spent, (g,)."""
         finished = np.searchsorted(self.run.spent(currency), budgets, side="right")
         return np.asarray(np.searchsorted(self.rows, finished, side="left"))
 
 
 def currencies(runs: Iterable[Run]) -> tuple[Currency, ...]:
-    """What these runs can be told over: cost where all have a price.
+    """Return the currencies that these runs have in common; cost if all have a price.
 
     Measurements are left out where none were made, and trials where some were.
     """

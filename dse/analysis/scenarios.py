@@ -1,4 +1,4 @@
-"""Where the winner changes: which design is best under which scenario, and what another loses."""
+"""Winners under each scenario: the best design of each, and what another one loses."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def contrast(
     weights: Mapping[str, float],
     trials: Sequence[Trial],
 ) -> Contrast:
-    """Who wins where, among the trials.
+    """Compare the winners of the scenarios among the trials.
 
     Args:
         problem: the study's own.

@@ -1,4 +1,4 @@
-"""Which groups fall short of the first one by more than is allowed: a gate for CI."""
+"""Groups that fall short of the first one by more than is allowed: a gate for CI."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def shortfalls(comparison: Comparison, share: float) -> list[str]:
 
 
 def _counts(claim: Claim, family: int) -> bool:
-    """Whether the difference is more than chance, or chance could never be ruled out."""
+    """Return whether the difference exceeds chance, or chance could never be ruled out."""
     return claim.better == claim.first or claim.least * family > LEVEL

@@ -1,4 +1,4 @@
-"""Whether two groups of numbers differ by more than chance, and by how much."""
+"""Significance and size of the difference between two groups of numbers."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def interval(
     *,
     paired: bool,
 ) -> tuple[float, float] | None:
-    """Where the difference of the medians lies with 95 %, by the bootstrap's percentiles.
+    """Return the 95 % interval of the difference of medians, by bootstrap percentiles.
 
     ``None`` where a group has a single number. Bias is not corrected for: of a median the
     jackknife, which that needs, tells nothing.

@@ -15,7 +15,7 @@ SHARES = (0.1, 0.25, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What a study attained when so much of a currency was spent."""
+    """Front of a study when a given amount of a currency was spent."""
 
     currency: Currency
     spent: float

@@ -1,4 +1,4 @@
-"""What factors explain of the variance, by counts of their levels in place of a design matrix.
+"""Variance explained by factors, from counts of their levels, not a design matrix.
 
 A least-squares fit needs the products of the columns of its design matrix, summed over the rows.
 Columns that code levels have few different products: how often two or three levels stand in one
@@ -35,7 +35,7 @@ class Explained:
 
 
 class MainEffect(NamedTuple):
-    """What one factor explains beyond all others, and the mean of each metric at its levels."""
+    """Sum of squares of one factor beyond all others, and each metric's means at its levels."""
 
     own: Explained
     means: Floats  # (levels, m)
@@ -72,7 +72,7 @@ class CountedFit:
 
     @property
     def additive(self) -> Explained:
-        """What all main effects explain together."""
+        """Sum of squares that all main effects explain together, with its rank."""
         return _explained(self._root, self._sums)
 
     def main(self, place: int) -> MainEffect:
@@ -108,7 +108,7 @@ class CountedFit:
         return _explained(_root(gram - along @ along.T, float(np.trace(whole))), rest)
 
     def _crossed(self, cells: Ints, size: int) -> Floats:
-        """How often each level of each factor stands in each cell, (size, P)."""
+        """Count how often each level of each factor occurs in each cell, (size, P)."""
         tables = [
             np.bincount(
                 cells * len(factor.levels) + factor.codes, minlength=size * len(factor.levels)
@@ -118,7 +118,7 @@ class CountedFit:
         return np.concatenate(tables, axis=1).astype(np.float64)
 
     def _pair_counts(self) -> Floats:
-        """How often each two levels stand in one row, (P, P)."""
+        """Return how often each two levels occur in one row, (P, P)."""
         tables = [self._crossed(factor.codes, len(factor.levels)) for factor in self._factors]
         return np.concatenate(tables) if tables else np.zeros((0, 0))
 
@@ -147,7 +147,7 @@ class CountedFit:
         return bool(np.allclose(taken, wanted, atol=_ALIASED))
 
     def _own_of_aliased(self, own: slice) -> Explained:
-        """What columns explain beyond all others that hold part of the same."""
+        """Compute what columns explain beyond all others that are aliased with them."""
         rest = np.ones(len(self._gram), dtype=bool)
         rest[own] = False
         root = _root(self._gram[np.ix_(rest, rest)], self._norms[rest].sum())

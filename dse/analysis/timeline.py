@@ -1,4 +1,4 @@
-"""When trials were evaluated, and by whom: lanes of drivers and their workers, bar by bar."""
+"""Timeline of evaluations: lanes of drivers and their workers, bar by bar."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Timeline:
 
 
 def timeline(trials: Sequence[Trial]) -> Timeline | None:
-    """Return when trials were evaluated; ``None`` where no trial tells both ends.
+    """Return when trials were evaluated; ``None`` where no trial has both ends.
 
     Args:
         trials: in any order; those of older versions tell no times, and are left out.

@@ -1,4 +1,4 @@
-"""What one objective costs in another along the front: exchange rates."""
+"""Exchange rates along the front: the cost of one objective in another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study driven from outside: the caller asks for designs, measures them, and tells."""
+"""Study driven by the caller, who asks for designs, measures them and reports results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dse.study.budget import Bounds
 
 
 class Asking:
-    """The loop of a study in a thread of its own, which waits while nobody asks.
+    """Loop of a study in a thread of its own, which waits while no design is requested.
 
     Several threads may ask and tell; those who ask are served one after another.
 
@@ -119,7 +119,7 @@ class Asking:
         return []
 
     def _check_reported(self, wait: bool) -> None:  # noqa: FBT001 - what the caller was given
-        """Nothing, if somebody else than the caller can make room for more.
+        """Check that asking needs no report from this thread, or that it may wait.
 
         Raises:
             StudyError: only trials that this thread was given can, and it waits here.
@@ -185,11 +185,11 @@ class Asking:
         return stored
 
     def leave(self) -> None:
-        """Say that nobody asks any more; what is not told will be given back."""
+        """Stop requesting designs; those not reported will be given back."""
         self._desk.leave()
 
     def close(self) -> None:
-        """End; what is not told is given back."""
+        """End the loop and join its thread; designs not reported are given back."""
         self.leave()
         if self._thread.ident is not None:
             self._thread.join()
@@ -223,7 +223,7 @@ class Asking:
             raise self._error
 
     def _outcome(self, task: Task, said: Said, spent_s: float) -> Outcome:
-        """What the caller says, with what the study's evaluators add."""
+        """Return the reported result, completed by what the study's evaluators add."""
         if said.fault is not None:
             state = State.INFEASIBLE if said.fault.kind == "infeasible" else State.FAILED
             return Outcome(state=state, fault=said.fault, cost_s=spent_s, measured=1)
@@ -237,7 +237,10 @@ class Asking:
         return replace(outcome, cost_s=spent_s, measured=outcome.measured + (1 if own else 0))
 
     def _answer(self, task: Task) -> Outcome | None:
-        """Return the outcome of a task whose told metrics other trials have told already."""
+        """Return the outcome of a task with no metric left to report; else ``None``.
+
+        Such a task has the metrics that the caller reported of other trials.
+        """
         known = all(bound.provides.keys() <= task.given.keys() for bound in self._told_by_hand)
         if not known:
             return None
@@ -246,12 +249,15 @@ class Asking:
 
     @property
     def _told_by_hand(self) -> list[Bound]:
-        """The evaluators whose metrics the caller tells."""
+        """Evaluators whose metrics the caller reports."""
         bounds = self._study.plan.pipeline.bound
         return [bound for bound in bounds if getattr(bound.evaluator, "missing", "")]
 
     def _parts(self, task: Task) -> frozenset[Part]:
-        """Return which evaluators' metrics are to be told of a task, and what those read."""
+        """Return which evaluators' metrics a task still lacks, and what those read.
+
+        These are the metrics that the caller reports.
+        """
         return frozenset(
             (bound.label, self._read_by(bound, task))
             for bound in self._told_by_hand
@@ -263,7 +269,10 @@ class Asking:
         return key_of({name: value for name, value in task.design.items() if name in reads})
 
     def _inform(self, told: Task, outcome: Outcome, other: Task) -> Task:
-        """Return the other task with what was told of one, as far as both read the same."""
+        """Return the other task with the reported metrics whose evaluators read the same.
+
+        It is returned unchanged where the outcome is not done.
+        """
         if outcome.state is not State.DONE:
             return other
         shared = [
@@ -277,7 +286,7 @@ class Asking:
         return replace(other, given={**given, **other.given}, spread={**spread, **other.spread})
 
     def _check_told(self, given: Mapping[str, Any]) -> None:
-        """Nothing, if all that no evaluator can say here is told."""
+        """Raise SpecError unless all metrics that the caller must report are given."""
         for bound in self._told_by_hand:
             lacking = bound.provides.keys() - given.keys()
             if lacking:
@@ -287,7 +296,10 @@ class Asking:
                 )
 
     def _full(self, name: str) -> str:
-        """The study's name of a metric that may be told by its own."""
+        """Return the study's name of a metric that may be given by its own name.
+
+        Raise SpecError where there is no such metric, or several.
+        """
         known = self._study.problem.metrics
         found = [one for one in known if one == name] or [
             f"{bound.name}.{own}"

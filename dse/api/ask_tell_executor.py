@@ -16,11 +16,11 @@ MOST_WAITING = 64
 
 
 class Left(Exception):  # noqa: N818 - it is no mistake: who asked has gone
-    """Whoever took the tasks wants no more of them, and has not told of all."""
+    """End of asking: the caller takes no more tasks, and has not reported all of them."""
 
 
 class Desk:
-    """Between the loop of a study, in a thread, and the caller who asks and tells.
+    """Exchange between a study's loop, in a thread, and the caller who asks and reports.
 
     The loop finds it full unless somebody asks, so that no design is asked ahead of time. It may
     have an attribute ``ended``, see :class:`dse.study.loop.Loop`.
@@ -78,7 +78,7 @@ class Desk:
         self._want(max(0, wanted))
 
     def _under_way(self) -> frozenset[Part]:
-        """What others report, or have been given to report."""
+        """Return the parts that others report, or have been given to report."""
         apart = self.waiting.keys() | self._outcomes.keys()
         open_ = (self._parts(task) for number, task in self.tasks.items() if number not in apart)
         return frozenset[Part]().union(*open_)

@@ -36,7 +36,7 @@ class Comparison:
 
     @property
     def facts(self) -> ComparisonFacts:
-        """What ``dse compare --format json`` prints: curves, medians, tests."""
+        """Data that ``dse compare --format json`` prints: curves, medians, tests."""
         from dse.report.json.comparison import comparison_json
 
         return comparison_json(self.found)
@@ -48,7 +48,7 @@ class Comparison:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What can be claimed of each pair of groups with several seeds, and by which test."""
+        """Claims on each pair of groups with several seeds, each with its test."""
         return self.found.claims
 
     def shortfalls(self, share: float) -> list[str]:
@@ -157,7 +157,7 @@ _HOW = 'compare(first, second), compare({"one": [first, second], "two": [third, 
 
 
 def _listed(studies: Study | Sequence[Study]) -> Sequence[Study]:
-    """The studies of a group; one alone is a group too."""
+    """Return the studies of a group; a single study is a group too."""
     return [studies] if isinstance(studies, Study | str) else studies
 
 

@@ -21,7 +21,7 @@ _IN_PYTHON = (
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Errors from within tell how to mend them in Python."""
+    """Rewrite the hints of errors raised within the block for use in Python."""
     try:
         yield
     except DseError as error:

@@ -46,7 +46,7 @@ class FunctionEvaluator(Generic[P, R]):
 
     @property
     def name(self) -> str:
-        """What it is called where a study does not say otherwise."""
+        """Name of the evaluator where a study gives no other."""
         return _name(self.function)
 
     @property
@@ -56,7 +56,7 @@ class FunctionEvaluator(Generic[P, R]):
         return kind
 
     def spec(self, name: str) -> dict[str, Any]:
-        """What a study file would say of it.
+        """Return the entry for this evaluator in a study file.
 
         Raises:
             PluginError: its parameters have no names, or an option is off.
@@ -184,7 +184,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def told_spec(name: str, metrics: Sequence[Metric], reads: Sequence[str]) -> dict[str, Any]:
-    """What a study file would say of metrics that a program tells itself."""
+    """Return the entry of a study file for metrics that the program reports itself."""
     function = TOLD + name
     return {
         "use": "python",

@@ -1,4 +1,4 @@
-"""What a function is, as a short text: another text where its numbers may be others."""
+"""Fingerprint of a function: a short text that differs where its results may differ."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def _parts(function: Function, seen: set[int]) -> Iterator[str]:
 
 
 def _unwrapped(function: Function) -> Function:
-    """What was decorated; a partial is a function of its own, whatever it says that it wraps."""
+    """Return the decorated function; a partial counts as a function of its own.
+
+    This holds whatever the partial states that it wraps.
+    """
     inner: Function = inspect.unwrap(function, stop=_is_partial)
     return inner
 
@@ -58,7 +61,7 @@ def _is_partial(function: object) -> bool:
 
 
 def _given(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
-    """What a function is given beside its text: plain values, and functions of its module."""
+    """Yield a function's inputs besides its text: plain values, functions of its module."""
     for name, value in sorted(values.items()):
         if is_plain(value):
             yield f"{name}={value!r}"
@@ -72,7 +75,7 @@ def _arguments(function: functools.partial[Any]) -> Mapping[str, Any]:
 
 
 def _with_code(function: Function) -> Function:
-    """Itself; of an object that can be called what its class says of a call."""
+    """Return the function itself; of a callable object, the ``__call__`` of its class."""
     if hasattr(function, "__code__") or isinstance(function, type):
         return function
     called: Function = type(function).__call__
@@ -80,7 +83,7 @@ def _with_code(function: Function) -> Function:
 
 
 def _name(function: Function) -> Iterator[str]:
-    """What is compiled is known by its name; a class by nothing, as objects are."""
+    """Yield the qualified name of a compiled function; nothing of a class or an object."""
     if not isinstance(function, type) and hasattr(function, "__qualname__"):
         yield f"{function.__module__}.{function.__qualname__}"
 
@@ -97,7 +100,7 @@ def _text(function: Function) -> str:
 
 
 def _outside(function: Function) -> Mapping[str, Any]:
-    """What its names mean that are not its own."""
+    """Return the values of the names that the function uses but does not define."""
     try:
         names = inspect.getclosurevars(function)
     except (TypeError, ValueError):  # it refers to what is not there yet

@@ -53,7 +53,7 @@ class Front(Sequence[Trial]):
 
     @property
     def problem(self) -> Problem:
-        """What was asked."""
+        """Problem that the study solves."""
         return self.found.problem
 
     @property
@@ -63,7 +63,7 @@ class Front(Sequence[Trial]):
 
     @property
     def failed(self) -> int:
-        """How many designs have no value; ``proof.failed_words`` names one, with the reason."""
+        """Number of designs without a value; ``proof.failed_words`` names one and the reason."""
         return self.proof.valueless
 
     @property
@@ -73,12 +73,12 @@ class Front(Sequence[Trial]):
 
     @property
     def hypervolume(self) -> float | None:
-        """What it dominates below the reference point; ``None`` until that is frozen."""
+        """Hypervolume below the reference point; ``None`` until that is frozen."""
         return self.found.hypervolume
 
     @property
     def reference_point(self) -> tuple[float, ...] | None:
-        """The point that the hypervolume is told from, in the objectives' units and signs."""
+        """Reference point of the hypervolume, in the objectives' units and signs."""
         return self.found.reference_point
 
     @property

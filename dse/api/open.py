@@ -1,4 +1,4 @@
-"""How a study comes to be in Python: from what is asked here, or from its record."""
+"""Creation of studies in Python: from arguments, or from a record."""
 
 from __future__ import annotations
 

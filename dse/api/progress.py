@@ -1,4 +1,4 @@
-"""What is shown while ``Study.run`` works: in a notebook a cell, in a terminal a panel."""
+"""Progress display of ``Study.run``: a cell in a notebook, a panel in a terminal."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ INTERRUPTED = "interrupted; run() goes on"
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user's interrupt, which a notebook tells without a traceback."""
+    """Interrupt by the user, which a notebook shows without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [INTERRUPTED]
 
 
 class Shown(Protocol):
-    """What is told of a run, somewhere, until it ends."""
+    """Progress display of a run, until it ends."""
 
     def __enter__(self) -> Shown: ...
 
@@ -46,16 +46,16 @@ class Shown(Protocol):
         """A trial has finished: called for each, it costs next to nothing."""
 
     def searched(self, done: int, total: int) -> None:
-        """How many legal designs of how many the optimizer has looked at."""
+        """Show how many of all legal designs the optimizer has searched."""
 
     def chose(self, words: str) -> None:
-        """What ``auto`` chose."""
+        """Show the choice of ``auto``."""
 
     def notice(self, words: str) -> None:
         """That the storage is away, or back."""
 
     def ends(self, reason: str) -> None:
-        """Why the run is over."""
+        """Show why the run is over."""
 
 
 class ShownRun:
@@ -103,7 +103,11 @@ class ShownRun:
 
 
 def shown(study: Study, budget: Budget, *, progress: bool | None) -> Shown:
-    """Where a run is shown: nowhere, if nobody watches and nothing else is asked for."""
+    """Return where a run is shown: in a notebook cell, in a terminal, or nowhere.
+
+    It is shown nowhere where ``progress`` is false, or where there is neither a notebook nor a
+    terminal and ``progress`` is not set.
+    """
     if progress is False:
         return Unseen()
     if in_notebook():
@@ -116,7 +120,7 @@ def shown(study: Study, budget: Budget, *, progress: bool | None) -> Shown:
 def both(
     first: Callable[[Trial], None], second: Callable[[Trial], None] | None
 ) -> Callable[[Trial], None]:
-    """Tells each trial to two, or to the first alone."""
+    """Return a function that passes each trial to both, or ``first`` if it is alone."""
     if second is None:
         return first
 
@@ -177,7 +181,7 @@ class InTerminal:
 
 
 class InCell:
-    """A cell that follows a panel, drawn by a thread of its own: nobody waits for it."""
+    """Notebook cell that follows a panel; a thread of its own draws it without blocking."""
 
     def __init__(self, panel: StudyPanel) -> None:
         self._cell = Cell()

@@ -1,4 +1,4 @@
-"""What is kept of a study: how far it is, who worked on it, and whether all of it is proved."""
+"""Record of a study: its progress, events, provenance and proof."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class StudyRecord:
 
     @property
     def status(self) -> Status:
-        """How far the study is: what ``dse status --format json`` prints; seconds of evaluation."""
+        """Status of the study, as ``dse status --format json`` prints it.
+
+        Seconds are those of evaluation.
+        """
         return status_json(self._study)
 
     @property
@@ -44,7 +47,7 @@ class StudyRecord:
 
     @property
     def events(self) -> list[Event]:
-        """What happened beside the trials, oldest first."""
+        """Events of the study besides its trials, oldest first."""
         return self._study.events
 
     @property
@@ -72,7 +75,7 @@ class StudyRecord:
         sample: int | None = None,
         seed: int = 0,
     ) -> Proof:
-        """Prove that each design is what the optimizer asks, told what was known then.
+        """Prove that each design is what the optimizer asks, given what was known then.
 
         Args:
             on_progress: told how many asks of how many are replayed.

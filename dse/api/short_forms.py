@@ -11,7 +11,7 @@ from dse.errors import SpecError
 
 
 def domain(name: str, told: Any) -> Any:
-    """What a space file would say of a parameter.
+    """Return the entry for a parameter in a space file.
 
     A list holds its values: numbers in their order, else words to choose from; two truths are a
     boolean. A tuple holds two ends: of whole numbers, else of a real, where quantities (``"1

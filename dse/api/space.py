@@ -1,4 +1,4 @@
-"""A space in Python: which designs exist, told by values and rules, or by a file."""
+"""Space in Python: the designs that exist, given by values and rules, or by a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Values = Mapping[str, Any]
 
 
 class Space:
-    """Which designs exist; immutable, solved when it is first asked about.
+    """Set of legal designs; immutable, solved when it is first queried.
 
     ``document`` is what a file would say, ``file`` the one that it was read from, and ``notes``
     say what another tool told that a space file has no words for.
@@ -125,7 +125,7 @@ class Space:
 
     @cached_property
     def told(self) -> core.Space:
-        """The engine's space, which may have no legal design: :meth:`why` says why."""
+        """Space of the engine, which may have no legal design: :meth:`why` gives the reason."""
         from dse.schema.space.space import space_from, space_of
         from dse.schema.yaml.files import Files
 
@@ -145,12 +145,12 @@ class Space:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the space."""
         return str(self.document.get("space", UNNAMED))
 
     @property
     def description(self) -> str:
-        """What its author says of it."""
+        """Description that the author gave the space."""
         return str(self.document.get("description") or "")
 
     @property
@@ -159,11 +159,11 @@ class Space:
         return tuple(one.name for one in self.told.parameters)
 
     def count(self) -> int | None:
-        """How many legal designs there are; ``None`` where they cannot be counted."""
+        """Return the number of legal designs; ``None`` where they cannot be counted."""
         return self.told.count()
 
     def estimate(self) -> Estimate | None:
-        """How many legal designs there are about, between which numbers, and at most.
+        """Estimate the number of legal designs, with an interval and an upper bound.
 
         A known count is its own estimate; ``None`` with real parameters.
 
@@ -262,7 +262,7 @@ class Space:
         return self._solved(narrowed(self.told, given), self.name, self.description)
 
     def why(self, values: Values | None = None, **more: Value) -> Verdict:
-        """Whether designs with these values exist, and which rules stand against them.
+        """Return whether designs with these values exist, and which rules forbid them.
 
         Of a whole design it tells each rule that the design breaks; of some values how many legal
         designs have them or, where none has, a smallest set of rules and values that contradict
@@ -317,7 +317,7 @@ class Space:
         return {"text": found.text, "file": written, "notes": list(found.warnings)}
 
     def difference(self, other: Space) -> Differing:
-        """What leads from this space to another: parameters, domains, conditions and rules."""
+        """Return the changes to another space: parameters, domains, conditions and rules."""
         from dse.services.space.convert import differing
 
         return differing(self.told, other.told)
@@ -328,7 +328,7 @@ class Space:
         return plain_values(values, self.told)
 
     def to_yaml(self) -> str:
-        """The text of a space file that says the same."""
+        """Return the text of a space file that describes the same space."""
         from dse.schema.yaml.writer import yaml_text
 
         if self.file is not None:

@@ -139,7 +139,7 @@ class Study:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the study."""
         return self.engine.name
 
     @property
@@ -280,14 +280,14 @@ class Study:
         return asking.tell(number_of(trial), said)
 
     def close(self) -> None:
-        """End asking: trials that were not told are given back, for whoever goes on."""
+        """Stop asking: trials that were not reported are given back, for a later driver."""
         with self._begin:
             asking, self._asking = self._asking, None
         if asking is not None:
             asking.close()
 
     def evaluate(self, *designs: Mapping[str, Value]) -> list[Trial]:
-        """The designs with what all evaluators say of them, in this process; nothing is stored.
+        """Return the designs evaluated by all evaluators, in this process; store nothing.
 
         What the study measured before is not measured again.
 
@@ -354,7 +354,10 @@ class Study:
 
     @property
     def record(self) -> StudyRecord:
-        """What is kept: status, events, provenance, proof; to be exported, migrated, deleted."""
+        """Stored data of the study: status, events, provenance, proof.
+
+        The record can be exported, migrated and deleted.
+        """
         from dse.api.record import StudyRecord
 
         return StudyRecord(self.engine)

@@ -23,7 +23,7 @@ Plugin = str | Mapping[str, Any]
 
 
 class Asked(TypedDict, total=False):
-    """What a study file says, beside its name, its space and its evaluators.
+    """Content of a study file, besides its name, its space and its evaluators.
 
     ``minimize`` and ``maximize`` are expressions over metrics, such as ``"kernel.time"``; a
     metric's own name will do where one evaluator alone tells it. Without them each metric with a
@@ -58,7 +58,7 @@ TOLD = "told"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cast:
-    """The evaluators of a question: as the file says them, their functions, and their metrics."""
+    """Evaluators of a problem: their entries in the file, their functions and metrics."""
 
     specs: Mapping[str, Mapping[str, Any]]
     objects: Mapping[str, FunctionEvaluator[Any, Any]]
@@ -66,7 +66,7 @@ class Cast:
 
     @staticmethod
     def of(evaluators: Evaluators, told: ToldMetrics) -> Cast:
-        """The evaluators by their names; a text that is told is a metric without a unit.
+        """Return the evaluators by name; a reported metric given as a text has no unit.
 
         Metrics that are told are of one evaluator, ``told``, where all read the same parameters;
         else of ``told``, ``told2`` and so on.
@@ -97,7 +97,7 @@ class Cast:
         return Cast(specs=specs, objects=objects, metrics=metrics)
 
     def objectives(self, minimize: Goals, maximize: Goals) -> list[dict[str, str]]:
-        """The objectives, as the file says them; by default every metric that has a goal."""
+        """Return the objectives, as in the file; by default every metric that has a goal."""
         asked = [
             *self._entries("minimize", minimize),
             *self._entries("maximize", maximize),
@@ -120,13 +120,16 @@ class Cast:
         return [{goal: self._full(text)} for text in listed]
 
     def _full(self, text: str) -> str:
-        """A metric's own name as the study's, if one evaluator alone tells it."""
+        """Return the study's name of a metric's own name, if one evaluator alone provides it.
+
+        Any other text is returned as it is.
+        """
         found = [full for full, one in self.metrics.items() if one.name == text]
         return found[0] if len(found) == 1 else text
 
 
 def _told_by_reads(told: ToldMetrics) -> dict[tuple[str, ...], list[Metric]]:
-    """The metrics that are told, by what they read.
+    """Return the metrics that the caller reports, by what they read.
 
     Raises:
         SpecError: what is told is no metric, or what it reads are no names.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Watching:
-    """Tells the caller of finished trials."""
+    """Observer that passes finished trials to the caller."""
 
     def __init__(self, on_finished: Callable[[Trial], None]) -> None:
         self.finished = on_finished

@@ -1,4 +1,4 @@
-"""What a caller says came of a design, read as numbers or as the reason why there are none."""
+"""Result of a design as the caller reports it: numbers, or the reason for their lack."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Said:
 
     @staticmethod
     def of(told: Told | None, failed: Reason | None, infeasible: Reason | None) -> Said:
-        """What was said, if it is one thing, and can be kept.
+        """Return the reported result, if it is one thing and can be kept.
 
         Raises:
             SpecError: it is nothing, or more than one of them, or a value is no finite number.
@@ -59,7 +59,7 @@ class Said:
 
 
 def number_of(trial: Trial | int) -> int:
-    """The number of a trial that is told.
+    """Return the number of a reported trial.
 
     Raises:
         SpecError: it is neither a trial nor a number.
@@ -79,7 +79,7 @@ def whole(number: object) -> int | None:
 
 
 def _reason(told: Reason) -> str:
-    """Why, in words; an exception is told as one that an evaluator raises."""
+    """Return the reason as a text; an exception reads as if an evaluator had raised it."""
     if isinstance(told, InfeasibleError):
         return told.problem
     if isinstance(told, BaseException):

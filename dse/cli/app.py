@@ -52,7 +52,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """The commands; one that stands deeper is told with the words that lead there."""
+    """Commands; a subcommand given without its group is answered with its full path."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         groups = {name: getattr(one, "commands", {}) for name, one in self.commands.items()}

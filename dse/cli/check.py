@@ -43,7 +43,7 @@ def check(
     storage: KeptIn = None,
     output: ToldOption = Told.TABLE,
 ) -> None:
-    """Judge study and space files; every mistake is told with its line and how to mend it.
+    """Judge study and space files; report each mistake with its line and its correction.
 
     No program that a file names is started: what was not tried for that reason is listed.
     With --reproduce the studies are run, and the claims of papers that they state are held against
@@ -74,7 +74,7 @@ def check(
 
 
 def _print_not_probed(told: JudgedFile) -> None:
-    """Print which evaluators were not called, and how they are."""
+    """Print which evaluators were not called, and how they can be called."""
     starting = [name for name, programs in told["not_probed"].items() if programs]
     others = [name for name, programs in told["not_probed"].items() if not programs]
     for names, one, several in (

@@ -16,7 +16,7 @@ FELL_SHORT = 1
 
 
 class Over(StrEnum):
-    """What studies spend."""
+    """Currency in which the spending of studies is counted."""
 
     MEASUREMENTS = "measurements"
     TRIALS = "trials"
@@ -25,7 +25,7 @@ class Over(StrEnum):
 
 
 class Indicating(StrEnum):
-    """How good a front is."""
+    """Quality indicator of a front."""
 
     HYPERVOLUME = "hypervolume"
     IGD_PLUS = "igd+"
@@ -34,7 +34,7 @@ class Indicating(StrEnum):
 
 
 class Differing(StrEnum):
-    """What may differ between studies that are compared all the same."""
+    """Aspect in which studies may differ and still be compared."""
 
     SPACE = "space"
     EVALUATORS = "evaluators"
@@ -155,7 +155,10 @@ def _judge(comparison: Any, share: float) -> None:
 
 
 def _claimed(asked: list[Indicating] | None, share: float | None) -> tuple[Any, ...]:
-    """What claims are made about; a verdict on the hypervolume needs one about it."""
+    """Return the indicators that claims are made about.
+
+    With ``share`` the hypervolume is one of them, since its verdict needs a claim about it.
+    """
     needed = () if share is None else ("hypervolume",)
     told = [one.value for one in asked or Indicating]
     return tuple(dict.fromkeys((*needed, *told)))

@@ -1,4 +1,4 @@
-"""What a shell offers when the user presses Tab: studies, plug-ins, assets and files by name.
+"""Shell completion on Tab: studies, plug-ins, assets and files by name.
 
 A shell waits for it at every Tab: nothing here imports more than it needs, takes longer than
 :data:`PATIENCE_S`, or says what went wrong. What cannot be read completes to nothing.
@@ -105,7 +105,7 @@ def complete(app: Callable[[], Any]) -> None:
 
 
 def rejoined(words: Sequence[str], cursor: int) -> tuple[list[str], int]:
-    """The words as they were typed, and which of them the cursor is in."""
+    """Return the words as they were typed, and the index of the one at the cursor."""
     joined: list[str] = []
     place = 0
     for number, word in enumerate(words):
@@ -124,7 +124,7 @@ def _is_mark(word: str) -> bool:
 
 
 def _matching(known: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """What is known and begins so; nothing where it cannot be told soon."""
+    """Return the known names that begin so; none where they cannot be listed in time."""
     with contextlib.suppress(Exception), _in_time(), contextlib.redirect_stderr(io.StringIO()):
         return [one for one in known() if one.startswith(incomplete) and is_visible(one)]
     return []
@@ -183,7 +183,10 @@ def _beside(incomplete: str) -> Iterator[tuple[str, str]]:
 
 
 def _kind(path: Path) -> str:
-    """What the file describes; a study names its space too."""
+    """Return what the file describes: ``studies``, ``spaces`` or, if neither, ``""``.
+
+    A study file names its space too, and counts as a study.
+    """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if _STUDY.search(head):

@@ -14,7 +14,7 @@ UNSOUND = 1
 
 
 def doctor(*, storage: StorageOption = None, output: ToldOption = Told.TABLE) -> None:
-    """Check packages, plug-ins, threads, memory, storage, GPU, and say how to mend what is not.
+    """Check packages, plug-ins, threads, memory, storage and GPU; print how to fix problems.
 
     Of the storage every row of every study is held against its check sum. Ends with 1 if anything
     is broken; what is merely absent is needed by some studies alone.

@@ -48,7 +48,7 @@ def evaluate(
 
 
 def _drawn(space: Any, fixed: dict[str, Any], seed: int) -> Any:
-    """A legal design with these values.
+    """Draw a legal design with these values.
 
     Raises:
         DesignError: there is none, with what contradicts what.

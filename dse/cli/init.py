@@ -20,7 +20,7 @@ T = TypeVar("T", bound="Axis | Wish")
 
 
 class Measured(StrEnum):
-    """Where a first study's numbers come from."""
+    """Source of a first study's numbers."""
 
     COMMAND = "command"
     TABLE = "table"
@@ -116,7 +116,10 @@ def _measuring() -> Measured:
 
 
 def _several(what: str, hint: str, read: Callable[[str], T]) -> tuple[T, ...]:
-    """What is told line by line, until an empty one."""
+    """Prompt for entries, one per line, until an empty line; return them.
+
+    An entry that is not valid is reported and not kept.
+    """
     from dse.errors import SpecError
     from dse.services.init.answers import check_names
 

@@ -1,4 +1,4 @@
-"""What each command prints with ``--format json``: its shape and the JSON Schema of it."""
+"""JSON output of each command (``--format json``): its shape and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dse.report.schemas.base import Design, Shape
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What a command prints as JSON.
+    """JSON output of a command.
 
     ``words`` make an example of the command. With ``each_line`` every line is a value of its own.
     """
@@ -55,7 +55,7 @@ def schema(command: str) -> dict[str, Any]:
 
 
 class _Untitled(GenerateJsonSchema):
-    """Schemas whose keys have meanings, and no titles that say the key once more."""
+    """JSON Schemas with descriptions of keys, and without titles that repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False

@@ -17,14 +17,14 @@ from dse.system.terminal_text import visible
 
 
 class Told(StrEnum):
-    """How an answer is printed."""
+    """Output format of an answer."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class Listed(StrEnum):
-    """How designs are printed."""
+    """Output format of designs."""
 
     TABLE = "table"
     JSON = "json"
@@ -32,7 +32,7 @@ class Listed(StrEnum):
 
 
 class Format(StrEnum):
-    """How a table of trials is printed, or written to a file."""
+    """Output format of a table of trials, on the terminal or in a file."""
 
     TABLE = "table"
     JSON = "json"
@@ -80,7 +80,7 @@ StudyFile = Annotated[
 
 
 def format_of(output: Format, file: Path | None) -> Format:
-    """The format to write: what was asked for, or what the file's ending says.
+    """Return the format to write: the requested one, or that of the file's extension.
 
     Raises:
         StudyError: a table is no file, and the ending says nothing else.

@@ -37,7 +37,7 @@ def show_plugin(
     *,
     output: ToldOption = Told.TABLE,
 ) -> None:
-    """What a plug-in is, its options, and for an evaluator what it reads and provides.
+    """Show a plug-in, its options, and for an evaluator what it reads and provides.
 
     Example: dse plugins show accelerators.systolic
     """

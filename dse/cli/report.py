@@ -60,7 +60,10 @@ def report(
 
 
 def _check_page(path: Path) -> None:
-    """Raise StudyError for a file whose ending says something else than a page."""
+    """Raise StudyError for a file whose extension is not one of an HTML page.
+
+    A file without an extension is accepted.
+    """
     if path.suffix and path.suffix.lower() not in (".html", ".htm", ".xhtml"):
         from dse.errors import StudyError
 

@@ -109,7 +109,7 @@ def _print(study: JudgedStudy) -> None:
 
 
 def _beyond(one: JudgedClaim) -> str:
-    """Return what is to be said of the verdict beyond the table's word."""
+    """Return the text of a verdict that adds to the one in the table; else ``""``."""
     words = verdict_text(one)
     return words if words != one["verdict"] else ""
 

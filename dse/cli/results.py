@@ -36,7 +36,7 @@ def status(
     storage: StorageOption = None,
     output: ToldOption = Told.TABLE,
 ) -> None:
-    """How far a study is: trials by state, measurements, hypervolume, what happened.
+    """Show how far a study is: trials by state, measurements, hypervolume, events.
 
     Without a name: all studies. One that cannot be read is an error after all others.
 

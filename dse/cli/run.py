@@ -172,7 +172,7 @@ def _go(
 
 
 def _wait(study: Any, stated: str | None) -> None:
-    """Let the study wait as long as the command says for a storage that is away.
+    """Make the study wait for an absent storage for as long as the command states.
 
     Raises:
         DseError: it is no time, at ``--storage-patience``.

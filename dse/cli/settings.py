@@ -78,7 +78,7 @@ def _chosen(text: str, parameter: Choice, space: Space) -> Value:
 
 
 def _snapped(number: float, parameter: Real | Integer | Ordinal) -> Value | None:
-    """The parameter's value that is this number but for the dust of its last digits."""
+    """Return the parameter's value that equals this number up to rounding, else ``None``."""
     if isinstance(parameter, Real):
         return float(number) if number in parameter else None
     return next((v for v in parameter.values if math.isclose(v, number, rel_tol=1e-9)), None)

@@ -50,7 +50,7 @@ def export_study(
     storage: StorageOption = None,
     output: ToldOption = Told.TABLE,
 ) -> None:
-    """Write a study as one file that says all of it, or for Optuna's dashboard.
+    """Write a study as one complete file, or for Optuna's dashboard.
 
     Lines of JSON and Parquet can be imported again, and gone on with. CSV is a table of trials.
     Folders and hosts get names that tell nothing of the machine; an import puts its own in place.
@@ -191,7 +191,7 @@ def trust_study(
 
 
 def starting(starts: Sequence[str], problem: str) -> list[str]:
-    """Return the lines that say what running a study would start, or why nobody can tell."""
+    """Return lines on what running a study would start, or on why that is unknown."""
     if problem:
         return [f"what running it would start cannot be told: {problem}"]
     if not starts:

@@ -1,4 +1,4 @@
-"""What is wrong with the words of a command, in words that name the value and the mend."""
+"""Usage errors of commands: messages that name the value and its correction."""
 
 from __future__ import annotations
 

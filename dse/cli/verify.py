@@ -22,7 +22,7 @@ def verify(
     seed: Annotated[int, typer.Option(min=0, help="Of the sample.")] = 0,
     output: ToldOption = Told.TABLE,
 ) -> None:
-    """Prove that each design of a study is what its optimizer asks, told what was known then.
+    """Prove that each design of a study is what its optimizer asks, given what was known then.
 
     Exit code 1 says that something could not be proved. A sample takes a share of the time and
     proves a share of the record: what it leaves out is printed, and no cause for code 1.

@@ -65,11 +65,11 @@ class Distinct:
     place: Ints | None  # (n,), below d; None: every row stands for itself
 
     def spread(self, values: Array) -> Array:
-        """What was found for each combination (along the last axis), for each row."""
+        """Expand values of each combination (along the last axis) to all rows."""
         return values if self.place is None else np.take(values, self.place, axis=-1)
 
     def spread_rows(self, found: Mapping[int, _T]) -> dict[int, _T]:
-        """What was found for some combinations, for the rows that have these."""
+        """Expand values of some combinations to the rows that have these."""
         if self.place is None or not found:
             return dict(found)
         named = np.zeros(len(self.rows), dtype=bool)
@@ -105,7 +105,7 @@ class Batch:
 
     @property
     def names(self) -> frozenset[str]:
-        """What the batch has columns for."""
+        """Names of the columns."""
         return frozenset(self._columns)
 
     @property
@@ -223,7 +223,7 @@ class Batch:
 
 
 def joined(batches: Iterable[Batch]) -> Batch:
-    """The rows of all batches, one after the other; all have the same columns."""
+    """Concatenate the rows of all batches; all have the same columns."""
     parts = [batch for batch in batches if len(batch)]
     if len(parts) == 1:
         return parts[0]
@@ -234,7 +234,7 @@ def joined(batches: Iterable[Batch]) -> Batch:
 
 
 def typed(values: tuple[Value, ...]) -> Array:
-    """An array of these values that never cuts a text or turns a number into one."""
+    """Build an array of values that never cuts a text or turns a number into one."""
     kinds = set(map(type, values))
     if kinds in ({int}, {float}):  # most are, and this costs least
         return np.array(values)
@@ -248,7 +248,7 @@ def typed(values: tuple[Value, ...]) -> Array:
 
 
 def _plain_values(column: Column) -> list[Value | None]:
-    """What :func:`_plain` says of each row, and ``None`` of one where it is absent."""
+    """Return :func:`_plain` of each row, and ``None`` where the value is absent."""
     values: list[Value | None]
     if column.codes is not None:
         values = [column.domain[code] if code >= 0 else None for code in column.codes.tolist()]

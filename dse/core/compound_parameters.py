@@ -91,7 +91,7 @@ class Permutation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subset:
-    """Some of the items: member ``name[item]`` tells whether the item is one of them.
+    """Selection of items: member ``name[item]`` is true if the item is selected.
 
     There are ``least`` to ``most`` of them or, where ``counted_by`` names a parameter, as many as
     it says; any number where that parameter is absent.
@@ -152,7 +152,7 @@ class Partition:
 
     @property
     def parts(self) -> Number | Name:
-        """How many parts there are: a number, or the parameter that says it."""
+        """Number of parts: a number, or the parameter that gives it."""
         if self.counted_by:
             return Name(self.counted_by)
         return Number(self.most) if self.least == self.most else Name(f"{self.name}.parts")

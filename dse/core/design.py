@@ -23,7 +23,7 @@ class Design(Mapping[str, Value]):
 
     @property
     def key(self) -> str:
-        """What tells it from every other design: see :func:`key_of`."""
+        """Key that identifies the design: see :func:`key_of`."""
         if not self._key:  # found when it is asked for: most designs of a large study never are
             self._key = key_of(self._values)
         return self._key
@@ -59,7 +59,7 @@ def base(name: str) -> str:
 
 
 def nested(values: Mapping[str, Value | None]) -> dict[str, Any]:
-    """The values with the members of each list under one name.
+    """Gather the members of each list under one name.
 
     Members by number become a list, with ``None`` for an inactive one in between; members by word
     become a mapping: ``{"bits": [4, 8], "kept": {"conv1": True}}``.

@@ -25,7 +25,7 @@ class Block:
 
 
 def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[Block, ...]:
-    """Where each parameter (of ``names``, or every one) stands in the encoded vector."""
+    """Return the block of each parameter (of ``names``, or all) in the encoded vector."""
     found, start = [], 0
     for parameter in space.parameters:
         if names is not None and parameter.name not in names:
@@ -37,7 +37,7 @@ def blocks(space: Space, names: frozenset[str] | None = None) -> tuple[Block, ..
 
 
 def encoded(space: Space, batch: Batch, names: frozenset[str] | None = None) -> Floats:
-    """The designs in the unit cube, (n, coordinates).
+    """Encode the designs in the unit cube, (n, coordinates).
 
     Numbers: their share of the range on their scale; an ordinal: the share of its rank, so that
     1, 2, 4, 8 are evenly spaced. Choices: one-hot, or 0 and 1 for two values. An inactive
@@ -73,7 +73,7 @@ def encoded_designs(space: Space, designs: Sequence[Mapping[str, Value]]) -> Flo
 
 
 def decoded(space: Space, points: Floats) -> Batch:
-    """The inverse of :func:`encoded`; a point between designs becomes the nearest legal one.
+    """Invert :func:`encode_batch`; a point between designs becomes the nearest legal one.
 
     A point whose real parameters break a rule gives no design.
     """
@@ -147,7 +147,7 @@ def _coordinates(parameter: Parameter, column: Column) -> Floats:
 
 
 def _ranks(parameter: Finite) -> Floats:
-    """Where each value stands between 0 and 1."""
+    """Return the position of each value between 0 and 1."""
     if not isinstance(parameter, Choice) and parameter.scale == "log":
         values = np.log(np.asarray(parameter.values, dtype=float))
         return np.asarray((values - values.min()) / max(np.ptp(values), 1e-300))

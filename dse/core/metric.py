@@ -1,4 +1,4 @@
-"""What an evaluator tells of a design: the metric, and one batch's worth of outcomes."""
+"""Results of an evaluator: metrics, and the outcomes of one batch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why a row has no metrics.
+    """Reason that a row has no metrics.
 
     ``infeasible``: the design cannot exist. The rest could not be measured: the evaluator
     ``raised``, ran into its ``timeout``, its process ``crashed``, what it said was ``invalid``

@@ -1,4 +1,4 @@
-"""What to push and what not to pass: objectives and limits over metrics."""
+"""Objectives to optimize and limits to keep, over metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """An expression over metrics to be minimised or maximised, told in ``unit``.
+    """Expression over metrics to be minimized or maximized, reported in ``unit``.
 
     ``scale`` is how many coherent SI units one ``unit`` is: the expression reads metrics in SI and
     its value divided by ``scale`` is in ``unit``. With a ``label`` it is shown by that. ``written``
@@ -35,12 +35,12 @@ class Objective:
 
     @property
     def text(self) -> str:
-        """The expression as the user wrote it: what tells the objective from others."""
+        """Expression as the user wrote it, which distinguishes the objective from others."""
         return self.expression.text
 
     @property
     def name(self) -> str:
-        """What people are shown: the label, or the expression."""
+        """Name for display: the label, or the expression."""
         return self.label or self.text
 
     def values(self, columns: Mapping[str, Column], size: int) -> Floats:
@@ -62,7 +62,7 @@ class Limit:
     strict: bool = False
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """How far inside the limit each row is, (n,); negative outside, NaN where unknown.
+        """Return each row's margin to the limit, (n,); negative outside, NaN where unknown.
 
         Sides that agree to twelve digits are equal, as they are to the rules of a space.
         """

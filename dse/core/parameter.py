@@ -109,7 +109,7 @@ Parameter = Real | Finite
 
 
 def size(parameter: Parameter) -> float:
-    """How many values the parameter has; infinite for a real one."""
+    """Return the number of values of the parameter; infinite for a real one."""
     match parameter:
         case Real():
             return math.inf

@@ -42,7 +42,7 @@ class ParetoSet:
 
     @property
     def hypervolume(self) -> float | None:
-        """What the front dominates below the reference point; ``None`` until that is frozen."""
+        """Hypervolume dominated below the reference point; ``None`` until that is frozen."""
         if self.reference is None:
             return None
         return hypervolume(self.losses, self.reference)
@@ -74,7 +74,7 @@ class ParetoSet:
 def nondominated(
     losses: Floats,  # (n, m), minimised
 ) -> Mask:
-    """The rows that no other row dominates, (n,); of equal rows only the first."""
+    """Return the rows that no other row dominates, (n,); of equal rows only the first."""
     if not len(losses):
         return np.zeros(0, dtype=bool)
     if losses.shape[1] == 0:
@@ -139,7 +139,7 @@ def most_exact(objectives: int) -> float:
 
 
 def reference(problem: Problem, trials: Sequence[Trial]) -> Floats | None:
-    """The point that hypervolumes are told from, as losses; a pure function of the record.
+    """Return the reference point of hypervolumes, as losses; a pure function of the record.
 
     The user's, where the study states one; else the worst of the first
     :data:`REFERENCE_TRIALS` trials within all limits, a tenth of their range beyond it, and
@@ -224,7 +224,7 @@ def volumes_of(
 
 
 def _measured(count: int, objectives: int) -> list[int]:
-    """The places whose volumes are measured: all, or so many that this takes no longer."""
+    """Return the places whose volumes are computed: all, or as many as take no longer."""
     each = min(MOST_EACH, most_exact(objectives) / 2)
     measured = min(count, max(LEAST_VOLUMES, int(each * each / max(count, 1))))
     return np.unique(np.linspace(0, count - 1, measured).round().astype(np.int64)).tolist()

@@ -19,7 +19,7 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a metric comes from: its kind, and all the parameters that it depends on.
+    """Origin of a metric: its kind, and all the parameters that it depends on.
 
     A ``pure`` one can be computed without starting a program or calling a stranger's code.
     """
@@ -32,7 +32,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """What another study found that is no measurement here: a guess of how designs compare.
+    """Results of another study, used as a guess of how designs compare, not as measurements.
 
     ``designs`` have the space's names, and need not be legal in it. ``metrics`` have this study's
     names and units; NaN where the other study does not tell.
@@ -118,7 +118,7 @@ class Problem:
         return np.column_stack(values) if values else np.zeros((size, 0))
 
     def slacks(self, columns: Mapping[str, Column], size: int) -> Floats:
-        """How far inside each limit the rows are, (n, l); negative is outside."""
+        """Return the margin of the rows to each limit, (n, l); negative is outside."""
         values = [limit.slacks(columns, size) for limit in self.limits]
         return np.column_stack(values) if values else np.zeros((size, 0))
 
@@ -147,7 +147,7 @@ class Problem:
         return losses, done & kept & np.isfinite(losses).all(axis=1)
 
     def measurements(self, trials: Sequence[Trial]) -> Mask:
-        """Which finished trials count as measurements, (n,).
+        """Return which finished trials count as measurements, (n,).
 
         A measurement is a trial for which at least one measured evaluator was run, however many
         were, or that failed in a study that has something to measure.
@@ -157,14 +157,17 @@ class Problem:
         return np.asarray(kept.over & ((kept.measured > 0) | failed))
 
     def failed(self, trials: Sequence[Trial]) -> Mask:
-        """Which trials have no value, (n,): they failed, or an objective or limit is undefined."""
+        """Return which trials have no value, (n,): failed, or with undefined results.
+
+        Undefined results are objectives or limits without a value.
+        """
         columns = self.columns(trials)
         losses, slacks = self.losses(columns, len(trials)), self.slacks(columns, len(trials))
         undefined = ~np.isfinite(losses).all(axis=1) | np.isnan(slacks).any(axis=1)
         return np.asarray(are(trials, State.FAILED) | (are(trials, State.DONE) & undefined))
 
     def undefined_words(self, trials: Sequence[Trial]) -> str:
-        """Which objectives and limits of the first trial are undefined."""
+        """Return the undefined objectives and limits of the first trial, as text."""
         columns = self.columns(trials[:1])
         values = [(o.name, o.values(columns, 1)[0]) for o in self.objectives]
         words = [f"{name} is {value:g}" for name, value in values if not np.isfinite(value)]
@@ -182,5 +185,8 @@ class Problem:
         return Trial(number=-1, design=design, state=state, metrics=defined, fault=fault)
 
     def feasible(self, trials: Sequence[Trial]) -> Mask:
-        """Which trials are done, within every limit, and have a number for each objective, (n,)."""
+        """Return which trials are feasible, (n,).
+
+        They are done, within every limit, and have a number for each objective.
+        """
         return self.judged(trials)[1]

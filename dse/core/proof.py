@@ -1,4 +1,4 @@
-"""How far a front is proved: over which legal designs it is exact, and which have no value."""
+"""Proof of a front: the legal designs that it is exact over, and those without a value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LETTERS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What a search of all legal designs counted.
+    """Counts of a search of all legal designs.
 
     ``impossible`` designs cannot exist, as an evaluator says. ``failed`` ones have no value: an
     evaluator failed, or an objective or a limit is undefined; ``example`` is one of them, with the
@@ -88,7 +88,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What can be claimed of a study's front.
+    """Claims that can be made of a study's front.
 
     ``over`` counts the legal designs with values that the front is exact over; ``None`` where it is
     not exact, or they were not counted. ``failed`` counts designs without a value: of all legal
@@ -137,7 +137,7 @@ class Proof:
 
     @property
     def search_words(self) -> str:
-        """What was considered, without the front: ``every legal design considered``."""
+        """Extent of the search, without the front: ``every legal design considered``."""
         if self.exact:
             return "every legal design considered"
         if not self.searched:
@@ -146,7 +146,7 @@ class Proof:
 
     @property
     def failed_words(self) -> str:
-        """How many designs have no value, with one of them and the reason; empty if none."""
+        """Number of designs without a value, with one and its reason as text; empty if 0."""
         if not self.failed:
             return self.sharing_words
         least = "at least " if self.at_least else ""
@@ -157,12 +157,12 @@ class Proof:
 
     @property
     def valueless(self) -> int:
-        """How many designs have no value, those that share a measurement among them."""
+        """Number of designs without a value, including those that share a measurement."""
         return self.failed + self.sharing
 
 
 def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
-    """Return the proof with the designs that could not complete the front, as the last one told."""
+    """Return the proof with the designs that could not complete the front, by the last event."""
     text = next((one.text for one in reversed(events) if one.kind == COMPLETED), "")
     found = _SHARING.search(text)
     if found is None:
@@ -171,7 +171,7 @@ def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
 
 
 def _joined(proof: Proof, seen: Proof) -> Proof:
-    """Return the proof of a search with what its trials show: they may have failed since."""
+    """Return the proof of a search, with the trials that have failed since."""
     if seen.failed <= proof.failed:
         return proof
     lost = seen.failed - proof.failed
@@ -220,7 +220,7 @@ def _design_text(design: Mapping[str, Value]) -> str:
 
 
 def shortened(words: str) -> str:
-    """Return words on one line, the middle of long ones left out."""
+    """Return the text on one line, with the middle of a long one left out."""
     line = " ".join(words.split())
     if len(line) <= _MOST_LETTERS:
         return line

@@ -1,4 +1,4 @@
-"""Which designs exist: parameters, when each is active, and the rules between them."""
+"""Space of designs: parameters, conditions of their activity, and the rules between them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Space:
         return True
 
     def knows(self, design: Mapping[str, Value]) -> bool:
-        """True if every value is one of its parameter's, whatever the rules say."""
+        """Return whether every value is one of its parameter's, regardless of the rules."""
         return all(name in self.by_name and v in self.by_name[name] for name, v in design.items())
 
     def fixed(self, values: Mapping[str, Value]) -> Space:
@@ -129,7 +129,7 @@ class Space:
         return replace(self, parameters=tuple(parameters), constraints=(*self.constraints, *rules))
 
     def count(self) -> int | None:
-        """How many legal designs there are; ``None`` where they cannot be counted.
+        """Return the number of legal designs; ``None`` where they cannot be counted.
 
         A space with a real parameter, or with a group of coupled parameters that is too large to
         be listed, cannot.
@@ -137,7 +137,7 @@ class Space:
         return self.legal.count
 
     def estimate(self) -> Estimate | None:
-        """How many legal designs there are about, and at most; ``None`` with real parameters."""
+        """Estimate the number of legal designs, with a bound; ``None`` with real parameters."""
         return self.legal.estimate()
 
     def enumerate(self, size: int = 65_536) -> Iterator[Batch]:

@@ -1,4 +1,4 @@
-"""When two values are told as equal, because their difference is dust of floating-point sums."""
+"""Equality of values whose difference is the rounding error of floating-point sums."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ chosen for that. It is wider than what limits compare by, which decides and does
 
 
 def is_tie(one: float, other: float, size: float = 0.0) -> bool:
-    """Return whether two values are told as equal.
+    """Return whether two values are reported as equal.
 
     Args:
         one: a value.

@@ -37,7 +37,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one design.
+    """Result of the evaluation of one design.
 
     ``measured`` counts the measured evaluators that ran for it; a reading that was known
     already costs none. ``begun_at`` and ``finished_at`` are the wall clock of the machine that
@@ -54,7 +54,7 @@ class Outcome:
     finished_at: float | None = field(default=None, compare=False)
 
     def attempt(self, number: int, attempt: int) -> Attempt:
-        """What is remembered of it where the trial is issued again."""
+        """Return the record of this outcome for a trial that is issued again."""
         return Attempt(
             number=number,
             attempt=attempt,
@@ -67,7 +67,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One design of a study; ``told`` counts the finished trials known when it was asked.
+    """One design of a study, and the number of finished trials known when it was suggested.
 
     ``attempts`` counts how often it was given up and issued again; ``worker`` is the driver that
     holds it, or that finished it. The times are wall clock, in seconds since 1970 (UTC): when it
@@ -93,7 +93,7 @@ class Trial:
 
     @property
     def outcome(self) -> Outcome:
-        """What became of it."""
+        """Outcome of the trial."""
         return Outcome(
             state=self.state,
             metrics=self.metrics,
@@ -114,7 +114,7 @@ class Trial:
         return replace(self, state=State.RUNNING, worker=worker)
 
     def freed(self, attempts: int = 0) -> Trial:
-        """The trial as nobody holds it, after so many more attempts."""
+        """Return the trial as pending and held by no driver, after so many more attempts."""
         return replace(
             self,
             state=State.PENDING,
@@ -154,7 +154,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """How designs came to be suggested: kept with them, in one step.
+    """Origin of suggested designs, stored with them in one step.
 
     ``told`` counts the finished trials that the optimizer knew, ``after`` the trials that the
     study had: where it has another number by now, nothing is added; ``None`` is not checked.
@@ -190,7 +190,7 @@ class Ask:
         return [*(trial.held(self.worker) for trial in new[:held]), *new[held:]]
 
     def kept(self, first: int, count: int) -> Asked:
-        """What is remembered of it, where it gave so many trials from number ``first`` on."""
+        """Return the record of an ask that gave ``count`` trials from number ``first`` on."""
         return Asked(
             first=first,
             count=count,
@@ -204,7 +204,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is remembered of an ask: the trials from number ``first`` on that it gave."""
+    """Record of an ask: the trials from number ``first`` on that it gave."""
 
     first: int
     count: int
@@ -234,7 +234,7 @@ class Driver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """How a study stands for a driver that comes for trials.
+    """State of a study for a driver that requests trials.
 
     ``waiting`` counts unfinished trials that nobody holds, ``holders`` the drivers that hold some,
     and ``drivers`` all that have not left. ``asker`` is who asks at present, in the ``term`` of
@@ -290,7 +290,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What a study has that was not there before: trials finished, in order, and trials added."""
+    """New data of a study: trials finished, in order, and trials added."""
 
     finished: Sequence[Trial] = ()
     added: Sequence[Trial] = ()
@@ -329,7 +329,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What a study remembers beside what it was begun with, each kind in its own order.
+    """Records of a study besides its initial data, each kind in its own order.
 
     ``trials`` stand by number; ``order`` holds the numbers of the finished ones as they ended.
     """

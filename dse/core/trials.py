@@ -91,17 +91,17 @@ class Trials(Sequence[Trial]):
 
     @property
     def over(self) -> Mask:
-        """Which trials are finished, (n,)."""
+        """Mask of the finished trials, (n,)."""
         return np.asarray(_FINISHED[self.state], dtype=bool)
 
     @property
     def counts(self) -> dict[State, int]:
-        """How many trials there are in each state that any is in."""
+        """Number of trials in each state that occurs."""
         found = np.bincount(self.state, minlength=len(STATES)).tolist()
         return {state: count for state, count in zip(STATES, found, strict=True) if count}
 
     def are(self, state: State) -> Mask:
-        """Which trials are in this state, (n,)."""
+        """Return which trials are in this state, (n,)."""
         return np.asarray(self.state == _CODES[state])
 
     def column(self, name: str) -> Column:
@@ -198,7 +198,7 @@ def column_of(trials: Sequence[Trial], name: str) -> Column:
 
 
 def are(trials: Sequence[Trial], state: State) -> Mask:
-    """Which trials are in this state, (n,)."""
+    """Return which trials are in this state, (n,)."""
     if isinstance(trials, Trials):
         return trials.are(state)
     return np.array([trial.state is state for trial in trials], dtype=bool)
@@ -251,7 +251,7 @@ def _known(row: Mapping[str, float]) -> dict[str, float]:
 
 
 def _rows(columns: Mapping[str, Floats], size: int) -> Iterator[dict[str, float]]:
-    """What each row has, by name."""
+    """Yield the known values of each row, by name."""
     if not columns:
         return ({} for _ in range(size))
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)

@@ -24,7 +24,7 @@ _LEAST_MOVE = 1e-9
 
 
 def crossed(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generator) -> Batch:
-    """One child of each pair of parents; a child that breaks a rule over reals is left out."""
+    """Return one child of each pair of parents, without those that break a rule over reals."""
     legal = space.legal
     codes = [
         _mixed(component, legal.codes(component, mothers), legal.codes(component, fathers), rng)
@@ -36,7 +36,7 @@ def crossed(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generat
 def mutated(
     space: Space, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
 ) -> Batch:
-    """Each design with one or more of its components and reals moved a step.
+    """Return each design with one or more of its components and reals moved a step.
 
     One always moves, and each other with ``chance``: by default one in as many as there are.
     What stayed where it was is left out: its reals would come back with another rounding, and
@@ -70,7 +70,7 @@ def _mixed(
     fathers: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """The component as a whole from either parent; in half the rows mixed inside, and repaired."""
+    """Return the component from either parent; in half the rows mixed inside, and repaired."""
     heads = rng.random(len(mothers)) < 0.5
     children = np.where(heads[:, None], mothers, fathers)
     mix = np.where(rng.random(mothers.shape) < 0.5, mothers, fathers)
@@ -91,7 +91,7 @@ def _stepped(
     rows: Codes,  # (n, k)
     rng: np.random.Generator,
 ) -> Codes:
-    """For each row a legal combination near it, drawn the less often the longer the step is.
+    """Draw for each row a legal combination near it, less often the longer the step is.
 
     One over the length favours no scale: of a hundred values, steps of 1 to 3 come as often as
     steps of 10 to 30.
@@ -155,7 +155,7 @@ def _blended(
     fathers: Floats,  # (n, r)
     rng: np.random.Generator,
 ) -> Floats:
-    """Simulated binary crossover of half the shares; the rest come whole from either parent.
+    """Apply simulated binary crossover to half the shares; copy the rest from either parent.
 
     Source:
         Deb, Agrawal: Simulated Binary Crossover for Continuous Search Space, Complex Systems 9,

@@ -1,1 +1,1 @@
-"""How a design is evaluated: the pipeline, its checks, reports on the way, and retries."""
+"""Evaluation of designs: the pipeline, its checks, intermediate reports, and retries."""

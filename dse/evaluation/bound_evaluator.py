@@ -57,7 +57,7 @@ class Bound:
 
     @property
     def reads(self) -> frozenset[str]:
-        """What it reads, in the study's words."""
+        """Names that the evaluator reads, as the study names them."""
         return frozenset(self.names.values())
 
     @property
@@ -82,24 +82,33 @@ class Bound:
         return _stacked(parts, self.evaluator.provides)
 
     def reads_of(self, own: str) -> frozenset[str]:
-        """What one of its metrics reads, in the study's words: for most all that it reads."""
+        """Return the names that one of its metrics reads, as the study names them.
+
+        For most evaluators they are all that the evaluator reads.
+        """
         reads = getattr(self.evaluator, "reads_by_metric", {}).get(own, self.names.keys())
         return frozenset(self.names[name] for name in reads if name in self.names)
 
     @property
     def reads_apart(self) -> bool:
-        """True if its metrics read different things, and it says of each whether it has a value."""
+        """True if its metrics read different inputs.
+
+        It then reports for each metric whether it has a value.
+        """
         return hasattr(self.evaluator, "reads_by_metric")
 
     def answered(self, trial: Trial) -> bool:
-        """Return whether the trial holds what it said: all, or what decides of a design done."""
+        """Return whether the trial holds its results: all, or, once done, the deciding ones."""
         lacking = {name for name in self.provides if name not in trial.metrics}
         if not lacking or trial.state is not State.DONE or len(lacking) == len(self.provides):
             return not lacking
         return self.deciding is not None and not lacking & set(map(self.metric, self.deciding))
 
     def _checked(self, got: Metrics, size: int) -> Metrics:
-        """The metrics; a fault for each row where one that decides is missing or is no number."""
+        """Return the metrics, with a fault for each row where a deciding one is no number.
+
+        A deciding metric that is missing is a fault too.
+        """
         faults = {r: f for r, f in got.faults.items() if self._decides(f)}
         blank = list(got.faults.keys() - faults.keys())
         columns: dict[str, Floats] = {}
@@ -132,7 +141,7 @@ class Bound:
 
 
 def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
-    """Why a metric has no value in a row."""
+    """Return the fault of a metric that has no value in a row."""
     reason = got.undefined.get(name, {}).get(row)
     if reason is None:
         missing = name not in got.columns
@@ -141,7 +150,7 @@ def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
 
 
 def _stacked(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
-    """One-row metrics as one; rows with a fault hold NaN."""
+    """Return one-row metrics as one; rows with a fault hold NaN."""
     nothing = np.full(1, np.nan)
     columns = {
         name: np.concatenate([np.asarray(p.columns.get(name, nothing)) for p in parts])

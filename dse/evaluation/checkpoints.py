@@ -70,7 +70,7 @@ def current_trial() -> CurrentTrial | None:
 
 @contextmanager
 def evaluating(task: Task, place: int) -> Iterator[None]:
-    """Tell what is called inside the block for which trial it is called.
+    """Make the trial known to the code that is called inside the block.
 
     Args:
         task: of the trial.

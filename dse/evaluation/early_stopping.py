@@ -1,4 +1,4 @@
-"""When a trial need not go on: decided from what was reported before, and from nothing else."""
+"""Early stopping of trials, decided only from earlier reports."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def decide(
     reports: Sequence[Report],
     finished: Sequence[Trial] = (),
 ) -> str:
-    """Why the trial of the last report need not go on; empty where it has to.
+    """Return the reason to stop the trial of the last report; empty if it must continue.
 
     Args:
         rule: the study's.
@@ -103,7 +103,7 @@ def rungs(rule: Halving, told: Sequence[Report]) -> list[int]:
 
 
 def as_told(trial: Trial) -> Trial:
-    """The trial as optimizers learn it: of one that was stopped, that it gave nothing.
+    """Return the trial as optimizers see it: a stopped one as failed, without values.
 
     What it last reported is no measurement, and its design is not asked again.
     """
@@ -133,7 +133,7 @@ def runs(reports: Sequence[Report]) -> list[int]:
 
 
 def _reached(reports: Sequence[Report], rung: int) -> dict[int, Report]:
-    """The first report at the rung of each trial's last run, in the order of arrival."""
+    """Return the first report at the rung of each trial's last run, in the order of arrival."""
     found: dict[int, tuple[int, Report]] = {}
     newest: dict[int, int] = {}
     for run, one in zip(runs(reports), reports, strict=True):
@@ -149,7 +149,7 @@ def ranked(
     losses: Floats,  # (n, m), minimised
     broken: Floats,  # (n,), zero where all limits are kept
 ) -> tuple[Ints, Mask]:
-    """The rows from the best on, (n,), and which of them nothing dominates, (n,).
+    """Return the rows from the best on, (n,), and which of them are not dominated, (n,).
 
     Rows within all limits come first, front by front, in a front the least crowded first; then
     the others, by how much they break. Of equals the first comes first.

@@ -1,4 +1,4 @@
-"""Whose turn it is on this machine: a timing runs alone, other measurements run together."""
+"""Lock of this machine: a timing runs alone, other measurements run together."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Pipeline:
         return Metrics(columns=columns, faults=faults)
 
     def _once(self, bound: Bound, batch: Batch) -> Metrics:
-        """What it says, asked once for rows that agree in all parameters behind what it reads."""
+        """Evaluate once all rows that agree in the parameters behind the evaluator's inputs."""
         behind = frozenset[str]().union(*(self.sources[name].reads for name in bound.provides))
         among = batch.distinct(behind)
         if among.place is None:
@@ -145,7 +145,10 @@ class Pipeline:
                         row.spread[bound.metric(own)] = float(values[place])
 
     def _told(self, bound: Bound, batch: Batch, rows: Sequence[_Row]) -> Metrics:
-        """What it says; nothing where it was stopped. Only who measures one design reports."""
+        """Return the evaluator's metrics; none where it was stopped.
+
+        Only the measurement of a single design can report.
+        """
         if len(rows) > 1:
             return bound.evaluate(batch)
         try:
@@ -160,7 +163,7 @@ class Pipeline:
         return self.on_report(row.number, step, {**row.metrics, **row.reported})
 
     def _place(self, bound: Bound, rows: Sequence[_Row], rank: int) -> AbstractContextManager[None]:
-        """Tell who measures for which trial it does; models are called for many."""
+        """Make the current trial known to a measured evaluator; models are called for many."""
         if bound.evaluator.kind == "modelled":
             return nullcontext()
         return evaluating(rows[0].task, rank)
@@ -173,7 +176,7 @@ class Pipeline:
 
 
 class Readings:
-    """What measured evaluators said, by what they read: nothing is measured twice."""
+    """Known results of measured evaluators, by their inputs: nothing is measured twice."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._sources = pipeline.sources
@@ -186,7 +189,7 @@ class Readings:
         return bool(self._measured)
 
     def learn(self, trial: Trial) -> None:
-        """Remember what was measured for a trial; one that was stopped told no last word."""
+        """Remember the measurements of a trial; a stopped one has no final result."""
         if trial.state is State.STOPPED:
             return
         for bound in self._measured:
@@ -239,7 +242,10 @@ class _Row:
         return wanted
 
     def _may_be_impossible(self, bound: Bound, read: Set[str]) -> bool:
-        """Whether a model that reads nothing of what failed may still say that it cannot exist."""
+        """Return whether a model may still report that the design cannot exist.
+
+        The model must read nothing of what failed.
+        """
         assert self.fault is not None
         free = bound.evaluator.kind == "modelled" and read <= self._defined().keys()
         return free and self.only is None and self.fault.kind != "infeasible"
@@ -285,13 +291,13 @@ def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
 
 
 def _known(values: Floats) -> Column:
-    """A metric as a column, absent where it is undefined."""
+    """Return a metric as a column, absent where it is undefined."""
     gone = np.isnan(values)
     return Column(values, gone) if gone.any() else Column(values)
 
 
 def ordered(bound: Sequence[Bound]) -> tuple[Bound, ...]:
-    """The evaluators so that each follows what it reads; modelled ones as early as they can.
+    """Return the evaluators, each after those it reads; modelled ones as early as possible.
 
     What a model finds infeasible is then never measured.
 
@@ -341,4 +347,4 @@ def _sources(bound: Sequence[Bound]) -> dict[str, Source]:
 
 
 def _unheard(_: str) -> None:
-    """Nobody wants to know of waits."""
+    """Ignore a notice of waiting."""

@@ -1,4 +1,4 @@
-"""How a process ended: by what it did itself, or by what came from outside."""
+"""Cause of a process's end: its own action, or an external one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where and with what a driver ran: versions, machine, evaluators, the state of the files."""
+"""Provenance of a driver: machine, versions, evaluators, and the state of the files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATIENCE_S = 5.0
 
 
 def provenance(folder: Path, evaluators: Mapping[str, Any]) -> dict[str, str]:
-    """All that can be told of this process without importing anything heavy.
+    """Return the known provenance of this process, without importing anything heavy.
 
     Args:
         folder: where the study file is.
@@ -86,7 +86,7 @@ def gpu() -> str:
 
 
 def _said(command: Sequence[str]) -> str:
-    """What a program prints; nothing where it is missing, fails or takes too long."""
+    """Return the output of a program; empty if it is missing, fails or takes too long."""
     program = shutil.which(command[0])
     if program is None:
         return ""

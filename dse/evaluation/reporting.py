@@ -1,4 +1,4 @@
-"""What an evaluator tells before it is done, and the word by which its trial ends early."""
+"""Intermediate reports of an evaluator, and the exception that ends its trial early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stopped(BaseException):
 
 
 def report(step: int, metrics: Mapping[str, float]) -> None:
-    """Tell what is known after a step of an evaluation that goes on: a loss after an epoch.
+    """Report metrics after a step of an evaluation that continues: a loss after an epoch.
 
     A study may end the trial there. Where no study listens, nothing happens. Call it from the
     thread that the evaluator was called in.
@@ -58,5 +58,5 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def unheard(_number: int, _step: int, _metrics: Mapping[str, float]) -> bool:
-    """Nobody listens, and nothing is stopped."""
+    """Ignore the report, and stop nothing."""
     return False

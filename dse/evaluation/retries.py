@@ -1,4 +1,4 @@
-"""Which faults may pass, and how often a trial is issued again for them."""
+"""Retries: transient faults, and the number of times that a trial is issued again."""
 
 from __future__ import annotations
 

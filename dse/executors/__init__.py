@@ -1,1 +1,1 @@
-"""Where evaluations run."""
+"""Executors that run evaluations."""

@@ -8,18 +8,18 @@ from dse.protocols import Task, Work
 
 
 def failed(kind: FaultKind, reason: str, cost_s: float = 0.0) -> Outcome:
-    """The outcome of a task that was lost."""
+    """Return the failed outcome of a task that was lost."""
     return Outcome(state=State.FAILED, fault=Fault(kind=kind, reason=reason), cost_s=cost_s)
 
 
 def raised(error: BaseException) -> Outcome:
-    """The outcome of a task whose work raised."""
+    """Return the failed outcome of a task whose work raised an exception."""
     kind: FaultKind = "memory" if isinstance(error, MemoryError) else "raised"
     return failed(kind, f"{type(error).__name__}: {error}")
 
 
 def alone(work: Work, task: Task) -> Outcome:
-    """What the work makes of one task, whatever it raises."""
+    """Return the work's outcome of one task; any exception becomes a failure."""
     try:
         (outcome,) = work([task])
     except Exception as error:  # noqa: BLE001 - whatever work raises costs its task only

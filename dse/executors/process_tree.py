@@ -44,7 +44,7 @@ def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of a process, their children and so on, as far as ``/proc`` tells."""
+    """Return the descendants of a process at all levels, as far as ``/proc`` lists them."""
     children: dict[int, list[int]] = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -58,7 +58,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def runs(pid: int) -> bool:
-    """True unless the process has ended, be it that nobody has asked how."""
+    """Return whether the process has not ended; one that was not reaped has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

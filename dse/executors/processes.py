@@ -81,7 +81,7 @@ class Processes:
         self._workers.clear()
 
     def events(self) -> list[Event]:
-        """What a user should know of the workers since the last call."""
+        """Return the workers' events since the last call that a user should know."""
         found, self._events = self._events, []
         return found
 

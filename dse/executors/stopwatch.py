@@ -19,7 +19,7 @@ class Stopwatch:
 
     @property
     def spent_s(self) -> float:
-        """What has counted so far."""
+        """Time counted so far, in seconds."""
         return (time.monotonic() if self._stopped is None else self._stopped) - self._since
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What a worker process finds when it is born, and what its driver minds meanwhile."""
+"""Start of a worker process: its environment, and its driver's state meanwhile."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def birth(*, main: bool) -> Iterator[None]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """One thread per worker for all numeric libraries, unless the user said otherwise.
+    """Set one thread per worker for all numeric libraries, unless the user set the number.
 
     They read it when they are imported, and a spawned process imports before it runs our first
     line: so it must be in the environment that it is born with.

@@ -1,4 +1,4 @@
-"""What runs in a worker process: take a task, work, answer, until the driver is gone."""
+"""Main loop of a worker process: take a task, work, answer, until the driver is gone."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _loaded(work: bytes) -> Work:
 def _told(
     pipe: Connection[bytes, Task], _number: int, step: int, metrics: Mapping[str, float]
 ) -> bool:
-    """Report to the driver; true if the task need not go on."""
+    """Report to the driver, and return whether the task has to stop."""
     pipe.send_bytes(REPORT + pickle.dumps((time.monotonic(), step, dict(metrics))))
     return bool(pipe.recv())
 

@@ -32,7 +32,7 @@ _EXIT_S = 5.0
 
 
 def unnoted(_number: int, _at: float) -> None:
-    """Note nothing."""
+    """Ignore the begin of a task."""
 
 
 class NotBegunError(Exception):
@@ -91,7 +91,7 @@ class Driven:
 
     @property
     def signs(self) -> list[Connection[Task | bool, bytes] | int]:
-        """What to wait for: an answer, or the end of the process."""
+        """Objects to wait for: an answer, or the end of the process."""
         return [self._pipe, self._process.sentinel]
 
     def left_s(self, timeout_s: float | None) -> float:
@@ -157,7 +157,7 @@ class Driven:
         self.on_begin(self.task.number, at)
 
     def _told(self, report: bytes) -> None:
-        """Pass a report on, and the word whether the task need not go on back."""
+        """Forward a report, and send back whether the task has to stop."""
         assert self.task is not None
         sent_s, step, metrics = pickle.loads(report)  # noqa: S301 - from our own worker
         stops = self.on_report(self.task.number, step, metrics)

@@ -1,4 +1,4 @@
-"""What comes of an exchange with another tool: a space or a text, and what was lost on the way."""
+"""Result of a conversion from or to another tool: a space or text, with what was lost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A space of ours as another tool's text; ``warnings`` say what it leaves out."""
+    """Space as the text of another tool, with ``warnings`` about what the text leaves out."""
 
     text: str
     warnings: tuple[str, ...]

@@ -18,12 +18,12 @@ class Told(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the study."""
         ...
 
     @property
     def problem(self) -> Problem:
-        """What it asks."""
+        """Problem that the study solves."""
         ...
 
     @property
@@ -49,7 +49,7 @@ def to_pandas(study: Told) -> Any:  # pandas is an extra
 
 
 def to_polars(study: Told) -> Any:  # polars is an extra
-    """A polars frame; what unit a column has, :func:`units` tells.
+    """Return the trials as a polars frame; :func:`units` gives the unit of each column.
 
     Raises:
         PluginError: polars is not installed.
@@ -91,7 +91,10 @@ def _columns(problem: Problem, trials: Sequence[Trial]) -> Mapping[str, Sequence
 
 
 def _objectives(problem: Problem, trials: Sequence[Trial]) -> dict[str, list[float | None]]:
-    """What is asked of more than one metric: a metric alone has its column already."""
+    """Return the values of objectives that are not single metrics, by their text.
+
+    A bare metric has its own column already. Values that are not finite become ``None``.
+    """
     columns = problem.columns(trials)
     told = {
         o.text: o.values(columns, len(trials)).tolist()

@@ -41,7 +41,7 @@ class Found:
 
 
 def read_table(path: str | Path) -> list[Found]:
-    """The rows of a CSV file; a column ``chip.energy [mJ]`` tells its unit.
+    """Return the rows of a CSV file; a header such as ``chip.energy [mJ]`` gives the unit.
 
     Raises:
         StorageError: it cannot be read, or is no table.
@@ -94,13 +94,13 @@ def _found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> Found:
 
 
 def header(cell: str) -> tuple[str, str]:
-    """The name and the unit that a column's header tells."""
+    """Split the header of a column into its name and its unit, empty where there is none."""
     found = _HEADER.fullmatch(cell)
     return (found[1], found[2] or "") if found else (cell, "")
 
 
 def undefused(text: str) -> str:
-    """The text without the apostrophes that keep a spreadsheet from taking it for a formula."""
+    """Remove the apostrophes that keep a spreadsheet from reading the text as a formula."""
     return _DEFUSED.sub("", text)
 
 

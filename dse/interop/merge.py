@@ -28,7 +28,7 @@ class Merged:
 def merged(
     records: Sequence[Record], identities: Sequence[Mapping[str, Any]], name: str, *, by: str
 ) -> Merged:
-    """One study with what all of them found; it asks what the first one asks.
+    """Merge the trials of all records into one study with the problem of the first record.
 
     The trials stand in the order of their first appearance, study by study, and cost the new study
     nothing. Of a design that several have, the trial that tells most is kept, of equals the first.

@@ -118,7 +118,9 @@ def uniform(values: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def stepped(low: float, high: float, step: float, owner: str) -> tuple[int | float, ...]:
-    """The numbers from ``low`` to ``high``, ``step`` apart, without the dust of binary digits.
+    """Return the numbers from ``low`` to ``high`` in increments of ``step``.
+
+    They are rounded to 12 significant digits, to remove binary rounding errors.
 
     Raises:
         SpecError: there are none, or too many.

@@ -1,1 +1,1 @@
-"""Optimizers, one method per file; no state but the trials told."""
+"""Optimizers, one method per file; their only state is the finished trials they were given."""

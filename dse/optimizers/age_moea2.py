@@ -1,4 +1,4 @@
-"""AGE-MOEA-II over legal designs: the front's own shape tells who is near to whom."""
+"""AGE-MOEA-II over legal designs: distances between designs follow the shape of the front."""
 
 from __future__ import annotations
 

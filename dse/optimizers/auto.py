@@ -1,4 +1,4 @@
-"""Which optimizer and which executor ``auto`` means, and why."""
+"""Choice of optimizer and executor for ``auto``, with its reason."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def whole(problem: Problem) -> bool:
 
 
 def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | None) -> Choice:
-    """What ``auto`` picks.
+    """Return the optimizer that ``auto`` picks, with the reason.
 
     Args:
         problem: the question.
@@ -71,7 +71,7 @@ def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | No
 
 
 def _reason(measurements: int | None, cost_s: float | None) -> str:
-    """Why each measurement is to be chosen with care: what is declared or was measured."""
+    """Return the reason why measurements are scarce: the declared budget or the measured cost."""
     took = "" if cost_s is None else f"the first measurement took {cost_s:.2g} s"
     if measurements is not None:
         s = "" if measurements == 1 else "s"
@@ -104,7 +104,10 @@ def _evolution(objectives: int, why: str) -> Choice:
 
 
 def executor_for(problem: Problem) -> Choice:
-    """What ``executor: auto`` picks: a process of its own for what could crash or hang."""
+    """Return the executor for ``executor: auto``; measured evaluators get their own process.
+
+    Code that could crash or hang runs in a separate process.
+    """
     if problem.measured:
         return Choice("processes", "measured evaluators run in a process of their own")
     return Choice("serial", "all metrics are modelled")

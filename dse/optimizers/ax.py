@@ -19,7 +19,7 @@ from dse.optimizers.support.seeded_scope import seeded
 
 
 class AxService:
-    """A fresh Ax client for every question, told the whole history.
+    """Optimizer that builds a fresh Ax client from the complete history for every query.
 
     What Ax wishes is taken to the nearest legal design that was not asked before and that breaks
     no known limit; so are its batches. Objectives and limits are Ax's own.
@@ -95,7 +95,7 @@ class AxService:
 
 @contextmanager
 def _silent_import() -> Iterator[None]:
-    """Ax says on import which SQLAlchemy it found."""
+    """Silence log records while Ax is imported, as it logs the SQLAlchemy version it found."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:

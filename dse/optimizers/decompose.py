@@ -24,7 +24,7 @@ SEARCHED = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposed:
-    """The exact front, and the counts that tell how it was found.
+    """Exact front, with the counts of the search.
 
     Of designs with equal objectives one is taken. Where none is feasible, ``designs`` holds the
     one that breaks the limits least, if any can exist at all.
@@ -39,7 +39,7 @@ class Decomposed:
 
     @property
     def total(self) -> int:
-        """How many legal designs there are."""
+        """Number of legal designs."""
         return self.coverage.legal
 
 
@@ -87,14 +87,14 @@ class Decompose:
 
     @property
     def ended(self) -> str:
-        """What the search came to; empty while something is left to ask or to be told."""
+        """Result of the search; empty while designs remain to be asked or reported."""
         front = self._front
         told = front is not None and self._told.issuperset(front.designs)
         return front.coverage.text if front is not None and told else ""
 
 
 def decomposed(problem: Problem) -> Decomposed:
-    """The exact front of a problem that can be decomposed.
+    """Return the exact front of a problem that can be decomposed.
 
     See :func:`~dse.optimizers.exact.separable_groups.cannot`.
 

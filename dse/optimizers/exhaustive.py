@@ -81,7 +81,7 @@ class Exhaustive:
 
     @property
     def ended(self) -> str:
-        """What the search came to; empty while something is left to ask or to be told."""
+        """Result of the search; empty while designs remain to be asked or reported."""
         return self._covered().text if self._complete() else ""
 
     def _covered(self) -> Coverage:

@@ -89,7 +89,7 @@ class Factorial:
 
     @property
     def ended(self) -> str:
-        """What all legal designs came to; empty where these are not all, or some are not told."""
+        """Coverage of all legal designs; empty if some are not planned or not reported."""
         whole = self._exact and self._told.issuperset(self._designs)
         return self._coverage.text if whole else ""
 
@@ -163,7 +163,10 @@ def _ends(parameter: Parameter) -> tuple[Value, ...]:
 
 
 def _thinned(parameter: Parameter, levels: int | None) -> Parameter:
-    """The parameter with at most so many values, evenly spread; words are all kept."""
+    """Return the parameter with at most ``levels`` evenly spread values.
+
+    A choice keeps all its values.
+    """
     match parameter:
         case Real():
             shares = np.linspace(0, 1, levels or LEVELS)

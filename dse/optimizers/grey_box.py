@@ -95,7 +95,7 @@ class GreyBox:
         return drained
 
     def _attempted(self, pending: Sequence[Design]) -> set[bytes]:
-        """The measured parts that were or are being measured."""
+        """Return the measured parts that were or are being measured."""
         told = [trial.design for trial in self._told]
         return set(self._parts.keys(self._problem.space.batch([*told, *pending])))
 
@@ -134,7 +134,10 @@ class GreyBox:
         return found
 
     def _beliefs(self) -> Beliefs | None:
-        """Learnt from what was told; hyperparameters at steps that depend on its length alone."""
+        """Return the posterior of the known trials, computed once for each number of them.
+
+        Hyperparameters are refitted at steps that depend on the number of trials alone.
+        """
         told = len(self._told)
         if self._learnt[0] != told:
             last = told - told % _stride(told)
@@ -156,7 +159,7 @@ class GreyBox:
         return found
 
     def _report_magnitudes(self, known: Beliefs) -> None:
-        """Say which objectives are not learnt as they were measured."""
+        """Report the objectives that are not learnt as they were measured."""
         for place, magnitude in zip(self._roles.learnt, known.magnitudes, strict=True):
             if not magnitude.is_identity and place not in self._reported:
                 self._reported.add(place)
@@ -194,7 +197,9 @@ class GreyBox:
         return None
 
     def _hope(self) -> float:
-        """How much farther than believed the front is taken to reach: every other time, some.
+        """Return how far beyond its prediction the front is assumed to reach.
+
+        It is above 0 only at every other trial, with more than two objectives.
 
         The border of a front of two objectives is two points, which are found in passing; with
         more it is wide, and what lies beyond the reference point is never looked for.
@@ -202,7 +207,7 @@ class GreyBox:
         return _HOPE if len(self._problem.objectives) > _TWO and len(self._told) % 2 else 0.0
 
     def _boldness(self, gain: float, size: float) -> float:
-        """What deviations are multiplied with where the model says that little is to be gained.
+        """Return the factor for the deviations where the model expects little gain.
 
         A process that is wrong somewhere is often sure of it too. So every other measurement then
         goes where the model would have to be wrong for the gain to be large.
@@ -219,7 +224,7 @@ class GreyBox:
         gone: set[bytes],
         rng: np.random.Generator,
     ) -> tuple[Batch, Floats]:
-        """The pool with what lies uphill of its best, by legal steps that get smaller."""
+        """Extend the pool by points uphill of its best, by legal steps that get smaller."""
         for width in _CLIMBS:
             top = pool.take(np.argsort(-worth, kind="stable")[:_CLIMBERS])
             near = self._parts.around(top, width, _EACH, gone, rng)
@@ -256,14 +261,17 @@ class GreyBox:
         return np.asarray(gains * chance)
 
     def _elite(self) -> Batch:
-        """The designs that no other told one beats; those that can be measured before any."""
+        """Return the known designs that no other dominates; the latest while none is feasible.
+
+        While none is feasible, these are up to 16 of the designs that could be measured.
+        """
         done = [t for t in self._told if t.state is State.DONE]
         losses = self._problem.trial_losses(done)
         rows = _front(losses, self._problem.feasible(done)) if done else []
         return self._problem.space.batch([done[row].design for row in rows])
 
     def _completed(self, one: Batch, known: Beliefs | None) -> list[Design]:
-        """The designs of a measured part, best first: by what each alone would add."""
+        """Return the design of a measured part that alone would add most, or an empty list."""
         stairs, groups = self._stairs.guessed(one)
         case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
         if case is None or not len(case.losses):

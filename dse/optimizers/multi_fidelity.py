@@ -66,12 +66,12 @@ class Ladder:
         return new or [trial.design for trial in open_[:1]]
 
     def _screened(self) -> list[Trial]:
-        """The latest trial of each design whose top rung was not bought, the oldest first."""
+        """Return the latest trial of each design whose top rung was not bought, oldest first."""
         latest = {trial.design: trial for trial in self._told}
         return [trial for trial in latest.values() if trial.state is State.SCREENED]
 
     def _promoted(self, open_: Sequence[Trial]) -> Design | None:
-        """The screened design to buy the next rung of, if that is worth more than a new one.
+        """Return the screened design to buy the next rung of, if worth more than a new design.
 
         While too few designs have both rungs to calibrate the lower one, every one is promoted.
         """

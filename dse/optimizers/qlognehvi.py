@@ -68,7 +68,7 @@ class QLogNehvi:
     def _chosen(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
-        """The designs that the acquisition function values most, one after the other."""
+        """Choose the designs with the highest acquisition values, one after the other."""
         with seeded(int(rng.integers(2**31))):
             from dse.optimizers.bayesian.botorch_models import NUMERICAL
 
@@ -95,7 +95,7 @@ class QLogNehvi:
                 return []
 
     def _learnt(self) -> tuple[Lesson | None, Any]:  # the surrogate's type would import torch
-        """Learnt once from what was told, whatever is pending."""
+        """Return the lesson and surrogate of the known trials, learnt once whatever is pending."""
         from dse.optimizers.bayesian.botorch_models import Surrogate
 
         told = len(self._told)

@@ -1,4 +1,4 @@
-"""What people look at: tables, figures, HTML, exports.
+"""Presentation of studies: tables, figures, HTML, exports.
 
 An evaluator calls it: ``dse.report(step, {"loss": 0.3})`` is
 :func:`dse.evaluation.reporting.report`.

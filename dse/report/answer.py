@@ -23,7 +23,7 @@ MOST_PARAMETERS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a study shows as its result.
+    """Result of a study as it is shown.
 
     Where no design keeps every limit, ``trials`` are those that break the limits by the least sum
     of slacks, ``feasible`` is false, and ``broken`` tells each limit that a trial breaks and by how
@@ -88,7 +88,7 @@ class Answer:
 
     @cached_property
     def told(self) -> tuple[str, ...]:
-        """The parameters that a page tells of each design, in the order of the space.
+        """Parameters that a page shows of each design, in the order of the space.
 
         They are those that differ, or all of one trial; of too many the weightiest.
         """
@@ -99,7 +99,7 @@ class Answer:
 
     @property
     def untold(self) -> str:
-        """How many more parameters there are: ``24 of 200 parameters are told.``; or nothing."""
+        """Sentence on how many of the parameters are shown, as in 24 of 200; empty if all."""
         every = len(self.varying) or len(self.told)
         some = len(self.told)
         return f"{some} of {every} parameters are told." if some < every else ""
@@ -129,7 +129,10 @@ def broken_limits(problem: Problem, trials: Sequence[Trial]) -> list[dict[str, f
 
 
 def broken_rows(problem: Problem, trials: Trials) -> dict[str, Ints]:
-    """The places of the trials that break each limit, by its text; no limit that nobody breaks."""
+    """Return the places of the trials that break each limit, by the text of the limit.
+
+    A limit that no trial breaks is left out.
+    """
     slacks = problem.slacks(problem.columns(trials), len(trials))
     outside = np.isfinite(slacks) & (slacks < 0)
     found: dict[str, Mask] = {}

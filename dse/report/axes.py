@@ -1,4 +1,4 @@
-"""How numbers are laid along an axis: the unit's prefix, the scale, the ticks."""
+"""Layout of numbers along an axis: the unit's prefix, the scale, the ticks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONG_S = {"s": 120.0, "min": 7200.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A quantity along an axis: told value = own value * ``factor``, in ``unit``."""
+    """Quantity along an axis: shown value = own value * ``factor``, in ``unit``."""
 
     name: str
     unit: str
@@ -93,7 +93,7 @@ def focus(
 
 
 def _scaled(values: Floats, *, log: bool) -> Floats:
-    """The finite ones, as the axis lays them out."""
+    """Return the finite values as the axis lays them out; on a log axis only positive ones."""
     kept = values[np.isfinite(values) & (values > 0 if log else True)]
     return np.asarray(np.log10(kept) if log else kept)
 
@@ -132,7 +132,7 @@ def _parameter_spoke(parameter: Parameter, values: Sequence[Value | None]) -> Sp
 
 
 def _ranked(parameter: Parameter, values: Sequence[Value | None], order: Sequence[Value]) -> Spoke:
-    """Equal steps between the values that occur; inactive lowest."""
+    """Place the values that occur at equal steps; inactive ones lowest."""
     ordered: list[Value | None] = [None, *order] if None in values else [*order]
     place = {value: rank / max(len(ordered) - 1, 1) for rank, value in enumerate(ordered)}
     ticked = ordered[:: -(-len(ordered) // (2 * _MAX_RANKS))]

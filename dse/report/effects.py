@@ -1,4 +1,4 @@
-"""What each parameter does to a metric: as tables, as JSON, as columns and on the page."""
+"""Effects of each parameter on a metric: as tables, as JSON, as columns and on the page."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def headline(found: Effects) -> str:
 
 
 def _left_out(found: Effects) -> str:
-    """Which parameters have more values than can be told of."""
+    """Name the parameters that have too many values for their effects to be estimated."""
     every = joined(found.left_out)
     pairs = joined(found.unpaired)
     told = f"; of {every}, with so many values, no effect is estimated" if every else ""
@@ -61,7 +61,7 @@ def _left_out(found: Effects) -> str:
 
 
 def effects_json(study: str, problem: Problem, found: Sequence[Effects]) -> EffectsFacts:
-    """All effects as one JSON object; ``null`` where a share cannot be told."""
+    """Return all effects as one JSON object; ``null`` where a share is unknown."""
     return {
         "study": study,
         "parameters": parameter_units(problem),

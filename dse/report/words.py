@@ -65,7 +65,7 @@ def word_of(value: float | None, metric: Metric) -> str | None:
 
 
 def prefixed(typical: float, unit: str) -> str:
-    """The unit with the prefix that suits a typical value: ``mJ`` for 0.003 J."""
+    """Return the unit with the prefix that suits a typical value: ``mJ`` for 0.003 J."""
     return shown(typical, unit).partition(" ")[2] if unit and typical else unit
 
 
@@ -86,7 +86,7 @@ def design_text(
 
 
 def shortened(words: str, letters: int = 80) -> str:
-    """The beginning of long words, so that they stay in their place."""
+    """Return the beginning of a long text, at most ``letters`` characters with an ellipsis."""
     return words if len(words) <= letters else words[: letters - 1] + "…"
 
 
@@ -96,7 +96,10 @@ def parameter_units(problem: Problem) -> dict[str, str]:
 
 
 def broken_text(problem: Problem, broken: Mapping[str, float]) -> str:
-    """Which limits a design breaks, and by how much: in percent of the bound, where it has one."""
+    """Return the limits that a design breaks and by how much, as text.
+
+    An amount is in percent of the bound where the limit has one.
+    """
     bounded = {limit.text for limit in problem.limits if limit.scale != 1.0}
     told = {
         text: percent_text(amount, 3) if text in bounded else f"{amount:.3g}"
@@ -115,7 +118,7 @@ def percent_text(share: float, digits: int = 2) -> str:
 
 
 def joined(words: Iterable[str], last: str = "and") -> str:
-    """``a, b and c``."""
+    """Return the items as a list in prose: ``a, b and c``."""
     *front, end = list(words) or [""]
     return f"{', '.join(front)} {last} {end}" if front else end
 

@@ -31,7 +31,7 @@ class Asset:
 
     @property
     def folder(self) -> Path:
-        """Where its files lie, whether or not they are there yet."""
+        """Folder of the asset's files, which need not exist yet."""
         return assets_folder() / f"{self.name}-{self.version}"
 
     @property
@@ -69,5 +69,5 @@ def cache_folder() -> Path:
 
 
 def assets_folder() -> Path:
-    """Where assets lie, each in a folder of its own."""
+    """Return the folder of all assets, each in a subfolder of its own."""
     return cache_folder() / "assets"

@@ -31,7 +31,10 @@ class Environment:
 
     @property
     def folder(self) -> Path:
-        """Where it lies, whether or not it is there yet: another list is another folder."""
+        """Folder of the environment, which need not exist yet.
+
+        Another list of requirements gives another folder.
+        """
         pinned = hashlib.sha256(self.requirements.read_bytes()).hexdigest()
         return environments_folder() / f"{self.name}-{self.version}-{pinned[:8]}"
 
@@ -59,7 +62,7 @@ class Environment:
 
 
 def environments_folder() -> Path:
-    """Where environments lie, each in a folder of its own."""
+    """Return the folder of all environments, each in a subfolder of its own."""
     return cache_folder() / "environments"
 
 

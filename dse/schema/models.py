@@ -21,7 +21,7 @@ class Model(BaseModel):
 
 
 def listed(value: Any) -> Any:
-    """An empty list where the file leaves the key empty."""
+    """Return an empty list where the file leaves the key empty."""
     return [] if value is None else value
 
 
@@ -55,7 +55,7 @@ class PluginSpec(BaseModel):
 
 
 class ReplicatesSpec(Model):
-    """How often an evaluator with chances runs, ``as`` which reading it is told the number."""
+    """Runs of a stochastic evaluator; the input that ``as`` names receives the run's number."""
 
     count: int = Field(ge=2, le=100_000)
     reading: str = Field(default="seed", alias="as")
@@ -63,7 +63,7 @@ class ReplicatesSpec(Model):
 
 
 class ResourcesSpec(Model):
-    """What an evaluator needs of its machine; ``custom`` is what nodes of a cluster name."""
+    """Resources that an evaluator needs; ``custom`` names resources of cluster nodes."""
 
     cpu: float | None = Field(default=None, gt=0, le=100_000)
     gpu: float | None = Field(default=None, ge=0, le=100_000)
@@ -72,7 +72,7 @@ class ResourcesSpec(Model):
 
 
 class EvaluatorSpec(PluginSpec):
-    """An evaluator; ``bind`` maps its readings to parameters where the names do not tell.
+    """An evaluator; ``bind`` maps its inputs to parameters where the names differ.
 
     One that is ``exclusive`` has its machine for itself while it runs.
     """
@@ -105,7 +105,7 @@ Attempts = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class BudgetSpec(Model):
-    """When to stop: whichever comes first."""
+    """Stopping criteria of a study: the first that is met stops it."""
 
     measurements: int | None = Field(default=None, ge=1)
     trials: int | None = Field(default=None, ge=1)
@@ -116,7 +116,7 @@ class BudgetSpec(Model):
 
 
 class RetriesSpec(Model):
-    """How often a trial is issued again, for each kind of failure."""
+    """Number of times that a trial is issued again, for each kind of failure."""
 
     lost: Attempts | None = None
     crashed: Attempts | None = None
@@ -134,7 +134,7 @@ class RetriesSpec(Model):
 
 
 class EarlySpec(Model):
-    """When a trial that reports on its way need not go on."""
+    """Early stopping rule for trials that report intermediate results."""
 
     rule: Literal["successive-halving", "certain"]
     eta: int = Field(default=3, ge=2, le=1_000_000)
@@ -159,7 +159,7 @@ Published = Quantity | list[Quantity] | None
 
 
 class ClaimSpec(Model):
-    """What a paper says, and ``ours``: the number of this study that is held against it.
+    """Claim of a paper, and ``ours``: the number of this study that is compared with it.
 
     ``published`` is the figure of print, an interval of two, a bound such as ``< 2 %``, or the
     words of print where it has no figure. ``accept`` says of ``ours`` what is to hold; what did not
@@ -182,7 +182,7 @@ class ClaimSpec(Model):
 
 
 class FindingSpec(Model):
-    """What this study finds and no paper says; ``source`` may name what it rests on."""
+    """Finding of this study that is in no paper; ``source`` may name what it rests on."""
 
     claim: str = Field(min_length=1)
     ours: str
@@ -254,7 +254,7 @@ class StudySpec(Model):
 
 
 class PartialStudySpec(StudySpec):
-    """What is left of a study file without its mistakes."""
+    """Remainder of a study file without its mistakes."""
 
     study: str = "study"
     space: str = ""

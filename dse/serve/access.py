@@ -1,4 +1,4 @@
-"""Who may look and who may change: hosts, the token, and pages of the same origin."""
+"""Access control for viewing and changing: hosts, the token, and pages of the same origin."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Gate:
 
     @property
     def reading_pass(self) -> str:
-        """What the cookie holds: it shows that somebody knew the token, and does not tell it."""
+        """Content of the cookie: it proves knowledge of the token without revealing it."""
         return hmac.new(self.token.encode(), b"dse may look", hashlib.sha256).hexdigest()
 
     def knows_host(self, header: str) -> bool:
@@ -68,7 +68,7 @@ class Gate:
 
 
 def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
-    """True unless a browser says that a page of elsewhere asks.
+    """Return whether a request is same-origin: no browser reports that another page sent it.
 
     Args:
         host: the header of that name.
@@ -84,7 +84,7 @@ def same_origin(host: str, origin: str | None, fetch_site: str | None) -> bool:
 
 
 def _same(told: str, known: str) -> bool:
-    """Whether two secrets are one, in a time that does not tell how much of them is."""
+    """Return whether two secrets are equal, in a time that does not reveal how much of them is."""
     return hmac.compare_digest(told.encode(), known.encode())
 
 

@@ -1,4 +1,4 @@
-"""What all routes share: the studies that are watched, the drivers, and the rules of the gate."""
+"""State shared by all routes: the watched studies, the drivers and the access rules."""
 
 from __future__ import annotations
 

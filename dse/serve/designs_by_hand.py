@@ -23,7 +23,7 @@ _one_at_a_time = Lock()
 
 
 def judged(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
-    """The legal design of these values.
+    """Return the legal design of these values.
 
     Raises:
         DesignError: it breaks a rule of the space.
@@ -33,7 +33,7 @@ def judged(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
 
 
 def evaluated(snapshot: Snapshot, design: Design) -> Trial:
-    """The design with its outcome, found in a process of its own; nothing is stored.
+    """Evaluate a design in a separate process and return its trial; nothing is stored.
 
     What the study measured before is not measured again.
 

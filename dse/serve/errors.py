@@ -1,4 +1,4 @@
-"""Why a request is not answered: as JSON for programs, as a page for people."""
+"""Error responses: JSON for programs, a page for people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 2_000
 
 
 class UnknownError(DseError):
-    """What is asked for is not there."""
+    """Error for a requested thing that does not exist."""
 
 
 class BusyError(DseError):
@@ -36,7 +36,7 @@ class BusyError(DseError):
 def refusal(
     path: str, status: int, problem: str, hint: str = "", headers: dict[str, str] | None = None
 ) -> Response:
-    """The answer that says what is wrong and how to mend it."""
+    """Return the response that states the problem and how to fix it."""
     problem, hint = visible(problem)[:_LONGEST], visible(hint)[:_LONGEST]
     if path.startswith("/api"):
         told = {"error": problem, "hint": hint}

@@ -106,7 +106,7 @@ def longest_idle(connections: Iterable[Impatient]) -> Impatient:
 
 
 def _expire_unacknowledged(held: socket.socket) -> None:
-    """Let the kernel end a connection whose other side has vanished without a word."""
+    """Let the kernel close a connection whose other side has vanished without notice."""
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         limit_ms = int(1000 * VANISHED_S)
         held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit_ms)

@@ -1,4 +1,4 @@
-"""Limits per kind of connection and per client, so that nobody can take the server from others."""
+"""Limits per kind of connection and per client, so that no client can block the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request passes before it reaches a route: host, size, patience, pass and token."""
+"""Checks of every request before it reaches a route: host, size, duration, pass and token."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MORE = {405: _ALLOWED, 503: {"retry-after": "1", "connection": "close"}}
 
 
 class Door:
-    """Lets requests in, or says why not; nothing that a route forgets can leave it open.
+    """Middleware that admits requests or states why not; no route can bypass it.
 
     Args:
         app: what answers them.
@@ -118,7 +118,7 @@ class Door:
         return None
 
     def _refused(self, scope: Scope) -> _Reason | None:
-        """Status, reason and hint; ``None`` where the request is let in."""
+        """Return status, reason and hint of a refusal; ``None`` if the request is admitted."""
         headers, path = Headers(scope=scope), scope["path"]
         host, token = headers.get("host", ""), headers.get("authorization", "")
         if not self._gate.knows_host(host):
@@ -169,7 +169,7 @@ def _too_long() -> _Refused:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body once more, and then what else the client says."""
+    """Return a receiver that replays the body, then passes on the client's messages."""
     told = False
 
     async def replayed() -> Message:

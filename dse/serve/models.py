@@ -1,4 +1,4 @@
-"""What the live view says to programs, and hears from them."""
+"""Models of the data that the live view sends to programs and receives from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Told(BaseModel):
 
 
 class Problem(_Told):
-    """Why something was not done, and how to mend it."""
+    """Reason why something was not done, and how to fix it."""
 
     error: str
     hint: str
@@ -97,7 +97,7 @@ class StudyState(StudyRow):
 
 
 class ObjectiveRow(_Told):
-    """What is wanted."""
+    """Objective of a study, with its expression, goal and unit."""
 
     name: str
     expression: str
@@ -106,7 +106,7 @@ class ObjectiveRow(_Told):
 
 
 class Numbers(_Told):
-    """What a design comes to, in the units of ``metrics`` and ``objectives``."""
+    """Numbers of a design, in the units of ``metrics`` and ``objectives``."""
 
     metrics: dict[str, float | None]
     spread: dict[str, float | None]
@@ -144,14 +144,14 @@ class Front(_Told):
 
 
 class FaultRow(_Told):
-    """Why a trial has no metrics."""
+    """Reason why a trial has no metrics."""
 
     kind: str
     reason: str
 
 
 class OutcomeRow(Numbers):
-    """What became of a design."""
+    """Outcome of a design."""
 
     state: str
     fault: FaultRow | None
@@ -160,7 +160,7 @@ class OutcomeRow(Numbers):
 
 
 class TrialRow(OutcomeRow):
-    """A trial; ``told`` counts the finished ones that were known when it was asked.
+    """A trial, with the number of finished trials that were known when it was asked.
 
     ``attempts`` were given up before. Times are seconds since 1970, UTC; null where none was kept.
     """
@@ -175,7 +175,7 @@ class TrialRow(OutcomeRow):
 
 
 class Some(_Told):
-    """Which trials: so many from a place on, of those in a state or of all."""
+    """Selection of trials: at most ``count`` from ``first`` on, of one state or of all."""
 
     first: int = Field(default=0, ge=0, le=2**53)
     count: int = Field(default=100, ge=1, le=1_000)
@@ -215,7 +215,7 @@ class AttemptRow(_Told):
 
 
 class ReportRow(_Told):
-    """What an evaluator told on its way."""
+    """Report of an evaluator during its evaluation."""
 
     attempt: int
     step: int
@@ -252,7 +252,7 @@ class Figures(_Told):
 
 
 class Start(_Told):
-    """How far to go; without anything as far as the study says."""
+    """Stopping point of a run; without any bound, that of the study."""
 
     trials: int | None = Field(default=None, ge=1, le=1_000_000_000)
     measurements: int | None = Field(default=None, ge=1, le=1_000_000_000)
@@ -266,7 +266,7 @@ class Proposal(_Told):
 
 
 class Judgement(_Told):
-    """What became of a proposal: whether it is legal, and as far as asked for its outcome.
+    """Result of a proposal: its legality and, if requested, its outcome.
 
     ``same_as`` is the trial that has this design already; ``added`` the number of the new one.
     """

@@ -1,4 +1,4 @@
-"""Which drivers are at work, as far as one can tell who only looks on."""
+"""Drivers at work, as far as an observer can determine."""
 
 from __future__ import annotations
 

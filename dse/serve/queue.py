@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 
 class Turns:
-    """Lets nobody's wish for reports take the machine from all others."""
+    """Queue for building reports, so that one client cannot take the machine from others."""
 
     def __init__(self) -> None:
         self._work = BoundedSemaphore(MOST)

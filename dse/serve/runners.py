@@ -38,7 +38,7 @@ class Runner:
 
     @property
     def last_words(self) -> str:
-        """The end of what it said; of one that ended well or was paused, nothing."""
+        """End of the process's output; empty while it runs, or if it ended well or was paused."""
         if self.runs or self.stopping or self.process.returncode in (0, 3):
             return ""
         try:

@@ -97,7 +97,7 @@ def trial_row(snapshot: Snapshot, trial: Trial) -> models.TrialRow:
 
 
 def outcome_row(snapshot: Snapshot, trial: Trial) -> models.OutcomeRow:
-    """What became of a design that is no trial of the study."""
+    """Return the outcome of a design that is no trial of the study."""
     told = trial_row(snapshot, trial).model_dump(include=set(models.OutcomeRow.model_fields))
     return models.OutcomeRow(**told)
 
@@ -124,7 +124,7 @@ def trial(snapshot: Snapshot, number: int) -> models.TrialTold:
 
 
 def process(driver: Driver) -> str:
-    """A driver in words: its machine by name, without what tells its boots apart."""
+    """Return a driver as text: its process and machine name, without the id of the boot."""
     return f"process {driver.pid} of {driver.host.partition(' ')[0]}"
 
 

@@ -48,7 +48,7 @@ def server(
 
 
 class _Telling(uvicorn.Server):
-    """A server that says where it listens once it does, and ends its streams when it ends."""
+    """Server that prints its address once it listens, and ends its streams when it ends."""
 
     def __init__(
         self, config: uvicorn.Config, house: House, host: str, say: Callable[[str], None]

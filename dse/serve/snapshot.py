@@ -53,7 +53,7 @@ class Snapshot:
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Why designs are not on the front."""
+        """Reasons why designs are not on the front."""
         return failures(self.study.problem, self.finished)
 
     @cached_property
@@ -65,12 +65,12 @@ class Snapshot:
 
     @cached_property
     def measured(self) -> int:
-        """How many trials were measured."""
+        """Number of trials that were measured."""
         return int(self.study.problem.measurements(self.trials).sum())
 
     @cached_property
     def proof(self) -> Proof:
-        """How far the front is proved, and how many designs have no value."""
+        """Extent to which the front is proved, and the number of designs without a value."""
         return Proof.of_study(self.study.problem, self.finished, self.events)
 
     @cached_property
@@ -83,7 +83,7 @@ class Snapshot:
 
     @cached_property
     def room(self) -> Room:
-        """What the study's own budget leaves."""
+        """Number of trials that the study's own budget still allows."""
         bounds, over = self.study.bounds(), self.trials.over
         spent_s = float(self.trials.cost_s[over].sum())
         if bounds.time_s is not None and spent_s >= bounds.time_s:
@@ -103,7 +103,7 @@ class Snapshot:
 
 
 def read(name: str, storage: Storage, presence: Presence, before: Snapshot | None) -> Snapshot:
-    """The study as it stands; the snapshot ``before`` again if nothing has changed.
+    """Return the present snapshot of a study; ``before`` again if nothing has changed.
 
     Raises:
         UnknownError: there is none of that name.

@@ -43,7 +43,10 @@ def _content(name: str) -> bytes:
 
 @router.get("/assets/{name}")
 async def asset(name: str) -> Response:
-    """One of the files that pages are made of; told without a thread, which others may hold."""
+    """Return one of the files that pages are made of, without occupying a thread.
+
+    Other requests may hold all threads.
+    """
     if name not in _ASSETS:
         raise UnknownError(f"there is no {name[:80]!r}")
     lasting = {"cache-control": "max-age=86400" if name == "plotly.js" else "no-cache"}

@@ -1,4 +1,4 @@
-"""A study's state as server-sent events: told when it changes, for as long as somebody listens."""
+"""State of a study as server-sent events, sent on each change while a client listens."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dse.serve.middleware import PIECE_BYTES
 
 
 def streamed(content: bytes | Iterable[str], media: str, headers: Mapping[str, str]) -> Response:
-    """The answer with this content, which may come in pieces."""
+    """Return the response with this content, which may come in pieces."""
     return _Held(content, media_type=media, headers=headers)
 
 
@@ -55,7 +55,7 @@ def shown(text: str) -> Response:
 
 @cache
 def _digests() -> Sequence[str]:
-    """What the scripts of a report's page come to."""
+    """Return the base64 SHA-256 digests of the scripts of a report's page."""
     from plotly.offline import get_plotlyjs
 
     own = files("dse.report.html").joinpath("page.js").read_text("utf-8")

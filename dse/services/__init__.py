@@ -1,1 +1,1 @@
-"""What the command line, Python and the live view share."""
+"""Services shared by the command line, Python and the live view."""

@@ -1,1 +1,1 @@
-"""How studies are remembered."""
+"""Storage of studies."""

@@ -1,4 +1,4 @@
-"""Whether a URL can name a storage: checked before anything is opened, with words that mend it."""
+"""Check of a storage's URL before anything is opened, with messages that suggest a fix."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def _faults(url: str) -> Iterator[tuple[str, str]]:
 
 
 def _place_faults(rest: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with user, password, host and port; a password may hide anywhere in them."""
+    """Yield each fault of user, password, host and port, with a hint.
+
+    A password may hide anywhere in them.
+    """
     own, query = rest.partition("?")[::2]
     ends = "@" in query and re.search(":|%3a", own, re.IGNORECASE) is not None
     if own.count("@") > 1 or "@" in own.partition("/")[2] or ends:

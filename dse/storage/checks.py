@@ -1,4 +1,4 @@
-"""What every storage refuses, said in one place so that all say the same."""
+"""Checks that all storages share, so that their messages agree."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) 
 
 
 def check_known(study: str, numbers: Collection[int], states: Mapping[int, State | None]) -> None:
-    """Nothing, if there is a trial of each number.
+    """Raise StudyError unless there is a trial of each number.
 
     Raises:
         StudyError: a number is unknown.
@@ -71,7 +71,7 @@ def check_known(study: str, numbers: Collection[int], states: Mapping[int, State
 def check_unfinished(
     study: str, numbers: Collection[int], states: Mapping[int, State | None]
 ) -> None:
-    """Nothing, if all numbers are of unfinished trials.
+    """Raise StudyError unless all numbers are of unfinished trials.
 
     Args:
         study: For the message.

@@ -19,7 +19,9 @@ R = TypeVar("R")
 
 
 class Retrier:
-    """Makes calls of a storage again while it is away; says once that it is, and once that not.
+    """Retrier of storage calls while the storage is away.
+
+    It reports once that the storage is away, and once that it is back.
 
     Args:
         patience_s: for how long; 0 is never.
@@ -104,7 +106,7 @@ class Retrier:
 
 
 def duration(seconds: float) -> str:
-    """Return a stretch of time as people say it."""
+    """Format a duration in seconds or, if it is long, in minutes."""
     if seconds < _SECONDS_UP_TO:
         return f"{seconds:.2g} s"
     return f"{seconds / 60:.3g} min"

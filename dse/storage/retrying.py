@@ -273,7 +273,7 @@ class RetryingStorage:
         return [trials[number] for number in numbers]
 
     def _unrecorded(self, study: str, events: Sequence[Event]) -> list[Event]:
-        """Return those of the events that the record lacks: no driver records one twice."""
+        """Return the events that the record lacks, so that no driver records one twice."""
         recorded = self._storage.events(study) if events else []
         return [event for event in events if event not in recorded]
 

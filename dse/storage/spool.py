@@ -20,7 +20,7 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spooled:
-    """What one driver measured and could not store.
+    """Outcomes that one driver measured and could not store.
 
     ``entry`` is the mark with which the driver entered its study: it says which record, of which
     database, the outcomes belong to.
@@ -33,7 +33,7 @@ class Spooled:
 
 
 def write_spooled(spooled: Spooled) -> Path | None:
-    """Write the outcomes to the disk in place of what was written before.
+    """Write the outcomes to the disk in place of those written before.
 
     Returns:
         The file; ``None`` where no folder takes one.
@@ -55,7 +55,7 @@ def remove_spooled(entry: str) -> None:
 
 
 def find_spooled(entries: Mapping[str, int]) -> Iterator[Spooled]:
-    """Return what drivers with these marks could not store; a file that was cut is skipped.
+    """Yield what drivers with these marks could not store; files that were cut are skipped.
 
     Args:
         entries: the drivers of a study by their marks.

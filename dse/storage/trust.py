@@ -1,4 +1,4 @@
-"""Whether a stored study may be run here: one that was imported waits for the user's word.
+"""Trust in stored studies: one that was imported runs only with the user's consent.
 
 An imported study carries a mark in its record; the user's word is an event after it. Both stay in
 the storage: a file of ``dse studies export`` carries neither, whatever a stranger wrote into it.
@@ -39,7 +39,7 @@ def trust(storage: Storage, study: str) -> None:
 
 
 def check_trusted(storage: Storage, study: str) -> None:
-    """Check that a study may be run.
+    """Raise StudyError unless a study may be run.
 
     Raises:
         StudyError: it was imported, and the user has not trusted it.
@@ -53,12 +53,12 @@ def check_trusted(storage: Storage, study: str) -> None:
 
 
 def marked_imported(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a study was begun with, marked as imported."""
+    """Return a study's specification, marked as imported."""
     return {**spec, _ORIGIN: _IMPORTED}
 
 
 def unmarked(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a study was begun with, without a word on where it came from."""
+    """Return a study's specification without the mark of its origin."""
     return {key: value for key, value in spec.items() if key != _ORIGIN}
 
 

@@ -23,7 +23,7 @@ _FEW = 20
 
 
 class Asker:
-    """Who may ask, and how many trials for whom.
+    """Coordination of drivers: which one may ask, and how many trials for which driver.
 
     A driver that is alone asks without any ceremony. So does every driver of a storage that has
     no queue: the storage refuses an ask that did not know all trials.
@@ -79,7 +79,7 @@ class Asker:
 
     @property
     def pause_s(self) -> float:
-        """How long to wait before the next look."""
+        """Seconds to wait before the next look at the queue."""
         pause_s = self._lookahead.pause_s(self._vain, self._queue.drivers)
         return self._clock.draw_s(0.5 * pause_s, 1.5 * pause_s)
 
@@ -125,7 +125,7 @@ class Asker:
         return self._lookahead.count(self._queue, own=own, holds=holds, lost=lost)
 
     def is_free(self) -> bool:
-        """Return whether nobody else asks, or only one who is lost."""
+        """Return whether no other driver asks, or only one that has left or is lost."""
         asker = self._queue.asker
         return asker is None or asker == self._lease.id or self._lease.has_gone(asker)
 

@@ -1,4 +1,4 @@
-"""When a study stops asking, whoever works on it."""
+"""Bounds at which a study stops asking, shared by all its drivers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ENOUGH = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many trials may still be asked, and what is used up where none.
+    """Number of trials that may still be asked, and the bound that is used up if none may.
 
     Trials under way below the number ``until`` may still make room, whoever runs them. Of those
     asked ahead, no more than ``affordable`` are paid for, going by what the finished ones took.
@@ -24,7 +24,9 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """When to stop asking; ``None`` is no bound. All drivers of a study count together.
+    """Bounds at which a study stops asking; ``None`` is no bound.
+
+    All drivers of a study count together.
 
     ``cost`` is in dollars, at ``price_per_s`` for each second of evaluation; ``gain`` is the share
     of the hypervolume that a suggestion has to promise.
@@ -40,7 +42,7 @@ class Bounds:
     def room(
         self, *, asked: int, measured: int, under_way: int, spent_s: float, finished: int = 0
     ) -> Room:
-        """What is left.
+        """Return the trials that the bounds still allow.
 
         Args:
             asked: trials of the study.

@@ -42,7 +42,7 @@ class Holding:
         self._free: list[int] = []
 
     def taken(self, room: int, own: Set[int]) -> list[Trial]:
-        """Up to so many trials that nobody worked at, or somebody who is lost, claimed.
+        """Claim up to ``room`` trials that are held by no driver, or by one away or lost.
 
         Args:
             room: how many.
@@ -105,7 +105,7 @@ class Holding:
         return trial.begun_at is not None or not noted
 
     def _claimed(self, numbers: Sequence[int]) -> list[Trial]:
-        """Claim those of the trials that can be had.
+        """Claim the available ones of the trials and return those to run.
 
         What was lost with its driver counts as tried, unless it is known not to have begun.
         """
@@ -126,7 +126,7 @@ class Holding:
         return self._settled(got, take.inherited)
 
     def _settled(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
-        """The trials to run.
+        """Return the trials to run, after those of lost drivers are settled.
 
         What was lost with its driver counts as tried, unless it is known not to have begun.
         """

@@ -1,4 +1,4 @@
-"""How far up a ladder a trial is evaluated, for an optimizer that climbs."""
+"""Rung of a trial's evaluation on a ladder of fidelities, for an optimizer that climbs."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from dse.optimizers.support.unseen_designs import fresh
 
 
 class First:
-    """Asks a legal design that was not told."""
+    """Optimizer that asks a legal design that it does not know yet."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

@@ -1,4 +1,4 @@
-"""What a driver knows of a study's record: read once, and then only what is new."""
+"""Driver's view of a study's record: read in full once, and then only what is new."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What there was when an ask was made.
+    """State of the record when an ask was made.
 
     ``news`` are the finished trials that it knew and the ask before did not; ``pending`` all
     designs that had a number and were not finished, as far as it knew.
@@ -96,7 +96,7 @@ def moments(
 
 
 def last_suggestions(ledger: Ledger, by: str, most: int) -> list[Suggestion]:
-    """Return the last suggestions of an optimizer, as the record tells them, oldest first."""
+    """Return the last suggestions of an optimizer in the record, oldest first."""
     asks = [ask for ask in ledger.storage.asks(ledger.study) if ask.by == by]
     return [
         Suggestion(one.ask.told, one.ask.wanted or one.ask.count, one.pending)

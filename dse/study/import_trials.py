@@ -176,7 +176,7 @@ class _Taker:
         return ""
 
     def _design(self, values: Mapping[str, Any]) -> tuple[Design, bool]:
-        """What the values say of the space's parameters, and whether that is a legal design."""
+        """Return the design that the values give in the space, and whether it is legal."""
         space = self._problem.space
         told = {
             (name if name in space.by_name else legal_name(name)): v for name, v in values.items()
@@ -190,7 +190,10 @@ class _Taker:
         return space.batch([exact]).design(0), True
 
     def _metrics(self, found: Found) -> dict[str, float]:
-        """The metrics in coherent units; an objective that is one metric tells that one too."""
+        """Return the metrics in coherent units.
+
+        An objective that is one metric gives the value of that metric, too.
+        """
         problem = self._problem
         told: dict[str, float] = {}
         for name, objective, value in zip(
@@ -207,7 +210,10 @@ class _Taker:
 
 
 def _modelled(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
-    """The trials with what is modelled computed here: what another tool says of it is not asked."""
+    """Return the trials with modelled metrics computed here.
+
+    What another tool reports of these metrics is ignored.
+    """
     places = [place for place, one in enumerate(taken) if one.outcome.state is State.DONE]
     if not places:
         return list(taken)

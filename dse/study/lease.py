@@ -24,7 +24,7 @@ _BEATS = 3
 
 
 class Lease:
-    """What a driver holds its trials by; enter it as a context.
+    """Lease by which a driver holds its trials; enter it as a context.
 
     No clock is compared with another machine's: who watches counts how long, by its own clock, it
     has not seen a beat rise. A driver of this machine is lost as soon as its process is gone. Time
@@ -98,7 +98,7 @@ class Lease:
         return self._unanswered_late() or since != self._blind_until
 
     def free(self, trial: Trial) -> bool:
-        """True if nobody holds the trial, or a driver that was away or lost at the last look."""
+        """Return whether the trial has no driver, or one away or lost at the last look."""
         return trial.worker is None or self.has_gone(trial.worker)
 
     def _is_lost(self, driver: Driver, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Which process this is, and whether another one on this machine still lives."""
+"""Identity of this process, and the check whether another one on this machine still lives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def here() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process of this machine was started, in ticks since boot; empty if it has ended."""
+    """Return the start time of a local process in ticks since boot; empty if it has ended."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
@@ -36,7 +36,7 @@ def started(pid: int) -> str:
 
 
 def gone(driver: Driver) -> bool:
-    """True if the driver ran on this machine and does no more; false where nobody can tell."""
+    """Return whether the driver ran on this machine and has ended; false if unknown."""
     if driver.host != here():
         return False
     if _PROC.joinpath("self", "stat").exists():

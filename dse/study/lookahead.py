@@ -1,4 +1,4 @@
-"""How many designs to ask ahead of need, and how long to wait between two looks at the queue."""
+"""Number of designs to ask ahead of need, and pause between two looks at the queue."""
 
 from __future__ import annotations
 

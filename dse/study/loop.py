@@ -1,4 +1,6 @@
-"""The one loop: ask, store, evaluate, store, tell. Starting, resuming and going on are the same.
+"""Main loop of a study: ask, store, evaluate, store, inform the optimizer.
+
+Starting, resuming and continuing a study are the same.
 
 Any number of processes may loop over one study. One of them at a time asks, with all known that
 the record holds, for itself and ahead for others, who take from the queue. Each learns what the
@@ -139,7 +141,7 @@ class Loop:
 
     @property
     def _room(self) -> int:
-        """How many more trials the executor takes."""
+        """Number of further trials that the executor takes."""
         busy = self.executor.barrier and self._flying
         return 0 if busy else self.executor.capacity - len(self._flying)
 
@@ -179,7 +181,7 @@ class Loop:
         return ""
 
     def _take_up(self) -> None:
-        """Claim what nobody works at, or somebody who is lost, as far as there is room."""
+        """Claim trials of no driver, or of a lost one, as far as there is room."""
         own = self._flying.union(trial.number for trial in self._waiting)
         room = self._room - len(self._waiting)
         if not self._asker.queues:
@@ -189,7 +191,7 @@ class Loop:
             self._folders.forget(self._note_news())  # who takes has read the record
 
     def _ask(self) -> str:
-        """Queue new designs where there is room or others want some; else say why there are none.
+        """Queue new designs where there is room or others want some, else return why not.
 
         It is idle if it wants some and another driver asks.
         """
@@ -219,7 +221,7 @@ class Loop:
 
     @property
     def _known(self) -> tuple[int, int]:
-        """How much the driver knows: what was finished, and what was asked."""
+        """Extent of the driver's knowledge: the numbers of finished and of asked trials."""
         return len(self.ledger.finished), len(self.ledger.trials)
 
     def _count_room(self) -> Room:
@@ -234,7 +236,7 @@ class Loop:
         return room
 
     def _asked(self, count: int, own: int) -> str:
-        """Queue up to ``count`` designs, or say why there are none; hold the first ``own``.
+        """Queue up to ``count`` designs, or return why there are none; hold the first ``own``.
 
         Raises:
             Overtaken: somebody else added trials in between; nothing has happened.
@@ -285,7 +287,7 @@ class Loop:
         )
 
     def _proposed(self, count: int) -> list[Design]:
-        """What the optimizer asks."""
+        """Return the optimizer's proposals, and collect its events."""
         designs = self.optimizer.ask(count, self.ledger.pending)
         self._unsaid += self.optimizer.events()
         if not designs:
@@ -293,7 +295,7 @@ class Loop:
         return designs
 
     def _enough(self, designs: Sequence[Design]) -> str:
-        """Why nothing is asked although the budget allows it; empty where it is."""
+        """Return why nothing is asked although the budget allows it; empty if something is."""
         if not designs:
             self._until = len(self.ledger.trials)
             return getattr(self.optimizer, "ended", "") or DRY
@@ -306,14 +308,17 @@ class Loop:
         return reason
 
     def _news(self) -> tuple[Event, ...]:
-        """What is to be said and is not in the record: a study that goes on says it again."""
+        """Return the events that are due and not in the record.
+
+        A study that is resumed produces some of them again.
+        """
         if not self._unsaid:
             return ()
         said = {(e.kind, e.text) for e in self.ledger.storage.events(self.ledger.study)}
         return tuple(event for event in self._unsaid if (event.kind, event.text) not in said)
 
     def _record(self) -> None:
-        """Keep what the optimizer has to say beside its suggestions, told the whole record."""
+        """Record the optimizer's other events, after it has received all finished trials."""
         self._teach(self.ledger.finished[self._told :])
         self._unsaid += self.optimizer.events()
         self.ledger.storage.record(self.ledger.study, self._news())
@@ -366,7 +371,7 @@ class Loop:
                 self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
 
     def _awaited(self) -> bool:
-        """True while others have in flight what may make room, or what they may lose."""
+        """Return whether trials of others in flight may make room, or may be lost."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
     def _pause(self) -> None:
@@ -405,7 +410,10 @@ class Loop:
         return news
 
     def _teach(self, finished: Sequence[Trial]) -> None:
-        """Tell the optimizer trials, late: many a driver of many need not. Pieces do not matter."""
+        """Pass finished trials to the optimizer, as late as possible.
+
+        Many drivers of a large group never need it. The trials may come in pieces of any size.
+        """
         self.optimizer.tell(teachable(self.optimizer, finished))
         self._told += len(finished)
 
@@ -415,7 +423,7 @@ def _ignore() -> None:
 
 
 def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
-    """The trials that the optimizer is told: of some states only if it says so."""
+    """Return the trials that the optimizer receives: those of some states only on request."""
     learns = {
         State.OUTSIDE: getattr(optimizer, "learns_outside", False),
         State.SCREENED: getattr(optimizer, "climbs", False),

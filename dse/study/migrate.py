@@ -76,7 +76,7 @@ def migrated(
 
 
 def _history(outcomes: Sequence[tuple[Trial, Design, bool]], text: str) -> History:
-    """What is known of the designs, under new numbers; they cost the new study nothing."""
+    """Build the history of the designs under new numbers, free of cost for the new study."""
     trials = [
         Trial(number=number, design=design).finished(_outcome(trial, inside))
         for number, (trial, design, inside) in enumerate(outcomes)
@@ -99,7 +99,7 @@ def _outcome(trial: Trial, inside: bool) -> Outcome:  # noqa: FBT001 - a fact, n
 
 
 def _fitted(trial: Trial, space: Space, settings: Mapping[str, Value]) -> tuple[Design, bool]:
-    """The trial's design in the new space's names, and whether it is legal there."""
+    """Return the trial's design in the new space's names, and whether it is legal there."""
     values = {name: value for name, value in trial.design.items() if name in space.by_name}
     with_settings = Design({**settings, **values})
     for design in (with_settings, Design(values)):

@@ -1,4 +1,4 @@
-"""Who suggests designs in a study: each optimizer by the name that the record gives it."""
+"""Optimizers that suggest designs in a study, by the names that the record gives them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def is_plugin(by: str) -> bool:
 
 
 def scenario(name: str) -> str:
-    """What the record calls the optimizer of one scenario alone."""
+    """Return the record's name for the optimizer of one scenario alone."""
     return _SCENARIO + name
 
 
 def suggesting(plan: Plan, by: str) -> Optimizer:
-    """A new optimizer that has been told nothing.
+    """Return a new optimizer that has received no trials.
 
     Raises:
         PluginError: there is none of that name.
@@ -58,12 +58,12 @@ def suggesting(plan: Plan, by: str) -> Optimizer:
 
 
 def chosen(events: Iterable[Event]) -> str:
-    """What ``auto`` chose first; empty if it has not."""
+    """Return the first choice of ``auto``; empty if it has not chosen."""
     texts = (event.text for event in events if event.kind == "choice")
     return next(texts, "").partition(":")[0]
 
 
 def given(plan: Plan, inherited: Inherited) -> list[Design]:
-    """The designs that come before any suggestion: of earlier studies, then the baselines."""
+    """Return the designs before any suggestion: of earlier studies, then the baselines."""
     baselines = [Design(d) for d in plan.problem.baselines]  # type: ignore[arg-type]
     return list(dict.fromkeys([*inherited.designs, *baselines]))

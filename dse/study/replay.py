@@ -1,4 +1,4 @@
-"""The proof of a record: fresh optimizers, told what was known, must ask what was asked."""
+"""Proof of a record: fresh optimizers, given what was known, must ask what was asked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What a replay has shown.
+    """Result of a replay.
 
     ``asks`` were replayed and gave ``trials``. ``carried`` trials came from another study, and of
     ``unknown`` ones the record does not tell how they were asked: they were added by hand, or by
@@ -67,7 +67,7 @@ class Proof:
 
     @property
     def miss_probability(self) -> float:
-        """How likely the sample misses one changed ask that any is as likely as the others."""
+        """Probability that the sample misses one changed ask, if each is equally likely."""
         return self.skipped_asks / max(1, self.asks + self.skipped_asks)
 
     def after(self, ask: Asked, *, replayed: bool = True) -> Proof:
@@ -127,7 +127,7 @@ class Replay:
         self._replayed = {a.first for a in asks if a.by in (CARRIED, GIVEN)}.union(drawn)
 
     def proof(self) -> Proof:
-        """What can be proved, up to the first ask that does not fit."""
+        """Replay the record and return the proof, up to the first ask that does not fit."""
         proof = Proof(seed=self._seed)
         for moment in moments(self._asks, self._record.trials, self._record.finished):
             ask = moment.ask
@@ -162,7 +162,7 @@ class Replay:
         return None if found is None else Mismatch(trial=found[0], reason=found[1])
 
     def _wrong(self, moment: Moment) -> Mismatch | None:
-        """What is wrong about an ask; ``None`` where nothing is."""
+        """Return the mismatch of an ask; ``None`` if it fits."""
         ask = moment.ask
         found = self._record.trials[ask.first : ask.first + ask.count]
         reason = self._contradiction(ask, found)
@@ -180,7 +180,7 @@ class Replay:
         return None
 
     def _contradiction(self, ask: Asked, found: Sequence[Trial]) -> str:
-        """Why the ask cannot have been made; empty where it can."""
+        """Return why the ask cannot have been made; empty if it can."""
         if any(trial.told != ask.told for trial in found):
             return "the trial and its ask differ in what was told"
         if ask.told > len(self._record.finished):
@@ -195,7 +195,7 @@ class Replay:
         return ""
 
     def _expected(self, moment: Moment) -> list[Design]:
-        """What a fresh optimizer asks when it is told what was known."""
+        """Return the designs that a fresh optimizer asks if it is given what was known."""
         ask = moment.ask
         wanted = ask.count if ask.wanted is None else ask.wanted
         if ask.by == GIVEN:
@@ -208,7 +208,7 @@ class Replay:
         return optimizer.ask(wanted, moment.pending)
 
     def _changed(self, ask: Asked) -> dict[str, tuple[str, str]]:
-        """Versions that were other ones for the driver that asked."""
+        """Return the versions that differ now from those of the driver that asked."""
         drivers = {one.id: one.provenance for one in self._study.storage.drivers(self._study.name)}
         then = drivers.get(-1 if ask.worker is None else ask.worker, {})
         now = versions()

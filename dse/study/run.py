@@ -37,7 +37,7 @@ COMPLETED = (AUTO, "grey-box")
 
 @dataclass(kw_only=True)
 class Run:
-    """What one driver does for a study.
+    """Work of one driver for a study.
 
     Args:
         plan: the study; settled once its baselines are measured.
@@ -96,7 +96,7 @@ class Run:
 
     @contextmanager
     def _entered(self) -> Iterator[None]:
-        """A driver of the study, with its record read, until the block is left."""
+        """Enter the study as a driver, with its record read, until the block is left."""
         self.plan.pipeline.may_start = True
         told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
         self._retrying = retry_calls(
@@ -111,7 +111,7 @@ class Run:
             yield
 
     def _measure_awaited(self) -> None:
-        """Measure the baselines that objectives are told relative to, before anything else."""
+        """Measure the baselines that objectives are relative to, before anything else."""
         if self.plan.awaited:
             most = self.carried + len(self.plan.problem.baselines)
             trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
@@ -121,7 +121,7 @@ class Run:
             check_settled(self.plan, self._ledger.trials)
 
     def _used(self) -> str:
-        """The optimizer by name: the study's, or what ``auto`` has chosen or chooses now.
+        """Return the optimizer's name: the study's, or what ``auto`` has chosen or chooses now.
 
         Several drivers may choose at once: what was recorded first holds for all.
         """
@@ -142,7 +142,10 @@ class Run:
         return chosen(self._events())
 
     def _cost_s(self) -> float | None:
-        """What the first trial of its own took; what came from another study was free."""
+        """Return the seconds of the study's first own trial; ``None`` until it has finished.
+
+        Trials that came from another study were free.
+        """
         trials = self._ledger.trials[self.carried : self.carried + 1]
         return trials[0].cost_s if trials and trials[0].state.finished else None
 
@@ -156,7 +159,7 @@ class Run:
                 self._loop_here(scenario(name))
 
     def _loop_here(self, by: str) -> None:
-        """A loop that costs nothing: it runs in this process, and waits for nobody."""
+        """Run a loop that costs nothing, in this process and without waiting for others."""
         optimizer = suggesting(self.plan, by)
         batch = getattr(optimizer, "batch", 1)
         here = PluginSpec(use="serial", batch=batch)  # type: ignore[call-arg]
@@ -222,6 +225,6 @@ class Run:
         return self._retrying.events(self.name)
 
     def _note(self, event: Event) -> None:
-        """Keep the event, unless it was said before."""
+        """Record the event, unless it is in the record already."""
         if (event.kind, event.text) not in {(e.kind, e.text) for e in self._events()}:
             self._retrying.record(self.name, [event])

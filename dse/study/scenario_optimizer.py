@@ -1,4 +1,4 @@
-"""What one scenario alone would ask: an optimizer beside the study's own."""
+"""Optimizer of one scenario alone, in addition to the study's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dse.protocols import Optimizer
 
 
 class Aside:
-    """Asks what another does, and tells its events as being about one scenario."""
+    """Optimizer that asks what another does, and labels its events with one scenario."""
 
     batch = 1_024
 

@@ -178,7 +178,7 @@ class Study:
 
     @property
     def events(self) -> list[Event]:
-        """What happened beside the trials, oldest first."""
+        """Events of the study besides its trials, oldest first."""
         return self.storage.events(self.name)
 
     @property
@@ -188,14 +188,14 @@ class Study:
 
     @property
     def contrast(self) -> Contrast | None:
-        """Who wins under which scenario; ``None`` for a study without scenarios."""
+        """Winners under each scenario; ``None`` for a study without scenarios."""
         if not self.plan.alone:
             return None
         return contrast(self.problem, self.plan.alone, self.plan.weights, self.finished)
 
     @property
     def carried(self) -> int:
-        """How many trials came from another study and count for no budget."""
+        """Number of trials that came from another study and count for no budget."""
         spec = self.storage.spec(self.name) or {}
         return int(spec.get("carried", {}).get("trials", 0)) + len(self.inherited.designs)
 
@@ -206,7 +206,7 @@ class Study:
 
     @property
     def proof(self) -> Proof:
-        """How far the front is proved, and how many designs have no value."""
+        """Extent to which the front is proved, and the number of designs without a value."""
         return Proof.of_study(self.problem, self.finished, self.events)
 
     @property
@@ -355,7 +355,10 @@ class Study:
 def _begun(
     storage: Storage, name: str, plan: Plan, carried: Mapping[str, Any] | None, history: History
 ) -> Mapping[str, Any]:
-    """What a new study is begun with; of two processes that begin it, one does."""
+    """Create a study and return its stored specification.
+
+    Of two processes that begin the study, one creates it.
+    """
     begun = {**begun_with(plan), **({"carried": carried} if carried else {})}
     if plan.prior:
         begun["prior"] = _left(plan, storage, whole=not carried).plain()
@@ -370,7 +373,7 @@ def _begun(
 
 
 def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
-    """What the earlier studies that the file names leave to a new one.
+    """Return what a new study inherits from the earlier studies that the file names.
 
     Without ``whole`` no designs to begin with: the new study begins with others.
     """
@@ -385,7 +388,9 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
 
 
 def check_name(name: str) -> None:
-    """Check that a new study can be called so: a stranger's file may say anything.
+    """Raise StudyError unless a new study may have this name.
+
+    A file from elsewhere may hold any name.
 
     Raises:
         StudyError: it cannot.
@@ -396,7 +401,7 @@ def check_name(name: str) -> None:
 
 
 def unknown_study(name: str, kept: Iterable[str], url: str = "") -> StudyError:
-    """What to say where a storage keeps no study of that name."""
+    """Return the error for a study that a storage does not keep."""
     near = nearest(name, kept) or "no study is kept there"
     return StudyError(
         f"there is no study {name!r}{f' in {mask_url(url)}' if url else ''}",

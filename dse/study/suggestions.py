@@ -1,4 +1,4 @@
-"""What an optimizer suggests is checked before it is kept: plug-ins make mistakes, too."""
+"""Check of an optimizer's suggestions before they are kept: plug-ins make mistakes, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the evaluations of a driver were begun and finished, by the wall clock."""
+"""Wall-clock times at which the evaluations of a driver began and finished."""
 
 from __future__ import annotations
 

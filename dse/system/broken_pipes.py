@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 
 
 class _Pipe(io.FileIO):
-    """The writing end of a pipe; without a reader what is written is lost, and nobody complains."""
+    """Writing end of a pipe; without a reader, output is lost without an error."""
 
     raises = False
 
@@ -33,7 +33,10 @@ def outlive_readers() -> None:
 
 
 def raise_without_reader() -> None:
-    """Let the next write to standard output raise once nobody reads it: it has no other end."""
+    """Let the next write to standard output raise once the pipe has no reader.
+
+    The process has no other way to end.
+    """
     pipe = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(pipe, _Pipe):
         pipe.raises = True

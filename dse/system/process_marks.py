@@ -30,7 +30,7 @@ def run_mark(folder: str) -> str:
 
 
 def marks_of(pids: Iterable[int]) -> set[str]:
-    """Return the marks that these processes carry, as far as ``/proc`` tells."""
+    """Return the marks that these processes carry, as far as ``/proc`` shows them."""
     found: set[str] = set()
     for pid in pids:
         with suppress(OSError):
@@ -44,7 +44,7 @@ def _environ(pid: int) -> bytes:
 
 
 def end_marked(mark: str, rounds: int = 20) -> None:
-    """Kill every process that has the mark, as far as ``/proc`` tells.
+    """Kill every process that has the mark, as far as ``/proc`` shows it.
 
     What forks meanwhile is found in the next round. The warden runs the text of this function, so
     it needs nothing but what is imported there.

@@ -32,7 +32,7 @@ _TIMEOUT_S = 60.0
 
 
 class DurabilityContract:
-    """What :class:`~dse.protocols.Storage` promises beyond one process."""
+    """Guarantees of :class:`~dse.protocols.Storage` beyond one process."""
 
     @pytest.fixture
     def url(self) -> str:
@@ -123,7 +123,7 @@ def _writer(url: str, rounds: int) -> subprocess.Popen[str]:
 
 
 def _killed(url: str, after_s: float) -> str:
-    """What a writer said before it was killed, some time after its first word."""
+    """Kill a writer some time after its first line, and return its output until then."""
     writer = _writer(url, rounds=1_000_000)
     assert writer.stdout is not None
     first = writer.stdout.readline()
@@ -134,7 +134,7 @@ def _killed(url: str, after_s: float) -> str:
 
 
 def _promised(said: str) -> dict[str, list[int]]:
-    """The numbers by verb; a line that was cut is no promise."""
+    """Return the numbers by verb; a line that was cut is no promise."""
     found: dict[str, list[int]] = defaultdict(list)
     for line in said.splitlines(keepends=True):
         if line.endswith("\n"):

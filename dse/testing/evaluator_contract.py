@@ -55,11 +55,14 @@ while True:
 
 
 class EvaluatorContract:
-    """What :class:`~dse.protocols.Evaluator` promises; numbers are compared to 12 digits."""
+    """Contract of :class:`~dse.protocols.Evaluator`; numbers are compared to 12 digits."""
 
     @pytest.fixture
     def make(self) -> Callable[[], Evaluator]:
-        """What makes the evaluator: its class, or a ``functools.partial`` with its options."""
+        """Return the factory of the evaluator: its class, or a ``functools.partial``.
+
+        The partial carries the evaluator's options.
+        """
         raise NotImplementedError("the contract needs the fixture 'make'")
 
     @pytest.fixture
@@ -79,7 +82,7 @@ class EvaluatorContract:
 
     @pytest.fixture
     def told(self, evaluator: Evaluator, batch: Batch) -> Metrics:
-        """What it says of the batch; where that takes long, one answer may serve all laws."""
+        """Return the metrics of the batch; where that is slow, one answer may serve all laws."""
         return evaluator.evaluate(batch)
 
     def test_it_says_what_it_is(self, evaluator: Evaluator, batch: Batch) -> None:
@@ -189,7 +192,7 @@ class EvaluatorContract:
 
 
 def _modules_after(make: Callable[[], Evaluator]) -> list[str]:
-    """What is imported in a process that has imported nothing but numpy and then makes one."""
+    """Return the modules of a process that imported only numpy and then made an evaluator."""
     maker = _maker()
     assert maker.stdin is not None
     assert maker.stdout is not None
@@ -216,7 +219,7 @@ def _same(got: Metrics, other: Metrics, size: int, noisy: frozenset[str]) -> Non
 
 
 def _row(got: Metrics, row: int, noisy: frozenset[str]) -> dict[str, float]:
-    """What a row says: its numbers, or the kind of its fault."""
+    """Return the numbers of a row without the noisy ones, or the kind of its fault."""
     if row in got.faults:
         return {got.faults[row].kind: 0.0}
     return {name: float(values[row]) for name, values in got.columns.items() if name not in noisy}

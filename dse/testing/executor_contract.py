@@ -43,7 +43,7 @@ def collected(executor: Executor, count: int) -> dict[int, Outcome]:
 
 
 def is_alive(pid: int) -> bool:
-    """True while there is such a process; a dead one that nobody has buried yet is none."""
+    """Return whether the process exists; a zombie counts as dead."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -54,11 +54,14 @@ def is_alive(pid: int) -> bool:
 
 
 class ExecutorContract:
-    """What every :class:`~dse.protocols.Executor` promises."""
+    """Contract of every :class:`~dse.protocols.Executor`."""
 
     @pytest.fixture
     def make(self) -> Callable[[Work], Executor]:
-        """What makes the executor of some work: its class, or a partial with its options."""
+        """Return the factory of the executor of some work: its class, or a partial.
+
+        The partial carries the executor's options.
+        """
         raise NotImplementedError("the contract needs the fixture 'make'")
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""A storage whose calls fail, hang, or take effect without saying so, when they are told to."""
+"""Storage whose calls fail, hang, or take effect without reporting it, on request."""
 
 from __future__ import annotations
 

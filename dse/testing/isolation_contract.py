@@ -48,12 +48,12 @@ class IsolationContract:
 
     @pytest.fixture
     def make(self) -> Callable[[Work], Executor]:
-        """What makes an executor of two workers that waits for a task as long as it takes."""
+        """Return the factory of an executor of two workers without a time limit on tasks."""
         raise NotImplementedError("the contract needs the fixture 'make'")
 
     @pytest.fixture
     def hasty(self) -> Callable[[Work], Executor]:
-        """What makes an executor of two workers that gives up a task after two seconds."""
+        """Return the factory of a two-worker executor that gives up a task after two seconds."""
         raise NotImplementedError("the contract needs the fixture 'hasty'")
 
     @pytest.fixture

@@ -25,7 +25,7 @@ Truth = Callable[[Batch], Metrics]
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A problem, what its evaluators would say of any design, and its exact front.
+    """A problem, the results of its evaluators for any design, and its exact front.
 
     ``front`` holds losses; ``reference`` is the point that hypervolumes are told from.
     """
@@ -57,7 +57,7 @@ class Known:
 
 
 def played(known: Known, optimizer: Optimizer, budget: int, *, at_once: int = 1) -> list[Trial]:
-    """The trials of a study of up to ``budget`` designs, ``at_once`` asked and told together."""
+    """Run a study of up to ``budget`` designs, ``at_once`` per ask, and return its trials."""
     trials: list[Trial] = []
     while len(trials) < budget:
         designs = optimizer.ask(min(at_once, budget - len(trials)))
@@ -103,7 +103,7 @@ def problem_of(
     *,
     limits: tuple[Limit, ...] = (),
 ) -> Problem:
-    """The problem over bare metrics; its model tells those whose kind is modelled.
+    """Return the problem over bare metrics; its model computes those whose kind is modelled.
 
     It tells faults too where everything is modelled.
     """

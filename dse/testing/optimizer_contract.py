@@ -24,7 +24,7 @@ _TOLD = 12
 
 
 class OptimizerContract:
-    """Inherit it and say in the fixture ``make`` how your optimizer is made.
+    """Contract of optimizers: inherit it and make your optimizer in the fixture ``make``.
 
     ``known`` may be given too: a problem with more than twenty legal designs. The history that is
     told has designs within and outside limits, one that cannot exist and one that failed.
@@ -32,7 +32,7 @@ class OptimizerContract:
 
     @pytest.fixture
     def make(self) -> Make:
-        """How the optimizer is made for a problem."""
+        """Return the factory that makes the optimizer for a problem."""
         raise NotImplementedError
 
     @pytest.fixture

@@ -52,7 +52,7 @@ MISHAPS = [mishap for mishap in get_args(Mishap) if mishap != "hangs"]
 
 
 class OutageContract:
-    """What :class:`~dse.protocols.Storage` promises to drivers whose calls are made again."""
+    """Contract of :class:`~dse.protocols.Storage` for drivers whose calls are repeated."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:
@@ -104,7 +104,7 @@ def _enter(storage: Storage, mishaps: dict[int, Mishap]) -> int:
 
 
 def _read(storage: Storage) -> dict[str, Any]:
-    """All that a storage says of its studies, but for the marks of drivers."""
+    """Return everything that a storage reports of its studies, except the marks of drivers."""
     return {
         study: (
             list(storage.trials(study)),

@@ -21,7 +21,7 @@ _METHODS: dict[str, Callable[[Queueing, str], object]] = {
 
 
 class QueueingContract:
-    """What :class:`~dse.protocols.Queueing` promises to drivers that share a study."""
+    """Contract of :class:`~dse.protocols.Queueing` for drivers that share a study."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Queueing]:

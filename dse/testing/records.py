@@ -125,5 +125,5 @@ def _workers(drivers: int) -> st.SearchStrategy[int | None]:
 
 
 def _numbered(numbers: list[int]) -> list[tuple[int, int]]:
-    """Each trial number with how often it came before."""
+    """Return each trial number with how often it came before."""
     return [(number, numbers[:place].count(number)) for place, number in enumerate(numbers)]

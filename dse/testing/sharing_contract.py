@@ -33,7 +33,7 @@ _DRIVEN: dict[str, Callable[[Storage, int], object]] = {
 
 
 class SharingContract:
-    """What :class:`~dse.protocols.Storage` promises to drivers that know nothing of one another."""
+    """Contract of :class:`~dse.protocols.Storage` for drivers that do not know one another."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:

@@ -43,7 +43,7 @@ _QUEUEING = ("take", "acquire_asker", "release_asker")
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """What is simulated.
+    """Settings of a simulated fleet of drivers.
 
     ``evaluate_s`` is how long a driver (by its place) evaluates a trial (by its number), ``ask_s``
     how long it takes to compute so many designs, and ``ask_slower`` how many times as long it takes
@@ -69,7 +69,7 @@ class Fleet:
 
 @dataclass(kw_only=True)
 class Account:
-    """What the simulation came to; ``evaluated_s`` by the driver's place, within the time."""
+    """Results of the simulation; ``evaluated_s`` is by the driver's place, within the time."""
 
     fleet: Fleet
     storage: MemoryStorage

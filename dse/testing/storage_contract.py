@@ -98,7 +98,7 @@ _METHODS: dict[str, Callable[[Storage], object]] = {
 
 
 class StorageContract:
-    """What :class:`~dse.protocols.Storage` promises while it is open."""
+    """Contract of :class:`~dse.protocols.Storage` while it is open."""
 
     @pytest.fixture
     def storage(self) -> Storage:

@@ -1,4 +1,4 @@
-"""A process that writes and says what was written: run by ``durability_contract`` to be killed.
+"""Process that writes and prints what it wrote; ``durability_contract`` runs and kills it.
 
 ``python -m dse.testing.storage_writer URL STUDY ROUNDS`` adds three trials, finishes them together
 and so on; after each call that has returned it prints what is now promised to be on disk.
@@ -25,7 +25,7 @@ def opened(url: str) -> Storage:
 
 
 def outcome(number: int) -> Outcome:
-    """What the writer says of a trial."""
+    """Return the outcome that the writer records for a trial."""
     return Outcome(state=State.DONE, metrics={"square": float(number * number)}, cost_s=0.1)
 
 
@@ -47,7 +47,7 @@ def _say(what: str, numbers: list[int]) -> None:
 
 
 def main() -> None:
-    """Write as the command line says."""
+    """Write the study that the command line specifies."""
     url, study, rounds = sys.argv[1:]
     storage = opened(url)
     try:

@@ -1,4 +1,4 @@
-"""What Python is about to start or to connect to, heard while a block runs."""
+"""Trace of the processes and connections that Python is about to start during a block."""
 
 from __future__ import annotations
 

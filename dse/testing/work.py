@@ -1,4 +1,4 @@
-"""Work that does what a design says: give, raise, crash, hang ... for tests of executors."""
+"""Work whose action the design names (give, raise, crash, hang ...), to test executors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def task(number: int, do: str, at: Value = 0) -> Task:
 
 
 def perform(tasks: Sequence[Task]) -> list[Outcome]:
-    """The outcome of each deed; the metric ``pid`` tells which process did it."""
+    """Return the outcome of each task; metric ``pid`` is the process that performed it."""
     return [Outcome(state=State.DONE, metrics=_done(one)) for one in tasks]
 
 

@@ -207,7 +207,7 @@ def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
 
 
 def _mend(nodes: Sequence[Node], first: str, other: str) -> str:
-    """How a literal would be written beside a quantity; else which unit is wanted."""
+    """Return a hint: the literal with the unit it lacks, else which unit is wanted."""
     pairs = [(node, unit) for node in nodes if isinstance(node, Number) for unit in (first, other)]
     for node, wanted in pairs:
         if wanted and not same_dimension(node.unit, wanted) and wanted != TEXT:

@@ -101,7 +101,7 @@ def _words(text: str) -> str:
 
 @cache
 def factor(text: str) -> float:
-    """How many coherent units one of this unit is.
+    """Return how many coherent units one of this unit is.
 
     Raises:
         SpecError: there is no such unit, or it is too large or too small for a number.
@@ -117,7 +117,7 @@ def factor(text: str) -> float:
 
 @cache
 def same_dimension(left: str, right: str) -> bool:
-    """True if a number in one unit can be told in the other.
+    """Return whether a number in one unit can be converted to the other.
 
     Raises:
         SpecError: there is no such unit.

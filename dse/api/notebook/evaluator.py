@@ -1,4 +1,4 @@
-"""An evaluator: what it reads, what it tells, and its version."""
+"""Notebook view of an evaluator: its inputs, its metrics, and its version."""
 
 from __future__ import annotations
 

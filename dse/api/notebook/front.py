@@ -52,14 +52,17 @@ def front_html(name: str, front: ParetoSet, trials: Sequence[Trial], *, proof: P
 
 
 def failed_note(proof: Proof) -> str:
-    """What the front is exact over where designs failed, with one of them; empty where none did."""
+    """Return what the front is exact over where designs failed; empty where none did.
+
+    One of the failed designs is named.
+    """
     if not proof.failed_words:
         return ""
     return f"{proof.search_words}; {proof.failed_words}" if proof.searched else proof.failed_words
 
 
 def summary(front: ParetoSet, answer: Answer) -> str:
-    """How many designs, and how much they dominate."""
+    """Return the number of designs and their hypervolume, as text."""
     if not answer.trials:
         return "no design has a number for each objective yet"
     if not answer.feasible:
@@ -116,7 +119,7 @@ def _parameters(answer: Answer, shown: Answer) -> list[Column]:
 
 
 def _rest(answer: Answer, shown: Answer) -> str:
-    """What the table leaves out, and where it is."""
+    """Return how much the table leaves out and where to find it, as text."""
     designs = len(answer.trials) - len(shown.trials)
     parameters = len(answer.varying) - MOST_PARAMETERS
     words = [

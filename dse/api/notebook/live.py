@@ -17,7 +17,7 @@ _NOTHING = figure(blank("no design to draw yet"), "&nbsp;")
 
 
 def running_html(panel: StudyPanel, remark: str) -> str:
-    """What a panel knows at this moment, and a remark on it."""
+    """Return the present state of a panel as HTML, with a remark on it."""
     objectives = panel.watch.problem.objectives
     drawn = picture(_points(panel.watch), objectives, panel.name)
     ways = [panel.way, *([] if panel.search is None else [panel.search])]

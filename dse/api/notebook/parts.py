@@ -1,4 +1,4 @@
-"""What everything in a notebook is made of: its frame with the style, tables, facts and notes."""
+"""Building blocks of notebook views: frame with style, tables, facts and notes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def framed(title: str, *parts: str, beside: str = "") -> str:
 
 
 def or_message(title: str, write: Callable[[], str]) -> str:
-    """What is written; where a mistake of the user's is in the way, its message."""
+    """Return the written HTML, or the message of the user error that prevents it."""
     try:
         written = write()
     except DseError as error:
@@ -74,7 +74,7 @@ def table(columns: Sequence[Column]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names with what is told of each; what is empty is left out."""
+    """Return names with the value of each, as an HTML list; empty values are left out."""
     told = [f"<dt>{escaped(name)}</dt><dd>{escaped(one, 600)}</dd>" for name, one in pairs if one]
     return f"<dl>{''.join(told)}</dl>" if told else ""
 
@@ -102,7 +102,7 @@ def side_by_side(*parts: str) -> str:
 
 
 def bar(share: float | None, words: str) -> str:
-    """How far something is, as a bar and in words; only in words where no end is known."""
+    """Return progress as a bar and as text; only as text where no end is known."""
     if share is None:
         return f"<p>{escaped(words)}</p>"
     done = min(max(share, 0.0), 1.0)

@@ -47,7 +47,7 @@ def _mark(kind: str, sign: str, words: str, *, there: bool) -> str:
 
 
 def _remarks(points: Points, objectives: Sequence[Objective]) -> list[str]:
-    """What a reader would otherwise take for granted."""
+    """Return remarks on what the drawing leaves out: objectives, points beyond the axes."""
     beyond = hidden(points)
     words = [
         f"the first two of {len(objectives)} objectives" if len(objectives) > 2 else "",

@@ -1,4 +1,4 @@
-"""What a small drawing shows: the front over the other trials, or one objective over time."""
+"""Points of a small drawing: the front over other trials, or one objective over time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Extent:
     goal: str = ""
 
     def shares(self, values: Floats) -> Floats:
-        """How far along it values are, (n,): 0 at its low end, 1 at its high end."""
+        """Return the relative places of values, (n,): 0 at the low end, 1 at the high end."""
         with np.errstate(all="ignore"):
             told = np.array([self.low, self.high, *values], dtype=np.float64)
             told = np.log10(told) if self.axis.log else told
@@ -159,7 +159,10 @@ def _told(
     objective: Objective,
     values: Floats,  # (k,)
 ) -> list[str]:
-    """An objective's values in one unit: finding the best unit for each takes a millisecond."""
+    """Format an objective's values, all in one unit.
+
+    Finding the best unit for each value takes a millisecond.
+    """
     axis = axis_of(objective.name[:_LONGEST], objective.unit, values)
     return [f"{axis.name} {value:.4g} {axis.unit}" for value in (values * axis.factor).tolist()]
 
@@ -182,7 +185,7 @@ def _extent(objective: Objective, parts: Sequence[Floats]) -> Extent:
 
 
 def _widened(low: float, high: float, *, log: bool) -> tuple[float, float]:
-    """Both ends a little further apart, so that no point lies on the border."""
+    """Move both ends a little further apart, so that no point lies on the border."""
     if log:
         room = (high / low) ** 0.04
         return low / room, high * room

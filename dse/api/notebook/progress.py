@@ -46,7 +46,7 @@ class Cell:
 
 
 class _Trials:
-    """How a notebook shows trials, in the units of the study that they are of."""
+    """Notebook views of trials, in the units of their study."""
 
     def __init__(self) -> None:
         self._problems: list[Problem] = []
@@ -66,7 +66,10 @@ class _Trials:
         return or_message("Trials", lambda: trials_html(trials, problem))
 
     def _of(self, trial: Trial) -> Problem | None:
-        """The latest question whose names it has; a trial itself does not say."""
+        """Return the latest problem that has the trial's names; ``None`` without one.
+
+        A trial itself does not state its problem.
+        """
         return next((one for one in self._problems if _asks(one, trial)), None)
 
 

@@ -53,7 +53,7 @@ class _Place:
 
 
 def scatter(points: Points, words: str) -> str:
-    """A drawing that says ``words`` to those who cannot see it."""
+    """Return a drawing with ``words`` as its description for those who cannot see it."""
     rises = _marks(points.y)
     left = _LEFT + _LETTER * max((len(tick_text(mark)) for mark in rises), default=0)
     place = _Place(points=points, left=left)
@@ -73,7 +73,7 @@ def blank(words: str) -> str:
 
 
 def hidden(points: Points) -> int:
-    """How many trials lie beyond the axes."""
+    """Return how many trials lie beyond the axes."""
     place = _Place(points=points, left=0.0)
     every = (points.best, points.others, points.outside)
     return sum(len(one) - len(place.at(one)) for one in every)

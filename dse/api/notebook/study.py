@@ -25,7 +25,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How much of its budget a study has used."""
+    """Share of its budget that a study has used."""
 
     done: float
     end: float | None
@@ -95,7 +95,7 @@ def asked(problem: Problem) -> list[tuple[str, str]]:
 
 
 def counts(problem: Problem, trials: Trials) -> str:
-    """How many trials there are of each kind."""
+    """Return how many trials there are of each kind, as text."""
     found = trials.counts
     done = trials.take(trials.are(State.DONE))
     outside = len(done) - int(problem.feasible(done).sum())
@@ -105,7 +105,7 @@ def counts(problem: Problem, trials: Trials) -> str:
 
 
 def faults(trials: Trials) -> str:
-    """Why designs have no metrics: the kinds, the most frequent first, each with a reason."""
+    """Return why designs have no metrics: kinds, most frequent first, each with a reason."""
     rows = np.flatnonzero(trials.faults != np.array(None))
     kinds = Counter(trials.faults[row].kind for row in rows.tolist())
     reasons = {trials.faults[row].kind: trials.faults[row].reason for row in rows[::-1].tolist()}

@@ -18,7 +18,7 @@ MOST_COLUMNS = 8
 
 
 def trials_html(trials: Trials, problem: Problem | None = None) -> str:
-    """How many trials there are of each state, and the latest of them.
+    """Return HTML with the number of trials in each state and the latest of them.
 
     Args:
         trials: by number.
@@ -84,7 +84,7 @@ def _parameters(
 
 
 def _faults(shown: Sequence[Trial]) -> list[Column]:
-    """Why a design has no metrics, where one of them has none."""
+    """Return a column with each trial's fault; no column where no trial has one."""
     told = [f"{one.fault.kind}: {one.fault.reason}" if one.fault else "" for one in shown]
     return [Column(heading="fault", cells=told)] if any(told) else []
 

@@ -18,13 +18,16 @@ from dse.report.text.console import SafeConsole
 
 
 def replaying(*, quiet: bool) -> AbstractContextManager[Callable[[int, int], None]]:
-    """A function that is told how many asks of how many are replayed; it goes when all are."""
+    """Return a progress bar that takes the asks replayed so far and the total.
+
+    It disappears when all asks are replayed.
+    """
     return progress_bar("replaying", quiet=quiet)
 
 
 @contextmanager
 def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the time left, while the block lasts; yield what it is told by.
+    """Show a bar with the time left while the block lasts; yield its update function.
 
     Args:
         title: what is done.

@@ -1,4 +1,4 @@
-"""Why trials failed or ended infeasible, in words for a terminal."""
+"""Reasons why trials failed or ended infeasible, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def are_in_vain(trials: Sequence[Trial]) -> bool:
 
 
 def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> Iterator[str]:
-    """How many trials failed and how many ended infeasible, each with the commonest reason.
+    """Yield how many trials failed and how many were infeasible, with the commonest reasons.
 
     Args:
         name: the study's.

@@ -1,4 +1,4 @@
-"""What one design came to, in words and as JSON."""
+"""Result of evaluating one design, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run came to: its reason and front for people, or all of it as JSON."""
+"""Result of a run: its reason and front as text, or all of it as JSON."""
 
 from __future__ import annotations
 

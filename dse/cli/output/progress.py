@@ -1,4 +1,4 @@
-"""What is shown while a study runs: how far, how good, how long still."""
+"""Progress display of a running study: progress, quality and time left."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Progressing:
         self._screen.close(wipe=kind is not None)
 
     def finished(self, trial: Trial) -> None:
-        """Take a trial into account; the first that fails in each way is told at once.
+        """Take a trial into account; report the first one that fails in each way at once.
 
         Who learns of it after the last trial has spent the budget on it.
         """
@@ -45,18 +45,18 @@ class Progressing:
             self._screen.tick()
 
     def searched(self, done: int, total: int) -> None:
-        """How many legal designs of how many the optimizer has looked at."""
+        """Show how many of all legal designs the optimizer has searched."""
         if self._panel is not None:
             self._panel.searched(done, total)
             self._screen.tick()
 
     def notice(self, text: str) -> None:
-        """Say that the storage is away, or back; a quiet run says it too."""
+        """Report that the storage is away, or back; a quiet run reports it too."""
         if self._panel is None:
             say(text)
         else:
             self._screen.say(text)
 
     def say(self, text: str) -> None:
-        """What ``auto`` chose, in a line that stays."""
+        """Report the choice of ``auto``, in a line that stays."""
         self._screen.say(f"auto picked {text}")

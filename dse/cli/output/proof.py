@@ -1,4 +1,4 @@
-"""What a replay proved, in words and as JSON."""
+"""Result of a replay, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse.study.replay import Mismatch, Proof
 
 
 def words(proof: Proof) -> str:
-    """What was proved, for people."""
+    """Return the result of a replay as text."""
     wrong = proof.mismatch
     carried = f", beside {proof.carried} from another study" if proof.carried else ""
     skipped = f"; {proof.skipped_asks} asks were not checked" if proof.skipped_asks else ""

@@ -1,4 +1,4 @@
-"""What is shown while a sweep runs: which study of how many, and what is shown of a study."""
+"""Progress display of a sweep: the number of the present study, and its progress."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ NamesArgument = Annotated[
 
 
 def list_assets(*, output: ToldOption = Told.TABLE) -> None:
-    """What each asset is for, its size and licence, and whether it is there.
+    """List the assets: purpose, size and licence of each, and whether it is installed.
 
     Example: dse assets list
     """
@@ -120,7 +120,7 @@ def _size(asset: Asset) -> str:
 
 @contextmanager
 def _arriving(asset: Asset) -> Iterator[Callable[[int], None]]:
-    """A bar on the error stream that is told how many bytes are here."""
+    """Show a bar on the error stream; yield a function that takes the bytes received so far."""
     from rich.progress import (
         BarColumn,
         DownloadColumn,

@@ -19,7 +19,7 @@ INTERRUPTED = 3
 
 
 def list_environments(*, output: ToldOption = Told.TABLE) -> None:
-    """What each environment is for, its size and licence, and whether it is there.
+    """List the environments: purpose, size and licence, and whether each is installed.
 
     Example: dse environments list
     """

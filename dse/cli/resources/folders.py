@@ -1,4 +1,4 @@
-"""Where assets and environments are, which were installed and which are gone."""
+"""Output on assets and environments: where they are, which are installed or removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def show_places(where: Places, output: Told) -> None:
 
 
 def show_removed(told: Sequence[Removed], output: Told) -> None:
-    """Print which are gone now."""
+    """Print which assets or environments were removed, and which were not there."""
     if output is Told.JSON:
         show_json(told)
         return

@@ -27,7 +27,7 @@ class Target(StrEnum):
 
 
 class Origin(StrEnum):
-    """Which tool wrote a file."""
+    """Tool that wrote a file."""
 
     CONFIGSPACE = "configspace"
     OPTUNA = "optuna"
@@ -106,7 +106,7 @@ def diff(
     *,
     output: ToldOption = Told.TABLE,
 ) -> None:
-    """What leads from one space to another: parameters, domains, conditions and rules.
+    """Show the changes between two spaces: parameters, domains, conditions and rules.
 
     How the files are laid out makes no difference. The exit code is 1 if the spaces differ.
 

@@ -7,7 +7,7 @@ from dse.cli.space.options import SetOption, SpaceFile, part_of, space_at
 
 
 def count(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
-    """How many legal designs there are.
+    """Count the legal designs.
 
     Where they cannot be counted it is an estimate from draws, with its interval and a bound that
     holds for certain.

@@ -13,7 +13,7 @@ from dse.report.schemas.space import Neighbours
 
 
 class Method(StrEnum):
-    """How designs are drawn."""
+    """Method by which designs are drawn."""
 
     UNIFORM = "uniform"
     SOBOL = "sobol"

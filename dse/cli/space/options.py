@@ -73,7 +73,7 @@ def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
 
 @contextmanager
 def until_closed() -> Iterator[None]:
-    """Lets a reader such as ``head`` close the output stream when it has seen enough."""
+    """Let a reader such as ``head`` close the output stream when it has seen enough."""
     raise_without_reader()
     with suppress(BrokenPipeError):
         yield

@@ -32,7 +32,7 @@ def plain_rows(space: Space, batch: Batch) -> Iterator[Row]:
 
 
 def changes(space: Space, design: Mapping[str, Value], near: Batch) -> list[str]:
-    """What each of the designs has other than the one: ``tp 2 -> 4, dp 8 -> 4``."""
+    """Return the changes of each design from the given one: ``tp 2 -> 4, dp 8 -> 4``."""
     told: list[list[str]] = [[] for _ in range(len(near))]
     for parameter in space.parameters:
         word = partial(value_text, unit=parameter.unit)

@@ -18,7 +18,7 @@ _RARE = 1e-3
 
 
 def print_space(space: Space, *, name: str, description: str) -> None:
-    """Print all that there is to say, as wide as the terminal."""
+    """Print all that is known of a space, as wide as the terminal."""
     console, portions, known = results_console(), Portions(space), entries(space)
     console.print(escape(f"{name}: {description}" if description else name), style="bold")
     print_lanes(console, _parameters(space, portions, known))
@@ -85,7 +85,7 @@ def _alone(removal: Removal) -> str:
 
 
 def _growth(removal: Removal, extent: Extent) -> str:
-    """How many times as many designs there would be."""
+    """Return the factor by which the number of designs would grow without a rule."""
     if not removal.alone.share or not extent.share.share:
         return ""
     about = "~" if removal.alone.draws or extent.share.draws else ""

@@ -11,7 +11,7 @@ ILLEGAL = 1
 
 
 def why(file: SpaceFile, *, values: SetOption = None, output: ToldOption = Told.TABLE) -> None:
-    """Why designs are possible or not, rule by rule.
+    """Explain why designs are possible or not, rule by rule.
 
     Of a whole design it tells each rule that the design breaks. Of some values it tells how many
     legal designs have them or, where none has, a smallest set of rules and values that

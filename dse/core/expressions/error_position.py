@@ -1,4 +1,4 @@
-"""Mistakes in a formula, told with the place in its text."""
+"""Errors in a formula, with their position in its text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INDENT = " " * 8  # where a hint's text starts
 
 
 def pointed(problem: str, text: str, column: int | None, hint: str = "") -> SpecError:
-    """The error with its hint, then the text with a mark under ``column``."""
+    """Build the error with its hint, then the text with a mark under ``column``."""
     shown = []
     if hint:
         shown.append(hint)
@@ -23,7 +23,7 @@ def pointed(problem: str, text: str, column: int | None, hint: str = "") -> Spec
 
 
 def shortened(text: str) -> str:
-    """The text, or the start of a long one."""
+    """Return the text, or the start of a long one."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 

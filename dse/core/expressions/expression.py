@@ -107,7 +107,7 @@ class Expression:
         return Column(values, absent)
 
     def holds(self, columns: Mapping[str, Column], size: int, *, unknown: bool) -> Mask:
-        """Where the formula is true; ``unknown`` is the answer where it cannot be told."""
+        """Return where the formula is true; ``unknown`` is the answer where it is unknown."""
         result = self.values(columns, size)
         truth = result.values.astype(bool)
         return truth if result.absent is None else np.where(result.absent, unknown, truth)
@@ -126,7 +126,7 @@ class Expression:
 
 
 def folded(value: float, factor: float) -> int | float:
-    """``value`` units of ``factor`` each, without the dust of binary digits: 0.7 for 70 percent.
+    """Return ``value`` units of ``factor`` each, rounded to decimals: 0.7 for 70 percent.
 
     Raises:
         SpecError: it is too large for a number.

@@ -39,11 +39,11 @@ class Items:
 
     @cached_property
     def counted(self) -> bool:
-        """Whether the keys are 0 to n - 1."""
+        """True if the keys are 0 to n - 1."""
         return self.keys == tuple(range(len(self)))
 
     def item(self, place: int) -> Node:
-        """What stands at a place.
+        """Return the node at a place.
 
         Raises:
             SpecError: it is a blank cell.
@@ -56,7 +56,7 @@ class Items:
         return literal(value, self.unit)
 
     def place(self, key: Value) -> int:
-        """Where a key stands; -1 is the last where keys are 0 to n - 1.
+        """Return the place of a key; -1 is the last where keys are 0 to n - 1.
 
         Raises:
             SpecError: there is no such key.

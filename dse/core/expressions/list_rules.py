@@ -81,7 +81,7 @@ class Table:
 def expanded(
     rule: Expression, lists: Mapping[str, Listing], data: Mapping[str, Table]
 ) -> Expression:
-    """The formula over single names only; its text stays as it was written.
+    """Expand the formula to single names only; its text stays as it was written.
 
     Raises:
         SpecError: a list stands where one value is needed, lists differ in length, an index is
@@ -154,7 +154,7 @@ class _Sources:
         return Items(name=table, owner=table, keys=keys, column=keys)
 
     def missing(self, node: Node) -> SpecError:
-        """What to say of a node that stands for one value where a list is needed."""
+        """Return the error for a node that is one value where a list is needed."""
         if not isinstance(node, Name):
             return SpecError("what stands before '[' is no list")
         return SpecError(
@@ -242,7 +242,7 @@ class _Writer:
                 return folds.fold(function, arguments)
 
     def _keyed(self, node: Node) -> Part:
-        """A table by its name is the list of its keys."""
+        """Return the node's value; of a table given by its name, the list of its keys."""
         if isinstance(node, Name) and node.name in self.sources.data:
             return self.sources.keys(node.name)
         return self.value(node)
@@ -277,7 +277,7 @@ class _Writer:
 
 
 def _picked(found: Items, key: Node) -> Node:
-    """The item of a constant key, or the one that each design's key looks up."""
+    """Return the item of a constant key, or the one that each design's key looks up."""
     if isinstance(key, Text | Truth) or (isinstance(key, Number) and not key.unit):
         return found.item(found.place(key.value))
     return found.looked_up(key)
@@ -290,5 +290,5 @@ def _absent(node: Absent, name: Node) -> Node:
 
 
 def _column(node: Node) -> int | None:
-    """Where the node's first name stands in the text."""
+    """Return the column of the node's first name in the text; ``None`` without a name."""
     return next((name.column for name in names_in(node)), None)

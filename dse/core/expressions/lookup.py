@@ -81,7 +81,7 @@ class Rows:
     width: int
 
     def of(self, columns: Sequence[Column]) -> Column:
-        """Whether each row of the columns is in the table.
+        """Return whether each row of the columns is in the table.
 
         A value of the table is met by the same value alone, a ``None`` by an absent one alone.
         Where all columns are absent there is no combination to find: a table without a row of
@@ -109,7 +109,7 @@ class Rows:
 
 
 def _all_absent(columns: Sequence[Column], place: Ints) -> Mask | None:
-    """Where every column is absent and no row of the table is met; ``None`` for nowhere."""
+    """Return where every column is absent and no table row is met; ``None`` for nowhere."""
     masks = [column.absent for column in columns if column.absent is not None]
     if not masks or len(masks) < len(columns):
         return None
@@ -165,7 +165,7 @@ def _found(
     wanted: Array,  # (n,)
     places: Ints | None,  # (k,)
 ) -> Ints:
-    """The place of each wanted value, -1 where it is not among the ordered ones."""
+    """Find the place of each wanted value, -1 where it is not among the ordered ones."""
     if not len(ordered):
         return np.full(wanted.shape, -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)

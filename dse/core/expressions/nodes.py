@@ -145,7 +145,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Listed:
-    """Whether the names' values are together one of the rows (or, negated, none of them).
+    """Test of whether the names' values form one of the rows (or, negated, none of them).
 
     A value is met by the same value alone, a ``None`` by an absent one alone, row by row. Where
     all names are absent and no row is all ``None``, the answer is unknown.
@@ -228,7 +228,7 @@ def names_in(node: Node) -> list[Name]:
 
 
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The tree with ``change`` applied to every node, leaves first."""
+    """Apply ``change`` to every node of the tree, leaves first, and return the new tree."""
     own = children(node)
     return change(rebuilt(node, [mapped(child, change) for child in own]) if own else node)
 
@@ -287,7 +287,10 @@ def is_truth(node: Node) -> bool:
 
 
 def _renamed(node: Listed, names: Sequence[Node]) -> Listed:
-    """The same table over other names; the same object, and all that it prepared, if none is."""
+    """Return the same table over other names.
+
+    Where no name changes it is the same object, with all that it prepared.
+    """
     pairs = zip(names, node.names, strict=True)
     kept = tuple(new if isinstance(new, Name) else old for new, old in pairs)
     return node if kept == node.names else replace(node, names=kept)

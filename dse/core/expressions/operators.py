@@ -1,4 +1,4 @@
-"""What each operator of the expression language computes over columns; absent means unknown."""
+"""Operators of the expression language over columns; absent means unknown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def constant(value: Value) -> Column:
 
 
 def called(function: str, arguments: Sequence[Column]) -> Column:
-    """A function of :data:`FUNCTIONS`; unknown where any argument is."""
+    """Call a function of :data:`FUNCTIONS`; the result is unknown where any argument is."""
     values = FUNCTIONS[function].compute(arguments)
     return Column(values, either([argument.absent for argument in arguments]))
 
@@ -73,7 +73,7 @@ def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
 
 
 def membership(item: Column, values: Sequence[Column], *, negated: bool) -> Column:
-    """Whether the item equals one of the values (or, negated, none)."""
+    """Return whether the item equals one of the values (or, negated, none)."""
     differ = [
         Column(np.logical_not(_equal(item, value)), either([item.absent, value.absent]))
         for value in values
@@ -110,13 +110,13 @@ def conjunction(operands: Sequence[Column]) -> Column:
 
 
 def absence(operand: Column, *, negated: bool) -> Column:
-    """Whether the operand is absent; always known."""
+    """Return whether the operand is absent; always known."""
     absent = np.array([False]) if operand.absent is None else operand.absent
     return Column(np.logical_not(absent) if negated else absent)
 
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
-    """Where any of the masks is true."""
+    """Return where any of the masks is true; ``None`` without any mask."""
     present = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, present) if present else None
 
@@ -181,7 +181,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _counted(column: Column) -> Array:
-    """The values, with truths as 0 and 1 so that they can be added up."""
+    """Return the values, with truths as 0 and 1 so that they can be added up."""
     if column.values.dtype.kind in "biu":
         return column.values.astype(np.int64, copy=False)
     if column.values.dtype == object:  # truths beside numbers; a word stays what it is
@@ -226,7 +226,7 @@ def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
 
 
 def _coded(values: Array) -> tuple[tuple[Value, ...], Array]:
-    """The distinct values, and where each row's stands among them."""
+    """Return the distinct values, and the place of each row's value among them."""
     if values.dtype == object:  # words and numbers have no common order
         places = {value: place for place, value in enumerate(dict.fromkeys(values.tolist()))}
         return tuple(places), np.array([places[value] for value in values.tolist()])

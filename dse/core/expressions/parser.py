@@ -99,7 +99,7 @@ class _Token:
 
 
 def parse(text: str, functions: Mapping[str, tuple[int, int | None]] = ARGUMENTS) -> Expression:
-    """The expression that the text says.
+    """Parse the text into an expression.
 
     Args:
         text: the formula.
@@ -309,7 +309,7 @@ class _Parser:
         raise self._unexpected("a number, a name or '('", _SHARE if share else "")
 
     def _keyed(self, node: Node) -> Node:
-        """The node with all the keys and fields that follow it."""
+        """Parse all the keys and fields that follow the node."""
         while self._at("["):
             self._take()
             node = Index(node, self._implication())

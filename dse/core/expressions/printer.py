@@ -36,7 +36,7 @@ _MEMBER = re.compile(r"(?P<list>.*)\[(?P<key>[^\[\]]*)\]", re.DOTALL)
 
 
 class _Tightness(IntEnum):
-    """How tightly a text holds together, loosest first: the levels of the grammar."""
+    """Binding strength of a text, loosest first: the levels of the grammar."""
 
     IMPLIES = 0
     OR = 1
@@ -57,7 +57,7 @@ _LOGIC = {"->": (_T.IMPLIES, _T.OR), "or": (_T.OR, _T.AND), "and": (_T.AND, _T.N
 
 
 def printed(node: Node) -> str:
-    """The text of the tree, with no more parentheses than it needs.
+    """Return the text of the tree, with no more parentheses than it needs.
 
     A lookup is told as the formula said it, and a table in words: neither is read back.
 
@@ -174,7 +174,7 @@ def _name(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal.
+    """Return a text as a quoted literal.
 
     Raises:
         SpecError: it holds both kinds of quotes.

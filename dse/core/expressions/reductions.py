@@ -60,7 +60,7 @@ def fold(function: str, arguments: Sequence[Part]) -> Node:
 
 
 def count(arguments: Sequence[Part]) -> Node:
-    """How many items are true, or equal the second argument.
+    """Return the count of items that are true, or that equal the second argument.
 
     Raises:
         SpecError: there is no list, or its items are not true or false.
@@ -75,7 +75,7 @@ def count(arguments: Sequence[Part]) -> Node:
 
 
 def length(argument: Part) -> Node:
-    """How many items the list has.
+    """Return the number of items in the list.
 
     Raises:
         SpecError: it is no list, or a subset, of which ``count`` tells how many are chosen.
@@ -108,7 +108,7 @@ def sizes(argument: Part) -> Items:
 
 
 def sums(arguments: Sequence[Part]) -> Items:
-    """What the links of each part of a partition add up to: a stage's share of a column.
+    """Return the sum over the links of each part of a partition: a stage's share of a column.
 
     Raises:
         SpecError: the first is no partition into a fixed number of parts, or the second is no
@@ -154,7 +154,7 @@ def within(arguments: Sequence[Part]) -> Part:
 
 
 def settled(node: Node) -> Node:
-    """The literal that the node is always, or the node itself."""
+    """Return the literal of a node that is constant, or the node itself."""
     unit = _settled_unit(node)
     if unit is None:
         return node
@@ -200,7 +200,7 @@ def _truth(node: Node, name: str) -> Node:
 
 
 def _chosen(found: Items, item: Node) -> Node:
-    """Whether a subset holds the item."""
+    """Return the condition that a subset holds the item."""
     if isinstance(item, Number | Text | Truth):
         return found.item(found.place(item.value))
     pairs = zip(found.keys, found.all, strict=True)

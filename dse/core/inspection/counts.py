@@ -1,4 +1,4 @@
-"""How many designs there would be with only some of the rules, group by group."""
+"""Number of designs under only some of the rules, group by group."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def groups_of(space: Space, forms: frozenset[str]) -> tuple[Group, ...]:
 
 
 def weight(groups: Sequence[Group], rules: Rules) -> Weight | None:
-    """What these rules, all over finite parameters, keep; ``None`` if that cannot be counted."""
+    """Return the share of designs that these rules keep; ``None`` if it cannot be counted.
+
+    All rules are over finite parameters.
+    """
     if not all(rule.holds({}, 1, unknown=True)[0] for rule in rules if not rule.names):
         return Weight(share=Fraction(0), left=())
     share, left = Fraction(1), list[Expression]()
@@ -85,7 +88,7 @@ def _group(space: Space, component: Component, forms: frozenset[str]) -> Group:
 
 
 def _counted(group: Group, rules: Rules) -> tuple[int, Rules]:
-    """How many combinations keep these rules, and the rules that the count leaves out."""
+    """Return the number of combinations that keep these rules, and the rules left uncounted."""
     names = group.space.by_name.keys()
     mine = tuple(rule for rule in rules if rule.names & names)
     if not mine and group.unruled is not None:

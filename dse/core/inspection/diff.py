@@ -1,4 +1,4 @@
-"""What changed from one space to another, in sentences that name the values."""
+"""Differences between two spaces, as sentences that name the values."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _joined(told: Iterator[_Told]) -> Iterator[str]:
-    """The sentences; one for all neighbours in a list of which the same is told."""
+    """Yield the sentences; one for all neighbours in a list that share the same text."""
     for (_, words), group in groupby(told, key=lambda one: (one[0].partition("[")[0], one[1])):
         names = [name for name, _ in group]
         who = names[0] if len(names) == 1 else f"each of {names[0]} to {names[-1]}"
@@ -181,7 +181,7 @@ def _inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:
 
 
 def _holds(values: Sequence[Value], value: Value) -> bool:
-    """``in`` that tells true from 1."""
+    """Return whether the value is among the values, with true distinct from 1."""
     return any(
         mine == value and isinstance(mine, bool) == isinstance(value, bool) for mine in values
     )

@@ -1,4 +1,4 @@
-"""Why a design or a whole space is impossible: the rules that cannot be kept together."""
+"""Explanations of impossible designs and spaces: the rules that cannot be kept together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TRIES = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What a legal design keeps: a constraint, a parameter's condition, or a value set for it.
+    """Requirement on a legal design: a constraint, a parameter's condition, or a set value.
 
     ``parameter`` is whose condition or value it is, ``where`` the file and line that state it.
     """
@@ -80,7 +80,7 @@ def suspects(space: Space, values: Mapping[str, Value] | None = None) -> tuple[R
 
 
 def drawn(space: Space, rng: np.random.Generator) -> Design:
-    """A legal design, also where few of the designs drawn are legal.
+    """Return a legal design, even where few of the designs drawn are legal.
 
     Raises:
         DesignError: none was found.
@@ -89,7 +89,7 @@ def drawn(space: Space, rng: np.random.Generator) -> Design:
 
 
 def narrowed(space: Space, values: Mapping[str, Value]) -> Space:
-    """The part of the space where these parameters are active and have these values."""
+    """Return the part of the space where these parameters are active with these values."""
     parameters = [_only(p, values[p.name]) if p.name in values else p for p in space.parameters]
     present = [_present(name) for name in values if name in space.conditions]
     return replace(space, parameters=tuple(parameters), constraints=(*space.constraints, *present))
@@ -109,7 +109,10 @@ def holds(rule: Rule, row: Batch) -> bool:
 
 
 def place_of(space: Space, name: str) -> str:
-    """Where a parameter or a rule is stated; a member of a list stands where its list does."""
+    """Return the place that states a parameter or a rule; empty where it is unknown.
+
+    A member of a list has the place of its list.
+    """
     return space.places.get(name) or space.places.get(name.partition("[")[0], "")
 
 

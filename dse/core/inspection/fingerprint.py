@@ -1,4 +1,6 @@
-"""What makes two spaces the same: a canonical form of domains, conditions and rules, and its hash.
+"""Canonical form of a space's domains, conditions and rules, and its hash.
+
+Two spaces with the same form are the same.
 
 The form does not know how the files were laid out. These make no difference: the order of
 parameters, of rules, of a choice's values and of the operands of ``and`` and ``or``; redundant
@@ -59,7 +61,7 @@ def fingerprint(space: Space | Outline) -> str:
 
 
 def outline(space: Space | Outline) -> Outline:
-    """What the fingerprint is made of, with the words of each rule beside its hash.
+    """Return the content of the fingerprint, with the text of each rule next to its hash.
 
     It is plain JSON, so that a record can keep it and be compared with a later space.
     """

@@ -1,4 +1,4 @@
-"""Whether a design is legal, and what can still become of a part of one."""
+"""Legality of a design, and of the completions of a partial one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dse.errors import DesignError, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """What speaks for or against the designs with some given values.
+    """Evidence for or against the designs with some given values.
 
     ``left`` is how many legal ones there are, ``None`` where they cannot be counted; ``example``
     is one of them. If there is none, ``against`` holds the rules that rule them out: for a whole
@@ -43,7 +43,7 @@ class Why:
 
 
 def why(space: Space, values: Mapping[str, Value]) -> Why:
-    """Whether the values are those of a legal design, or of a part of one, and why not.
+    """Check whether the values are those of a legal design, or part of one, with reasons.
 
     Raises:
         DesignError: there is no such parameter, or it cannot have this value.
@@ -68,7 +68,7 @@ def why(space: Space, values: Mapping[str, Value]) -> Why:
 
 
 def sides(rule: Rule, values: Mapping[str, Value]) -> str:
-    """What the two sides of a comparison come to for a design: ``32 == 64``; else nothing."""
+    """Return the two sides of a comparison for a design: ``32 == 64``; otherwise empty."""
     node = rule.expression.node
     if rule.kind != "constraint" or not isinstance(node, Compare):
         return ""
@@ -85,7 +85,7 @@ def sides(rule: Rule, values: Mapping[str, Value]) -> str:
 
 
 def obstacle(space: Space) -> str | None:
-    """What keeps the legal designs from being counted; ``None`` where nothing does."""
+    """Return the reason that the legal designs cannot be counted; ``None`` if they can."""
     if space.count() is not None:
         return None
     reals = [parameter.name for parameter in space.parameters if isinstance(parameter, Real)]

@@ -38,7 +38,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """What one rule takes away, as shares of the designs that there would be without any rule.
+    """Effect of one rule, as shares of the designs that there would be without any rule.
 
     ``forbidden`` break the rule; ``alone`` break it and no other. ``removed`` is the number of
     the latter, ``None`` where it cannot be counted.
@@ -52,7 +52,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large a space is; a number is ``None`` where it cannot be counted.
+    """Size of a space; a number is ``None`` where it cannot be counted.
 
     ``combinations`` is the product of the domains; ``unruled`` the designs that there would be
     without constraints, fewer where parameters can be inactive and in lists of a certain form,
@@ -113,7 +113,7 @@ class Portions:
 
     @cached_property
     def removals(self) -> tuple[Removal, ...]:
-        """What each constraint removes, in the order of the constraints."""
+        """Designs that each constraint removes, in the order of the constraints."""
         rules = constraint_rules(self._space)
         return tuple(self._removal(rule) for rule in rules if rule.expression in self._rules)
 

@@ -17,7 +17,7 @@ def compiled(
     constraints: Sequence[Expression],
     simplexes: Sequence[frozenset[str]] = (),
 ) -> Legal:
-    """The legal set of these parameters and rules; ``simplexes`` are reals that sum to one."""
+    """Return the legal set of these parameters and rules; ``simplexes`` are reals with sum 1."""
     finite = [parameter for parameter in parameters if not isinstance(parameter, Real)]
     reals = tuple(parameter for parameter in parameters if isinstance(parameter, Real))
     real_names = {real.name for real in reals}

@@ -57,12 +57,12 @@ class Component:
 
     @property
     def count(self) -> int | None:
-        """How many combinations are legal; ``None`` where that is not known."""
+        """Number of legal combinations; ``None`` where it is not known."""
         return None if self.dropped and self.bound else self.bound
 
     @property
     def bound(self) -> int:
-        """How many combinations are legal at most."""
+        """Upper bound on the number of legal combinations."""
         return len(self.table) if self.table is not None else self.diagram.count
 
     @cached_property
@@ -107,7 +107,10 @@ class Component:
         return self._accepted(count, rng)
 
     def _accepted(self, count: int, rng: np.random.Generator) -> Codes:
-        """Draws from the superset that keep the dropped rules: uniform, and perhaps too few."""
+        """Draw from the superset and return the draws that keep the dropped rules.
+
+        The draws are uniform, and perhaps too few.
+        """
         found, have, tries = [self.none], 0, 0
         width = max(len(self.parameters), 1)
         while have < count and tries < max(self.tries, 4 * count):
@@ -121,7 +124,7 @@ class Component:
 
     @property
     def tries(self) -> int:
-        """How many draws from the superset are made, at least, before none is said to be found."""
+        """Least number of draws from the superset before the search reports no legal one."""
         return min(TRIES, max(_TRIED_CELLS // max(len(self.names), 1), 100 * _LEAST_BLOCK))
 
     @cached_property
@@ -157,7 +160,7 @@ class Component:
         return ranks
 
     def legal(self, codes: Codes) -> Mask:
-        """Which combinations keep every rule of the group, (n,)."""
+        """Return which combinations keep every rule of the group, (n,)."""
         columns = self.columns(codes)
         keep = np.ones(len(codes), dtype=bool)
         for place, parameter in enumerate(self.parameters):
@@ -177,7 +180,7 @@ class Component:
         return dict(zip(self.names, self.diagram.occurrences(sizes), strict=True))
 
     def undropped(self, codes: Codes) -> Mask:
-        """Which of the diagram's combinations keep the dropped rules too, (n,)."""
+        """Return which of the diagram's combinations also keep the dropped rules, (n,)."""
         keep = np.ones(len(codes), dtype=bool)
         columns = self.columns(codes) if self.dropped else {}
         for rule in self.dropped:

@@ -68,7 +68,7 @@ class Diagram:
 
     @property
     def edges(self) -> int:
-        """How much work a walk over the whole graph is."""
+        """Number of edges: the cost of a walk over the complete graph."""
         return sum(len(step.code) for step in self.steps)
 
     def at(
@@ -209,7 +209,7 @@ class Diagram:
 
 
 def _counted(layers: Sequence[Layer]) -> tuple[list[Step], int]:
-    """The layers without their dead ends, and the number of all paths."""
+    """Return the layers without their dead ends, and the number of all paths."""
     paths = _paths(layers)
     steps: list[Step] = []
     names = np.zeros(1, dtype=np.int64)  # new numbers of the states that lead to the end

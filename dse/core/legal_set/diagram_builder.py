@@ -57,7 +57,7 @@ class Layer:
 
 @dataclass(slots=True)
 class _Rule:
-    """What is left of one rule, which rule it came from, and where it can no longer be broken."""
+    """Rest of one rule, the rule it came from, and where it can no longer be broken."""
 
     node: Node
     origin: int
@@ -205,7 +205,7 @@ class _Growth:
         return np.concatenate(sources), np.concatenate(codes)
 
     def _pruned(self, parameter: Finite, source: Ints, code: Codes) -> tuple[Ints, Codes]:
-        """The edges after which no rule that reads the parameter is broken for certain."""
+        """Return the edges after which no rule that reads the parameter is certainly broken."""
         for rule in self.live:
             if parameter.name not in rule.names:
                 continue
@@ -229,7 +229,10 @@ class _Growth:
     def _solved(
         self, rule: _Rule, parameter: Finite, states: Ints, active: Mask
     ) -> tuple[Ints, Codes] | None:
-        """The states in which the rule gives a value, and its code; ``None`` where it may not."""
+        """Return the states in which the rule determines a value, and the code of that value.
+
+        Return ``None`` where the rule may not determine it.
+        """
         assert isinstance(rule.node, Compare)
         (side,) = (side for side in rule.node.operands if side != Name(parameter.name))
         columns = {n: taken(self.known[n], states).column() for n in names_of(side)}
@@ -244,7 +247,7 @@ class _Growth:
         return states[same], code[same].astype(np.int32)
 
     def _tried(self, parameter: Finite, states: Ints, active: Mask) -> tuple[Ints, Codes]:
-        """The values of some states: all of them, or those that a table goes on with."""
+        """Return the edges of some states: all values, or those that a table allows."""
         walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
         table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
         if table is None:
@@ -316,7 +319,7 @@ class _Growth:
                 rule.names = names_of(rule.node)
 
     def _decided(self) -> Mask:
-        """The states that can still end well, by the bounds of the rules that were touched.
+        """Return the states that can still succeed, by the bounds of the rules touched.
 
         Where a rule can no longer be broken, what is known for it is forgotten.
         """
@@ -350,7 +353,7 @@ class _Growth:
         return name
 
     def _merged(self, size: int) -> Ints:
-        """States with one future made one; gives each edge its state."""
+        """Merge the states that have the same future; return the new state of each edge."""
         needed = [*self.live, *self.conditions.values()]
         read = frozenset(self.walks).union(*(rule.names for rule in needed))
         names = sorted(self.known.keys() & read)
@@ -364,7 +367,10 @@ class _Growth:
         return target
 
     def _matter(self, names: Sequence[str], size: int) -> dict[str, Mask]:
-        """Where a known value can still change the outcome, for those that cannot everywhere."""
+        """Return the states where each known value can still change the outcome, by name.
+
+        Names whose values can change it in every state are left out.
+        """
         everywhere = np.ones(size, dtype=bool)
         found: dict[str, Mask] = {}
 

@@ -50,7 +50,7 @@ class Intervals:
         self._spans: dict[int, tuple[Node, Interval]] = {}
 
     def fate(self, node: Node, size: int) -> Fate | None:
-        """What is decided of a comparison already; ``None`` where nothing can be told.
+        """Return the outcome decided so far for a comparison; ``None`` where it is unknown.
 
         Args:
             node: what is left of the rule.
@@ -73,7 +73,7 @@ class Intervals:
         return Fate(np.broadcast_to(broken, (size,)), np.broadcast_to(kept, (size,)))
 
     def interval(self, node: Node) -> Interval | None:
-        """Between which numbers the tree lies; ``None`` where that cannot be told exactly."""
+        """Return the bounds of the tree's value; ``None`` where they are not known exactly."""
         if isinstance(node, Name):  # the one node that stays the same when its value is set
             return self._bounded(node)
         kept = self._spans.get(id(node))
@@ -168,7 +168,7 @@ _JOIN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 
 
 def _surely_less(one: Interval, other: Interval) -> Mask:
-    """Where the whole of one lies below the whole of the other, by more than rounding."""
+    """Return where the first interval lies below the second by more than rounding."""
     high, low = one[1], other[0]
     return np.atleast_1d(high + _MARGIN * (np.abs(high) + np.abs(low) + 1e-300) < low)
 

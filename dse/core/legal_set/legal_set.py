@@ -56,7 +56,7 @@ class Legal:
 
     @cached_property
     def count(self) -> int | None:
-        """How many legal designs there are, or ``None`` where they cannot be counted."""
+        """Number of legal designs; ``None`` where they cannot be counted."""
         if not self.bound:
             return 0
         counts = [component.count for component in self.components]
@@ -66,7 +66,7 @@ class Legal:
 
     @cached_property
     def bound(self) -> int:
-        """How many combinations of the parameters that are not real there are at most."""
+        """Upper bound on the number of combinations of the parameters that are not real."""
         return math.prod(self._sizes)
 
     @property
@@ -97,7 +97,7 @@ class Legal:
         return place
 
     def estimate(self) -> Estimate | None:
-        """How many legal designs there are about; ``None`` where a real parameter is in the way.
+        """Estimate the number of legal designs; ``None`` if a real parameter prevents it.
 
         A count that is known is its own estimate.
         """
@@ -151,7 +151,10 @@ class Legal:
         return joined(found) if have else self.batch([])
 
     def no_draw(self) -> DesignError:
-        """What to say where no draw was legal: that there is none only where that is proved."""
+        """Return the error to raise where no draw was legal.
+
+        The message states that there is no legal design only where that is proved.
+        """
         if not self.bound:
             return DesignError("there is no legal design", hint="the rules contradict one another")
         tried = [component.tries for component in self.components if component.dropped]
@@ -205,7 +208,7 @@ class Legal:
         return np.column_stack([c for c in columns if c is not None]).astype(np.int32)
 
     def shares(self, batch: Batch) -> Floats:
-        """Where each real parameter stands in its range, (n, r); 0.5 where it is inactive."""
+        """Return the position of each real parameter in its range, (n, r); 0.5 if inactive."""
         rows = [np.nan_to_num(real.shares(batch[real.name]), nan=0.5) for real in self.reals]
         shares = np.column_stack(rows) if rows else np.zeros((len(batch), 0))
         return self.simplex_shares(shares)

@@ -81,7 +81,7 @@ def _changed(
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> Codes:
-    """Copies of the row with one parameter changed, of those that a broken rule reads if any."""
+    """Return copies of the row with one parameter changed; if rules break, one they read."""
     names = set[str]()
     columns = component.columns(row[None, :])
     for rule in component.constraints:
@@ -104,7 +104,7 @@ def _changed(
 
 
 def _broken(component: Component, rows: Codes) -> Floats:
-    """How much each row breaks the rules: one for each, less for a comparison missed by less."""
+    """Compute the violation of each row: 1 per broken rule, less for a comparison nearly met."""
     columns = component.columns(rows)
     total = np.zeros(len(rows))
     for rule in component.constraints:

@@ -75,7 +75,10 @@ def steps(
     rows: Codes,  # (r, k)
     wanted: Codes,  # (k,)
 ) -> Floats:
-    """How far each row is from the wanted one, (r,): shares of the range, 1 between choices."""
+    """Return the distance of each row from the wanted one, (r,): shares of the range.
+
+    The distance between choices is 1.
+    """
     total = np.zeros(len(rows))
     for place, parameter in enumerate(component.parameters):
         total += _costs(parameter, int(wanted[place]))[rows[:, place] + 1]
@@ -151,7 +154,7 @@ def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
 
 
 def _swapped(component: Component, row: Codes) -> Codes:
-    """Copies of ``row`` with the values of two parameters of one domain changed over."""
+    """Return copies of ``row`` with the values of two parameters of one domain swapped."""
     domains = [parameter.values for parameter in component.parameters]
     pairs = [
         (one, other)

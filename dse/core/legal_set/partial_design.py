@@ -1,4 +1,4 @@
-"""What is known in each of many states, as codes into few distinct values."""
+"""Known values in each of many states, as codes into few distinct values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def taken(known: Known, rows: Ints) -> Known:
 
 
 def coded(column: Column) -> Known:
-    """The column as codes into its distinct values."""
+    """Return the column as codes into its distinct values."""
     if column.values.dtype == object:  # words and numbers have no common order
         places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
         own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
@@ -52,7 +52,7 @@ def coded(column: Column) -> Known:
 
 
 def computed(node: Node, known: Mapping[str, Known], size: int) -> Known:
-    """The formula's value in each state, computed once for each combination of its inputs."""
+    """Compute the formula in each state, once for each combination of its inputs."""
     names = sorted(names_of(node))
     inputs = [known[name] for name in names]
     _, first, place = distinct(*keys(inputs, size))

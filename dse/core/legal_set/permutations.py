@@ -137,7 +137,7 @@ class Orders:
 
 
 def _changed(row: Codes, unused: Codes, pair: tuple[int, int]) -> Codes:
-    """The orders that differ from ``row`` in just these two places."""
+    """Return the orders that differ from ``row`` in exactly these two places."""
     one, other = pair
     free = np.array([row[one], row[other], *unused], dtype=np.int32)
     first, second = (side.reshape(-1) for side in np.meshgrid(free, free, indexing="ij"))

@@ -48,7 +48,7 @@ class Linear:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all costs are whole numbers that add up exactly."""
+        """True if all costs are integers that add up exactly."""
         return sum(float(costs.max(initial=0.0)) for costs in self.costs) < 2**53 and all(
             bool((costs == np.floor(costs)).all()) for costs in self.costs
         )
@@ -188,7 +188,7 @@ class Budget:
         return layers
 
     def _reached(self, caps: Sequence[float]) -> list[int]:
-        """The largest sum that can come before each parameter, and at the end, on its grid."""
+        """Return the largest sum before each parameter, and at the end, on its grid."""
         tops, top = [0], 0
         for turn, moves in enumerate(self._moves):
             top = int((top + int(moves.max())) * self._ratios[turn] + _MARGIN)
@@ -204,7 +204,7 @@ class Budget:
         return np.minimum(then, self._tops[turn + 1] + 1)
 
     def _counted(self, grid: float, linear: Linear, lost: float) -> list[Floats]:
-        """The logarithm of the number of ways on from each sum, layer by layer."""
+        """Return the logarithm of the number of completions of each sum, layer by layer."""
         ends = np.arange(self._tops[-1] + 2) * grid
         slack = _MARGIN * (abs(linear.most) + abs(linear.least)) + 1e-3 * grid
         fits = (ends <= linear.most + slack) & (ends + lost + slack >= linear.least)
@@ -260,7 +260,7 @@ def linear_of(parameters: Sequence[Finite], rule: Expression) -> Linear | None:
 
 
 def least_edges(linear: Linear, most: int) -> int:
-    """How many edges an exact graph of the budget has, or some number above ``most``.
+    """Return the number of edges of the budget's exact graph, or some number above ``most``.
 
     Sums that can no longer be exceeded are one state, as in the graph itself.
     """
@@ -349,7 +349,7 @@ def _unit(costs: Floats) -> float:
 
 
 def _divides(grid: float, costs: Floats) -> bool:
-    """Whether the costs are whole numbers and multiples of the grid, so that none is rounded."""
+    """Return whether the costs are integers and multiples of the grid, so none is rounded."""
     steps = costs / grid
     whole = bool((costs == np.floor(costs)).all())
     return whole and bool((np.abs(steps - np.round(steps)) <= _MARGIN).all())

@@ -64,7 +64,7 @@ def normal(rule: Expression, bounds: Bounds, always: Mapping[str, tuple[Value, .
 
 
 def folded(node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]) -> Node:
-    """The tree with every part that reads only ``known`` names replaced by ``part`` of it."""
+    """Return the tree with each part that reads only ``known`` names replaced by ``part``."""
     names = names_of(node)
     if isinstance(node, Name) or not names & known:
         return node
@@ -160,7 +160,7 @@ _ALL = {("max", "<"), ("max", "<="), ("min", ">"), ("min", ">=")}
 
 
 def _parted(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> Node:
-    """``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
+    """Return ``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
 
     Only of plain whole numbers that are always there: where an operand is absent or divides by
     zero, the greatest of all is unknown or no number, and each of the others is not.
@@ -182,7 +182,10 @@ def _parted(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]])
 
 
 def _is_told(node: Node, always: Mapping[str, tuple[Value, ...]]) -> bool:
-    """True if the tree has a value whatever its names are: none is absent, no entry is missing."""
+    """Return whether the tree has a value for all values of its names.
+
+    No name may be absent, and no entry of a table may be missing.
+    """
     if isinstance(node, Name):
         return node.name in always
     if isinstance(node, Lookup):
@@ -255,7 +258,7 @@ def _commutes(node: Node, bounds: Bounds) -> bool:
 def _joined(
     node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
 ) -> Node:
-    """The operands that are known become one."""
+    """Return the node with its known operands merged into one."""
     mine, rest = list[Node](), list[Node]()
     for operand in children(node):
         (mine if names_of(operand) <= known else rest).append(operand)

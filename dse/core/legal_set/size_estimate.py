@@ -1,4 +1,4 @@
-"""How many legal designs there are about, where they cannot be counted: a superset and draws."""
+"""Estimate of the number of legal designs that cannot be counted: a superset and draws."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ Conditions = Mapping[str, Expression]
 
 @dataclass(frozen=True)
 class _Group:
-    """What is to be solved: parameters, when each is active, and the rules between them."""
+    """Problem to be solved: parameters, conditions of activity, and the rules between them."""
 
     parameters: tuple[Finite, ...]
     conditions: Conditions
@@ -112,7 +112,7 @@ def solved(
     conditions: Conditions,
     constraints: Sequence[Expression],
 ) -> Component:
-    """The component of these parameters: exact if its graph or a list of it fits."""
+    """Return the component of these parameters: exact if its graph or a list of it fits."""
     group = _Group(tuple(parameters), conditions, tuple(constraints))
     sizes = [len(p.values) + (p.name in conditions) for p in parameters]
     if math.prod(sizes) <= min(TRIED_ROWS, _FILTERED_CELLS // len(sizes)):
@@ -147,7 +147,9 @@ def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
 
 
 def _summed(group: _Group) -> Component | None:
-    """The component of one sum of whole numbers over very many parameters, if its graph fits.
+    """Return the component of one sum of integers over very many parameters.
+
+    ``None`` if its graph does not fit.
 
     Growing looks at all terms of the sum at each parameter, which is quadratic.
     """
@@ -166,7 +168,7 @@ def _summed(group: _Group) -> Component | None:
 
 
 def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
-    """The smallest superset that is found soon, listed if it is small; else the full search."""
+    """Return the smallest superset found soon, listed if small; else run the full search."""
     small = min(_formulas(group), key=lambda one: one.bound, default=None)
     enough = _ENOUGH_OF_WIDE if group.wide else _ENOUGH
     if small is None or (small.bound > FILTERED_ROWS and _share(small) < enough):
@@ -246,7 +248,10 @@ def _budgets(group: _Group) -> Iterator[Component]:
 
 
 def _folded(group: _Group, blocks: Sequence[Block]) -> Component:
-    """The combinations where small rules leave one block of all parameters, or none of some."""
+    """Return the component where small rules leave one block of all parameters.
+
+    It is empty where they leave no combination of some.
+    """
     order = range(len(group.parameters))
     rows = np.zeros((0, len(order)), dtype=np.int32)
     if len(blocks) == 1:
@@ -255,7 +260,10 @@ def _folded(group: _Group, blocks: Sequence[Block]) -> Component:
 
 
 def _refined(group: _Group, rule: Expression, linear: Linear) -> Budget:
-    """The rule's budget on the coarsest grid of which most is legal, or on the finest that fits."""
+    """Return the rule's budget on the coarsest grid of which most is legal.
+
+    If no such grid fits, use the finest that does.
+    """
     blocks, _ = group.folded
     budget = Budget(linear, _STATES, blocks)
     for fineness in range(1, _REFINEMENTS):
@@ -267,7 +275,7 @@ def _refined(group: _Group, rule: Expression, linear: Linear) -> Budget:
 
 
 def _share(component: Component) -> float:
-    """Which share of some draws from the superset is legal."""
+    """Return the share of some draws from the superset that is legal."""
     if not component.bound:
         return 1.0
     codes = component.diagram.draw(_PILOTS, np.random.default_rng(0))
@@ -275,7 +283,7 @@ def _share(component: Component) -> float:
 
 
 def _filtered(component: Component) -> Component | None:
-    """The component with the graph of just the legal combinations; ``None`` if they are many."""
+    """Return the component with the graph of only the legal combinations; ``None`` if many."""
     if component.bound > FILTERED_ROWS:
         return None
     graph, found, cells = component.diagram, [component.none], 0
@@ -312,7 +320,7 @@ def _layers(
 
 
 def _tried(group: _Group) -> Component:
-    """The component with the table of what is left of all combinations, each of them tried."""
+    """Return the component with the table of the legal combinations, found by trying all."""
     names = [parameter.name for parameter in group.parameters]
     component = Component(
         parameters=group.parameters,

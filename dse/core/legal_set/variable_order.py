@@ -54,7 +54,7 @@ def listing_order(
 
 
 class _Turns:
-    """Whose turn it is: the name with the fewest others missing from some rule that reads it."""
+    """Queue of names: next is the one with the fewest others missing from a rule reading it."""
 
     def __init__(
         self, rules: Sequence[Sequence[str]], key: Callable[[str], tuple[int, int]]
@@ -162,7 +162,7 @@ class _Narrow:
         return wide + 0.5 * (name in self.given) - 0.001 * len(self.near[name] & opened)
 
     def width(self, order: Sequence[str]) -> tuple[float, float]:
-        """How wide a graph in this order may get: at most, and all in all."""
+        """Return bounds on a graph in this order: its largest width in bits, and its size."""
         left, opened, widths = set(order), set[str](), list[float]()
         for name in order:
             left.discard(name)
@@ -172,7 +172,7 @@ class _Narrow:
 
 
 def _given(node: Node) -> list[Name]:
-    """The names that stand alone on a side of an equation."""
+    """Return the names that stand alone on a side of an equation."""
     if not isinstance(node, Compare) or node.operators != ("==",):
         return []
     return [side for side in node.operands if isinstance(side, Name)]

@@ -69,7 +69,7 @@ class Seat:
         self._over.wait()
 
     def perform(self, task: Task) -> Outcome:
-        """What became of the task."""
+        """Run the task and return its outcome."""
         with self._one:
             if not self._driven.alive:
                 self._driven.end()
@@ -77,11 +77,11 @@ class Seat:
             return self._outcome(task)
 
     def report(self) -> Told:
-        """What its task reports next, as soon as it does; the task waits for the answer."""
+        """Return the task's next report as soon as it arrives; the task waits for the answer."""
         return self._reports.get()
 
     def answer(self, *, stops: bool) -> None:
-        """Say whether the task that has reported need not go on."""
+        """Answer the task that has reported: whether it has to stop."""
         self._words.put(stops)
 
     def end(self) -> None:

@@ -112,7 +112,7 @@ class RayCluster:
             self._door.close()
 
     def events(self) -> list[Event]:
-        """What a user should know of the cluster since the last call."""
+        """Return the cluster's events since the last call that a user should know."""
         told, self._events = self._events, []
         return told
 
@@ -131,7 +131,7 @@ class RayCluster:
         return {}
 
     def _finished(self, timeout_s: float) -> dict[int, Outcome]:
-        """The outcomes that are there, or that come in this time; reports are passed on."""
+        """Return the outcomes available, or that arrive in this time; forward the reports."""
         signs = [sign for worker in self._workers for sign in worker.signs]
         if not signs:  # nobody to wish a worker of
             time.sleep(timeout_s)
@@ -150,7 +150,7 @@ class RayCluster:
         return outcomes
 
     def _settled(self, worker: RayWorker) -> Outcome | None:
-        """What the worker's sign brought; a task that was not begun goes back to the queue."""
+        """Return the outcome that the worker's sign brought; requeue a task not yet begun."""
         try:
             outcome = worker.outcome()
         except LostError as error:
@@ -164,7 +164,7 @@ class RayCluster:
         return outcome
 
     def _note_unstarted(self, reason: str) -> None:
-        """Know that a worker did not start.
+        """Count a worker that did not start.
 
         Raises:
             PluginError: nor did those before it.
@@ -214,7 +214,7 @@ class RayCluster:
         return worker.task
 
     def _environment(self) -> dict[str, str]:
-        """One thread per CPU of the worker for all numeric libraries, or what the user says."""
+        """Return one thread per worker CPU for all numeric libraries, or the user's setting."""
         threads = str(max(1, int(self._wanted["CPU"])))
         return {name: os.environ.get(name, threads) for name in THREADS}
 
@@ -256,7 +256,7 @@ def _check(workers: int | None, timeout_s: float | None, start_s: float) -> None
 
 
 def _pickled(work: Work) -> bytes:
-    """The work; functions of the main script and of notebooks travel with their code."""
+    """Return the work pickled, with the code of functions of the main script and notebooks."""
     cloudpickle = imported().cloudpickle
     try:
         sent: bytes = cloudpickle.dumps(work)

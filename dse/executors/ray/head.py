@@ -1,4 +1,4 @@
-"""Whether the head of a Ray cluster still answers."""
+"""Liveness check of the head of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ray would try for a minute, and then end the process from within, without a word
 
 
 class RayHead:
-    """Where the head of a cluster answers, as often as somebody asks.
+    """Head of a cluster, checked for an answer on each request.
 
     It is not watched where it does not answer to begin with: who came in by another door may not
     reach that one.
@@ -34,7 +34,7 @@ class RayHead:
         self._heard_at = time.monotonic()
 
     def answers(self) -> bool:
-        """False if nobody answers: what asks the head now would not come back.
+        """Return whether the head answers; if not, a request to it would not return.
 
         Raises:
             PluginError: nobody has for a while.
@@ -47,7 +47,7 @@ class RayHead:
         return not silence
 
     def lost(self, reason: str) -> PluginError:
-        """What to raise now that it is gone."""
+        """Mark the head as gone and return the error to raise."""
         self.gone = True
         return PluginError(
             f"the head of the Ray cluster {self._address} is gone: {reason}",
@@ -56,7 +56,7 @@ class RayHead:
         )
 
     def cut_off(self) -> PluginError:
-        """What to raise now that this machine is no part of the cluster any more."""
+        """Mark the head as gone and return the error for a machine cut off from the cluster."""
         self.gone = True
         return PluginError(
             f"the raylet that joins this machine to the Ray cluster {self._address} is gone",
@@ -79,7 +79,7 @@ def check_reachable(address: str) -> None:
 
 
 def _silence(address: str) -> str:
-    """Why nobody answers at the address; empty where somebody does, or it names no port."""
+    """Return the reason that the address does not answer; empty if it does or has no port."""
     found = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster have, beside what a task needs."""
+"""Resources of the nodes of a cluster, next to those that a task needs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Node:
     offers: Mapping[str, float]
 
     def rooms(self, wanted: Mapping[str, float]) -> int:
-        """How many tasks fit at once."""
+        """Return the number of tasks that fit at once."""
         shares = [self.offers.get(name, 0.0) / amount for name, amount in wanted.items()]
         return int(min(shares) + 1e-9)
 
 
 def wanted_of(needs: Needs) -> dict[str, float]:
-    """The needs by Ray's names; one CPU where nothing is said."""
+    """Return the needs by Ray's names; one CPU where none is stated."""
     amounts = {"CPU": needs.cpu or 1.0, "GPU": needs.gpu, "memory": float(needs.memory_bytes)}
     return {name: amount for name, amount in {**amounts, **needs.custom}.items() if amount}
 
 
 def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
-    """How many tasks fit on all nodes at once.
+    """Return the number of tasks that fit on all nodes at once.
 
     Raises:
         PluginError: not one fits on any node.
@@ -51,7 +51,7 @@ def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
 
 
 def _told(amounts: Mapping[str, float]) -> str:
-    """The amounts for people, those that every node has first."""
+    """Return the amounts as text, those that every node has first."""
     names = [*_OWN, *sorted(amounts.keys() - _OWN.keys())]
     shown = [
         f"{_OWN.get(name, name)}: "

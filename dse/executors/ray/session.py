@@ -118,7 +118,7 @@ class Joined:
             )
 
     def _socket(self) -> str:
-        """The address of this machine's raylet; empty where Ray does not say."""
+        """Return the address of this machine's raylet; empty where Ray does not report it."""
         node = getattr(self.ray._private.worker, "_global_node", None)  # noqa: SLF001 - no option
         return str(getattr(node, "raylet_socket_name", ""))
 
@@ -179,7 +179,7 @@ class Joined:
 
 
 def imported() -> Any:
-    """The library, told to be quiet before it reads its environment.
+    """Return the Ray library, set to be quiet before it reads its environment.
 
     Raises:
         PluginError: it is not installed.
@@ -249,7 +249,7 @@ def _raylet_of(socket: str = "") -> int | None:
 
 @contextmanager
 def _unheard(ray: Any) -> Iterator[None]:
-    """No thread that prints the cluster's errors among our results: we tell them as events.
+    """Suppress the thread that prints the cluster's errors: they are reported as events.
 
     Ray has no option for it; where its name changes, its words come back and nothing else.
     """
@@ -263,7 +263,7 @@ def _unheard(ray: Any) -> Iterator[None]:
 
 
 def _hush_client() -> None:
-    """Nothing from its threads when Ray's client has lost its server: we tell that as an error."""
+    """Silence the threads of Ray's client that lost its server: that is reported as an error."""
     logging.getLogger("ray.util.client.logsclient").setLevel(logging.ERROR)
     before = threading.excepthook
 

@@ -56,7 +56,7 @@ class RayWorker:
 
     @property
     def sign(self) -> Any:
-        """What to wait for: its place, then its outcome; ``None`` while it has nothing to do."""
+        """Reference to wait for: its place, then its outcome; ``None`` while it is idle."""
         return self._outcome if self.node else self._place
 
     @property
@@ -66,7 +66,7 @@ class RayWorker:
 
     @property
     def placed(self) -> bool:
-        """True if it has a place, be it that nobody has looked."""
+        """True if it has a place, even one not looked up yet."""
         return bool(self.node) or self._is_there(self._place)
 
     @property
@@ -103,7 +103,7 @@ class RayWorker:
         self.report = self._actor.report.remote()
 
     def outcome(self) -> Outcome | None:
-        """What the sign brought, now that it came: nothing where it only told of its place.
+        """Return the outcome that the sign brought; ``None`` where it brought only the place.
 
         Raises:
             LostError: the cluster lost it.
@@ -125,7 +125,7 @@ class RayWorker:
         return outcome
 
     def leave(self) -> Any:
-        """Ask it to end what it is doing; what comes back tells when it has."""
+        """Ask the worker to end its task; return a reference that is ready when it has."""
         return self._actor.end.remote()
 
     def drop(self) -> None:
@@ -146,7 +146,7 @@ class RayWorker:
 
 
 def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
-    """A kind of seats, told to the cluster once.
+    """Return an actor class of seats with these resources, registered with the cluster once.
 
     Args:
         ray: the library.
@@ -172,7 +172,7 @@ def ended(ray: Any, workers: Sequence[RayWorker]) -> None:
 
 
 def _options(wanted: Mapping[str, float]) -> dict[str, Any]:
-    """What is wanted, as Ray wants to be told; memory in whole bytes."""
+    """Return the wanted amounts as Ray's options; memory in whole bytes."""
     own = {_OPTIONS[name]: amount for name, amount in wanted.items() if name in _OPTIONS}
     own |= {"memory": int(own["memory"])} if "memory" in own else {}
     custom = {name: amount for name, amount in wanted.items() if name not in _OPTIONS}

@@ -1,4 +1,4 @@
-"""A study as one file that says all of it: lines of JSON, or Parquet.
+"""Complete study in one file: lines of JSON, or Parquet.
 
 A file may come from a stranger: it is read as data, a line at a time, and each line and the whole
 have a check sum. Nothing in it is run.
@@ -21,7 +21,7 @@ _MAGIC = b"PAR1"
 
 
 def read(path: str | Path) -> Record:
-    """The study that a file holds, whatever the file's name.
+    """Return the study that a file holds, whatever the file's name.
 
     Raises:
         StorageError: there is none, or it is damaged; with the line where there are lines.

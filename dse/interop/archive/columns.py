@@ -1,4 +1,4 @@
-"""A column of values as Arrow has them: typed where one type says all, else as JSON."""
+"""Columns of values in Arrow: typed where one type fits all, otherwise as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMPY = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
 class ColumnKind:
-    """What the values of a column are: found in a first pass, before it is written in pieces."""
+    """Type of a column's values, found in a first pass before it is written in pieces."""
 
     def __init__(self) -> None:
         self._types = set[type]()
@@ -74,7 +74,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
-    """What gives the values of a column of this field, exactly as they were."""
+    """Return the function that reads the values of a column of this field exactly."""
     if fact(field, "as") == "json":
         return lambda array: [_read(cell, field.name) for cell in array.to_pylist()]
     if field.type not in _TYPES.values():
@@ -83,7 +83,7 @@ def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
 
 
 def fact(field: pa.Field, key: str) -> str:
-    """What the field's metadata say; empty where they say nothing."""
+    """Return an entry of the field's metadata; empty if it is missing."""
     return (field.metadata or {}).get(key.encode(), b"").decode("utf-8", "replace")
 
 

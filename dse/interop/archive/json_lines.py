@@ -108,7 +108,7 @@ def read_lines(path: Path) -> Record:
 
 
 class Gathered:
-    """What was read of a study so far, line by line."""
+    """Contents of a study read so far, line by line."""
 
     def __init__(self) -> None:
         self.end: dict[str, Any] = {}
@@ -193,7 +193,7 @@ def _line(kind: str, told: Mapping[str, Any]) -> str:
 
 
 def _told(line: bytes, where: str) -> tuple[str, Any]:
-    """The kind and the value of a line that is as it was written."""
+    """Return the kind and the value of a line that is as it was written."""
     if len(line) > LONGEST:
         raise StorageError(f"the line is longer than {LONGEST >> 20} MiB", where=where)
     found = _SUM.fullmatch(line)

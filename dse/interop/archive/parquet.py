@@ -162,7 +162,7 @@ def _check_size(told: parquet.FileMetaData, where: str) -> None:
 
 
 def _cells(trial: Trial, ended: int | None) -> Iterator[tuple[Place, Value]]:
-    """What the row of a trial holds, by column; nothing where the cell is empty."""
+    """Yield the values of a trial's row, by column; empty cells are left out."""
     for name in (*_FACTS, *TIMES):
         if (fact := getattr(trial, name)) is not None:
             yield ("trial", name), fact
@@ -195,12 +195,12 @@ def _order(place: Place) -> tuple[int, str]:
 
 
 def _exact(of: str, value: Value) -> Value:
-    """What a metric is, 5 too, is a float; a design's 5 and 5.0 are two."""
+    """Return a metric as a float, 5 too; a design's 5 and 5.0 remain different."""
     return value if of == "design" else float(value)
 
 
 def _shown(name: str) -> str:
-    """The name as Arrow can hold it; what it is exactly, the field's metadata tell."""
+    """Return the name as Arrow can hold it; the field's metadata hold the exact one."""
     return name.encode("utf-8", "replace").decode()
 
 

@@ -16,7 +16,7 @@ from dse.storage.trust import unmarked, without_trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What a study remembers, in the orders in which it was remembered.
+    """Contents of a study, in the orders in which they were recorded.
 
     ``trials`` stand by number, ``finished_order`` holds numbers as they ended. Who held a trial
     that was not finished makes no difference elsewhere: it is pending, and free. ``about`` tells
@@ -41,7 +41,7 @@ class Record:
 
     @property
     def count(self) -> int:
-        """How many trials it has."""
+        """Number of trials."""
         return len(self.trials)
 
     def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
@@ -81,7 +81,7 @@ class Record:
 
 
 def about(problem: Problem) -> dict[str, Any]:
-    """What the names and numbers of a study mean, for readers of its file."""
+    """Return the meaning of a study's names and numbers, for readers of its file."""
     return {
         "objectives": [
             {"expression": o.text, "goal": o.goal, "unit": o.unit} for o in problem.objectives

@@ -1,4 +1,4 @@
-"""What is sound of a damaged study, as a study that nothing is missing of.
+"""Sound part of a damaged study, as a complete study.
 
 A storage numbers trials without a gap, so sound trials keep their order and move up to the next
 free number; places among the finished ones and all that names either move with them. ``told``
@@ -49,7 +49,7 @@ class Salvage:
 
     @property
     def count(self) -> int:
-        """How many trials it has."""
+        """Number of trials."""
         return len(self.numbers)
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
@@ -77,11 +77,11 @@ class Salvage:
         return mend[part]()
 
     def _told(self, told: int) -> int:
-        """How many of the first so many finished trials are left; the new place of a place."""
+        """Map a place to its new one: the number of finished trials before it that are left."""
         return int(np.searchsorted(self.places, told))
 
     def _number(self, number: int) -> int:
-        """How many sound trials stand before a number; the new number of a sound one."""
+        """Return the new number of a sound trial: the number of sound trials before it."""
         return int(np.searchsorted(self.numbers, number))
 
     def _is_sound(self, number: int) -> bool:
@@ -134,14 +134,14 @@ class Salvage:
 
 
 def salvage_words(found: Salvage) -> str:
-    """Say in words what was left out."""
+    """Return a sentence that states how much was left out, and why."""
     written = found.reader.counts["trials"]
     parts = "; ".join(map(damage_text, found.damages))
     return f"{written - found.count} of {written} trials were left out of a damaged study ({parts})"
 
 
 def damage_text(damage: Damage) -> str:
-    """Say in a line which rows are damaged: ``trials 4, 7-9: missing``."""
+    """Return the damaged rows in one line: ``trials 4, 7-9: missing``."""
     rows = ranges_text(damage.rows)
     return f"{damage.part}{' ' if rows else ''}{rows}: {damage.reason}"
 
@@ -220,7 +220,7 @@ class DamageNotes:
 
     @property
     def damages(self) -> list[Damage]:
-        """What was noted."""
+        """Damages noted so far, sorted."""
         found = [
             Damage(study=study, part=part, rows=rows, reason=reason)
             for (study, part, reason), rows in self._rows.items()
@@ -238,7 +238,7 @@ def _sound_trials(reader: StudyReader) -> tuple[Ints, Ints]:
 
 
 def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
-    """How many trials at the beginning were asked knowing nothing that is lost."""
+    """Return the number of first trials that were asked without knowledge of lost data."""
     trials, finished = _until_gap(numbers), _until_gap(places)
     first = min(trials, reader.counts["trials"])
     for one in reader.others("asks"):
@@ -248,13 +248,13 @@ def _count_intact(reader: StudyReader, numbers: Ints, places: Ints) -> int:
 
 
 def _until_gap(ascending: Ints) -> int:
-    """How many numbers from 0 on are there without a gap."""
+    """Return the number of integers from 0 on that are present without a gap."""
     same = ascending == np.arange(len(ascending))
     return len(ascending) if same.all() else int(np.argmin(same))
 
 
 def _marked(found: Salvage) -> dict[str, Any]:
-    """The spec with what was left out, and with as many carried trials as are left."""
+    """Return the spec with a note of what was left out and with the carried trials left."""
     spec = dict(found.spec)
     if "carried" in spec:
         carried = int(spec["carried"].get("trials", 0))

@@ -18,26 +18,26 @@ PlacedTrial = tuple[Trial, int | None]
 
 
 class Portable(Protocol):
-    """What can be written as a file: a record, or a study that is read while it is written."""
+    """Study that can be written as a file: a record, or one read while it is written."""
 
     @property
     def study(self) -> str:
-        """What it is called in the file."""
+        """Name of the study in the file."""
         ...
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """What it was created with."""
+        """Specification that the study was created with."""
         ...
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What its names and numbers mean, for readers of the file."""
+        """Meaning of its names and numbers, for readers of the file."""
         ...
 
     @property
     def count(self) -> int:
-        """How many trials it has."""
+        """Number of trials."""
         ...
 
     def placed_trials(self) -> Iterator[PlacedTrial]:
@@ -60,7 +60,7 @@ class Stream:
 
     @property
     def count(self) -> int:
-        """How many trials it has."""
+        """Number of trials."""
         return self.reader.counts["trials"]
 
     def placed_trials(self) -> Iterator[PlacedTrial]:

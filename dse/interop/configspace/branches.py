@@ -25,7 +25,7 @@ MAX_ROWS = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Whether the parameter is active and has one of these values."""
+    """Condition that the parameter is active and has one of these values."""
 
     parameter: Finite
     values: tuple[Value, ...]
@@ -42,7 +42,7 @@ class UnsayableError(SpecError):
 
 
 def tree(space: Space, rule: Expression, *, wanted: bool) -> Tree:
-    """Where the formula is known to be ``wanted``.
+    """Return the tree of the cases in which the formula is known to be ``wanted``.
 
     Raises:
         UnsayableError: it reads the value of a real parameter, or has too many combinations.
@@ -70,7 +70,7 @@ def paths(found: Tree) -> Iterator[Path]:
 
 
 def values_read(node: Node) -> set[str]:
-    """The names whose values the formula reads; ``x is absent`` reads none."""
+    """Return the names whose values the formula reads; ``x is absent`` reads none."""
     if isinstance(node, Absent):
         return set()
     here = {name.name for name in names_in(node)} if not children(node) else set[str]()
@@ -78,7 +78,7 @@ def values_read(node: Node) -> set[str]:
 
 
 def _ordered(space: Space, names: frozenset[str]) -> list[str]:
-    """The names and all that activates them, parents first."""
+    """Return the names and all that activate them, parents first."""
     found: list[str] = []
 
     def visit(name: str) -> None:
@@ -136,7 +136,7 @@ class _Table:
         return rule.holds(self.columns, self.size, unknown=False)
 
     def built(self, truth: Mask) -> Tree:
-        """The tree that tells the rows that are true."""
+        """Return the tree that separates the rows that are true from the others."""
         return self._part(truth, 0, self.size, 0)
 
     def _part(self, truth: Mask, low: int, high: int, depth: int) -> Tree:

@@ -76,7 +76,7 @@ class Clauses:
         self._conditional = conditional
 
     def condition(self, item: Any) -> Expression:
-        """The formula that tells whether the item's child is active.
+        """Return the formula that is true where the item's child is active.
 
         Raises:
             SpecError: the item is no condition.
@@ -84,7 +84,7 @@ class Clauses:
         return _expression(self._condition(item, 0))
 
     def rules(self, item: Any) -> Iterator[Expression]:
-        """What must hold so that the forbidden clause does not.
+        """Yield the rules that must hold so that the forbidden clause does not.
 
         Raises:
             SpecError: the item is no forbidden clause.
@@ -173,7 +173,7 @@ def _member(parameter: Parameter, values: list[Any]) -> Node:
 
 
 def _compared(parameter: Parameter, sign: str, value: Any) -> Node:
-    """A comparison with a value; of a list that does not ascend, by the places in the list."""
+    """Return a comparison with a value; in a list that does not ascend, by list positions."""
     own = value_of(parameter, value)
     name = Name(parameter.name)
     if sign in ("==", "!=") or isinstance(parameter, Real | Integer):

@@ -1,4 +1,4 @@
-"""What ConfigSpace's JSON can ask of one hyperparameter, and how it joins such questions."""
+"""Conditions on one hyperparameter in ConfigSpace's JSON, and combinations of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FEW = 3
 
 
 def asked(found: Tree, child: str) -> Clause | bool:
-    """A tree as a condition of the child."""
+    """Return the tree as a condition of the child."""
     if isinstance(found, bool):
         return found
     ways = [

@@ -29,7 +29,7 @@ FORMAT_VERSION = 0.4
 
 
 def read(text: str, file: str = "configspace.json") -> Imported:
-    """The space that a JSON text of ConfigSpace says.
+    """Return the space that a JSON text of ConfigSpace describes.
 
     Args:
         text: what ``ConfigurationSpace.to_json`` wrote, of this version or an older one.
@@ -151,7 +151,7 @@ def _check(
 
 
 def _defaults(document: Document) -> list[str]:
-    """What the default configuration says, as a study's baseline would."""
+    """Return a warning with the default configuration, as a baseline; empty if no default."""
     defaults = {
         item["name"]: item.get("default_value", item.get("default"))
         for item in document.value["hyperparameters"]
@@ -171,7 +171,7 @@ def _items(document: Document, key: str) -> list[Any]:
 
 @contextmanager
 def _placed(document: Document, item: Any, key: str) -> Iterator[None]:
-    """A mistake of the block is told with the line of the item's name."""
+    """Raise a mistake of the block with the line of the item's name."""
     try:
         yield
     except SpecError as error:

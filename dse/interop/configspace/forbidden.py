@@ -52,7 +52,7 @@ _RELATIONS = {
 
 
 class Forbidden:
-    """Says a space's conditions, then its rules.
+    """Writer of a space's conditions, and then of its rules, as ConfigSpace clauses.
 
     ``never`` are the parameters that are never active; ``warnings`` grows with what is said only
     nearly.
@@ -64,7 +64,7 @@ class Forbidden:
         self.warnings: list[str] = []
 
     def clauses(self, rule: Expression) -> list[Clause]:
-        """What is forbidden so that the rule holds.
+        """Return the clauses to forbid so that the rule holds.
 
         Raises:
             UnsayableError: it cannot be said.
@@ -75,7 +75,7 @@ class Forbidden:
         return found
 
     def condition(self, name: str) -> Clause | bool:
-        """When the parameter is active: a condition, always (true) or never (false).
+        """Return the parameter's activity: a condition, always (true) or never (false).
 
         Raises:
             UnsayableError: it cannot be said.
@@ -152,7 +152,10 @@ class Forbidden:
         ]
 
     def _special(self, node: Node, *, wanted: bool) -> list[tuple[Clause, ...]] | None:
-        """What ConfigSpace has words for, without trying all combinations."""
+        """Return the clauses of a form that ConfigSpace has, without trying all combinations.
+
+        ``None`` if it has no such form.
+        """
         match node:
             case Compare(operators=(operator,), operands=(Name() as left, Name() as right)):
                 said = operator if wanted else _OPPOSITE[operator]
@@ -186,7 +189,7 @@ class Forbidden:
         return None if None in found else [way for some in found for way in some or []]
 
     def _compared(self, operator: str, name: str, number: float) -> list[tuple[Clause, ...]] | None:
-        """Clauses on which side of a number a real parameter lies."""
+        """Return clauses for the side of a number on which a real parameter lies."""
         parameter = self._space.by_name[name]
         if not isinstance(parameter, Real) or parameter.low == parameter.high:
             return None

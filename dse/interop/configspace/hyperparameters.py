@@ -87,7 +87,10 @@ class Reader:
         return Choice(name=name, values=(value,))
 
     def _told(self, item: Item, kind: str, name: str) -> None:
-        """Note what the item says that a parameter of ours does not."""
+        """Warn of the fields of the item that a parameter cannot represent.
+
+        These are distributions and weights.
+        """
         shape, _, _ = kind.partition("_")
         if shape in ("normal", "beta"):
             said = [

@@ -23,7 +23,7 @@ Attributes = Mapping[str, Any]
 
 
 def read(text: str, file: str = "optuna.json") -> Imported:
-    """The space of Optuna's distributions; it has no conditions and no rules.
+    """Read a space from Optuna's distributions; it has no conditions and no rules.
 
     Args:
         text: a JSON object from names to distributions, each as an object, or as the text that
@@ -188,7 +188,7 @@ def _whole(parameter: Integer, warnings: list[str]) -> tuple[str, dict[str, Any]
 
 
 def _step(values: tuple[Value, ...]) -> int | None:
-    """How far apart whole numbers in even, ascending steps are."""
+    """Return the common difference of evenly spaced, ascending integers, or ``None``."""
     if not all(isinstance(value, int) for value in values) or len(values) < 2:
         return None
     steps = {int(after) - int(before) for before, after in pairwise(values)}

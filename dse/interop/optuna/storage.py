@@ -120,7 +120,10 @@ def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, l
 def _theirs(
     problem: Problem, finished: Sequence[Trial], distributions: Mapping[str, Any]
 ) -> Iterator[Any]:
-    """Optuna's trials in the order of our numbers; their ends tell the order of the record."""
+    """Yield the trials as Optuna trials, ordered by number.
+
+    Their end times give the order in which the record finished them.
+    """
     from optuna.trial import TrialState
 
     ends = _ends(finished)
@@ -167,7 +170,10 @@ def _frozen(
 
 
 def _ends(finished: Sequence[Trial]) -> dict[int, tuple[datetime, datetime]]:
-    """When each began and ended; no two at once, so that their order can be read again."""
+    """Return the begin and end time of each trial, by number.
+
+    No two trials overlap, so that their order can be recovered.
+    """
     found = {}
     now = _BEGINNING
     for trial in finished:
@@ -236,7 +242,7 @@ def _optuna() -> Any:  # Optuna is an extra
 
 @contextmanager
 def _storage(url: str) -> Iterator[Any]:
-    """Optuna's storage, without what it says of itself; its errors are told as ours."""
+    """Open Optuna's storage with its log output silenced; raise its errors as StorageError."""
     optuna = _optuna()
     from sqlalchemy.exc import SQLAlchemyError
 

@@ -1,1 +1,1 @@
-"""What fits optimizers of other packages to ours."""
+"""Adapters for optimizers of other packages."""

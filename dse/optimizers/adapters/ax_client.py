@@ -1,4 +1,4 @@
-"""Ax's client, told a whole history at once; to be imported in a seeded scope."""
+"""Ax's client, given a complete history at once; to be imported in a seeded scope."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wishes(
     seed: int,
     restarts: int,
 ) -> list[Wish]:
-    """What Ax would evaluate next, after these trials and while ``pending`` are under way."""
+    """Return the designs that Ax proposes next, given these trials and the pending designs."""
     with quiet("ax"):
         client = _client(problem, seed, restarts)
         _tell(client, problem, trials)

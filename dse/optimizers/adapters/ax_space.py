@@ -40,7 +40,10 @@ def axes(space: Space) -> dict[str, Real | Finite]:
 
 
 def unordered(parameter: Real | Finite) -> bool:
-    """True for a choice of three values or more; with two, there is no order to be misled by."""
+    """Return whether the parameter is a choice of three values or more.
+
+    With two values there is no order that could mislead the model.
+    """
     return isinstance(parameter, Choice) and len(parameter.values) > 2
 
 
@@ -64,7 +67,7 @@ def wish_of(space: Space, design: Design) -> dict[str, float | int | str]:
 def granted(
     problem: Problem, wish: Wish, taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
-    """The unseen legal design nearest to the wish; none when nothing is left.
+    """Return the unseen legal design nearest to the wish, or no design if none is left.
 
     Each group of coupled parameters goes to its nearest legal combination. If that design was
     asked before, or breaks a known limit, the nearest of some around it and some others is taken.

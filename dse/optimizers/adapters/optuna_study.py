@@ -1,4 +1,4 @@
-"""Optuna's study of a problem: told every finished trial, asked for one wish at a time."""
+"""Optuna's study of a problem: given all finished trials, asked for one wish at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dse.optimizers.support.quiet_library import quiet
 
 
 class TpeStudy:
-    """Grows by what is told; what a question leaves in it is given up as failed.
+    """Optuna study that grows by finished trials; the trials of a query end as failed.
 
     Optuna leaves failed trials out of all that it looks at, so that no question changes a later
     one. Parameters have the names and the terms of :mod:`dse.optimizers.adapters.ax_space`.
@@ -65,7 +65,7 @@ class TpeStudy:
                 self._study.add_trial(told)
 
     def wish(self, pending: Sequence[Design], seed: int) -> Wish:
-        """What Optuna would try next, while ``pending`` are under way."""
+        """Return the design that Optuna proposes next, while ``pending`` are being evaluated."""
         with _undisturbed():
             self._study.sampler = TPESampler(
                 n_startup_trials=0,
@@ -83,7 +83,7 @@ class TpeStudy:
             return wish
 
     def _suggested(self, asked: optuna.Trial) -> Wish:
-        """One parameter after the other; what is inactive given those before is left out."""
+        """Suggest one parameter after the other; leave out those inactive given earlier ones."""
         space = self._problem.space
         columns = {parameter.name: Column.of([None]) for parameter in space.parameters}
         wish: dict[str, float | int | str] = {}
@@ -139,7 +139,7 @@ def _value(parameter: Parameter, wished: float | str) -> Value:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Optuna tells of each study, and warns of what is new in it."""
+    """Silence Optuna's log output and its warnings about experimental features."""
     with quiet("optuna"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

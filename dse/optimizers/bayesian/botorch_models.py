@@ -177,7 +177,7 @@ def _fitted(points: Floats, targets: Sequence[Target]) -> SingleTaskGP:
 
 
 def _judged(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
-    """:meth:`Scale.losses`, then :meth:`Scale.judged`, for tensors."""
+    """Apply :meth:`Scale.losses` and then :meth:`Scale.judged` to tensors."""
     mapped = learnt * scale.width + scale.centre
     losses = scale.log * (scale.log * mapped).exp() if scale.log else mapped
     return (losses - scale.reference) / scale.reach

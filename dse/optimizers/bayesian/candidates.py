@@ -56,7 +56,7 @@ def around(
 def drawn(
     problem: Problem, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
-    """Up to ``count`` designs drawn uniformly from those that nothing known speaks against."""
+    """Draw up to ``count`` designs uniformly from those not ruled out by what is known."""
     uniform = fresh(problem.space, count + _SPARE, rng, taken)
     return admissible(problem, uniform, taken, rng)[:count]
 
@@ -90,6 +90,6 @@ def _moved(
     taken: Collection[Design],
     rng: np.random.Generator,
 ) -> list[Design]:
-    """Unseen designs among ``count`` that are a step away from one of the best."""
+    """Return the unseen designs among ``count`` that are a step away from one of the best."""
     starts = np.arange(count) % len(best)
     return unseen(mutated(problem.space, problem.space.batch(best).take(starts), rng), taken)

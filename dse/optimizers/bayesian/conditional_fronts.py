@@ -1,4 +1,4 @@
-"""What is best of all designs that share a measured part, as far as models tell.
+"""Best of all designs that share a measured part, as predicted by the models.
 
 The known losses of these designs do not wait for a measurement. Only those that none of the others
 beats can ever matter: the *staircase* of the measured part.
@@ -60,7 +60,10 @@ class Staircase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """How many designs have no value, and one of them; with ``at_least`` there may be more."""
+    """Number of designs without a value, and one of them.
+
+    With ``at_least`` there may be more.
+    """
 
     failed: int = 0
     example: Design | None = None
@@ -96,7 +99,7 @@ class Staircases:
 
     @property
     def magnitudes(self) -> list[Magnitude]:
-        """How each known loss is mapped, found once from a sample of the space."""
+        """Map of each known loss, found once from a sample of the space."""
         if self._magnitudes is None:
             self._magnitudes = []  # what the sample itself is told without
             if self._bounded and self._roles.known:
@@ -110,7 +113,10 @@ class Staircases:
         return [staircase for staircase, _ in self._known(batch)]
 
     def _known(self, batch: Batch) -> list[tuple[Staircase, int]]:
-        """The same, and how many designs were looked at for each, now or earlier."""
+        """Return the staircase of each design's measured part and its number of looks.
+
+        The looks are the designs evaluated for it, now or earlier.
+        """
         tags = keys(batch, self._names)
         searched: list[tuple[bytes, Batch, Space]] = []
         for row in firsts(tags).tolist():
@@ -161,7 +167,10 @@ class Staircases:
         return self._with([one], [staircase.designs])[0]
 
     def _single(self, batch: Batch) -> tuple[list[Staircase], Ints]:
-        """Where nothing is free each design is its own staircase, and all are alike but for it."""
+        """Build one staircase per design, for the case that no parameter is free.
+
+        Where there are no known losses either, all designs share one staircase.
+        """
         losses, fine, _ = self._judged(batch, _all(batch))
         if not losses.shape[1]:
             one = Staircase(designs=batch.take(np.arange(min(len(batch), 1))), losses=losses[:1])
@@ -230,7 +239,10 @@ class Staircases:
         return self._problem.space.fixed({name: here[name] for name in self._names if name in here})
 
     def _listed(self, one: Batch, inner: Space) -> tuple[Staircase, int] | None:
-        """By looking at all designs of the measured part; nothing where they are too many."""
+        """Find the staircase by enumerating all designs of the measured part.
+
+        Returns ``None`` where there are too many of them.
+        """
         total = inner.count() if self._roles.free else 0
         if total is None or total > LISTED:
             return None
@@ -239,7 +251,7 @@ class Staircases:
         return _best(found), max(total, 1)
 
     def _searched(self, ones: Sequence[Batch], inside: Sequence[Space]) -> list[Staircase]:
-        """By evolution of each one's free part alone; the models cost nothing."""
+        """Find each staircase by evolving its free part alone; evaluating the models is free."""
         space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
         first = [
             joined([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
@@ -278,12 +290,18 @@ class Staircases:
         return found
 
     def _judged(self, batch: Batch, legal: Mask) -> tuple[Floats, Mask, Mask]:
-        """Known losses, (n, k), which designs keep known limits, and which have no value."""
+        """Return known losses, (n, k), a mask of known limits kept, and one of lost designs.
+
+        Lost designs are those that have no value.
+        """
         losses, slacks, fine, lost = self._computed(batch, legal)
         return losses, fine & (slacks >= 0).all(axis=1), lost
 
     def _computed(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
-        """Known losses, (n, k), slacks of known limits, (n, l), and where there are any, (n,).
+        """Return known losses, (n, k), slacks of known limits, (n, l), and two masks, (n,).
+
+        The first mask marks designs that have values; the second marks legal designs that have none
+        although no evaluator declares them infeasible.
 
         Last which legal designs have none although nobody says that they cannot exist, (n,).
         """

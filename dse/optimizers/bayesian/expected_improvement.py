@@ -32,7 +32,7 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """What is known to be possible: points that have learnt and known losses."""
+    """Points known to be attainable, each with learnt and known losses."""
 
     learnt: Floats  # (n, a)
     known: Floats  # (n, b)
@@ -76,7 +76,10 @@ def expected_gains(
 
 
 def _boxed(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
-    """All is learnt: a sum over open boxes of products of one-dimensional integrals."""
+    """Compute the improvement over open boxes, for the case that all losses are learnt.
+
+    It is a sum of products of one-dimensional integrals.
+    """
     lower, upper = open_boxes(archive.learnt, archive.learnt_reference)
     size = len(beliefs[0].means)
     step = max(1, _CHUNK // max(len(lower), 1))
@@ -104,7 +107,9 @@ def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> 
 
 
 def _sliced(archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints) -> Floats:
-    """One learnt loss: slices between the archive's values of it, on each the area K(s) adds.
+    """Integrate over slices of the one learnt loss, between the archive's values of it.
+
+    Each slice contributes the area that K(s) adds.
 
     EHVI(s) = sum over i of A_i(s) (psi(z_{i+1}) - psi(z_i)), psi(z) = E[max(z - u, 0)].
     """
@@ -168,7 +173,7 @@ def _darted(
     groups: Ints,
     rng: np.random.Generator,
 ) -> Floats:
-    """By quasi-Monte Carlo over the open points; the integral over u itself stays exact."""
+    """Integrate by quasi-Monte Carlo over the open points; the integral over u stays exact."""
     best = archive.best
     front = np.hstack([best.learnt, best.known])
     top = np.append(best.learnt_reference, best.known_reference)

@@ -1,4 +1,4 @@
-"""How far two measures put the same designs in the same order."""
+"""Rank agreement of two measures of the same designs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse.core.values import Floats
 
 
 def agreement(one: Floats, other: Floats) -> tuple[float, float]:
-    """How many more pairs stand in the same order than not, and how many differ in ``other``.
+    """Return concordant minus discordant pairs, and the pairs that differ in ``other``.
 
     A pair of equal values in ``one`` counts as none of both. Rows where either is unknown are
     left out.

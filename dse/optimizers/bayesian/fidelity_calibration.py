@@ -25,7 +25,7 @@ _MARGIN = 0.98
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What the true measure is likely to be where the cheap one is known."""
+    """Likely value of the true measure where the cheap one is known."""
 
     kind: Kind
     curve: Callable[[Floats], Floats]
@@ -35,7 +35,7 @@ class Calibration:
 
 
 def calibrated(low: Floats, high: Floats) -> Calibration:
-    """The plainest calibration that predicts held-out designs best.
+    """Return the simplest calibration that predicts held-out designs best.
 
     Args:
         low: (n,), the cheap measure of designs that have both.
@@ -50,14 +50,14 @@ def calibrated(low: Floats, high: Floats) -> Calibration:
 
 
 def held_out(low: Floats, high: Floats) -> Floats:
-    """What each design's true measure is taken to be from all others: the choice included, (n,)."""
+    """Predict each design's true measure from all others, (n,), the choice of model included."""
     return _held_out(calibrated, low, high)
 
 
 def shared(
     problem: Problem, rung: str, metric: str, trials: Sequence[Trial]
 ) -> tuple[Floats, Floats]:
-    """A lower rung and the metric, of all designs that have both, in the unit of the metric."""
+    """Return a lower rung and the metric of all designs that have both, in the metric's unit."""
     both = {
         trial.design: (trial.metrics[rung], trial.metrics[metric])
         for trial in trials
@@ -110,7 +110,7 @@ def _logarithmic(low: Floats, high: Floats) -> Calibration:
 
 
 def _line(low: Floats, high: Floats) -> tuple[float, float]:
-    """Least squares; a cheap measure that does not differ tells the mean."""
+    """Fit a line by least squares; a constant cheap measure gives the mean."""
     away = low - low.mean()
     square = float(away @ away)
     slope = float(away @ high) / square if square > 0 else 0.0
@@ -136,7 +136,7 @@ def _monotone(low: Floats, high: Floats) -> Calibration:
 
 
 def _pooled(values: Floats) -> Floats:
-    """The ascending values nearest to these, by least squares."""
+    """Return the ascending values nearest to these, by least squares."""
     means: list[float] = []
     sizes: list[int] = []
     for value in values.tolist():

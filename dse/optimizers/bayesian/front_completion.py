@@ -1,4 +1,4 @@
-"""What was measured holds for every design that reads the same: the front completed for free.
+"""Completion of the front, without measurements, by designs that share a measured part.
 
 A measured metric depends on some parameters only. All designs that agree in them with a measured
 one have known metrics, exactly and without a measurement. Of each measured part the staircase is
@@ -77,7 +77,10 @@ class Completion:
 
 
 def lost_words(problem: Problem, lost: Lost) -> str:
-    """How many designs that share a measurement have no value, and one of them; or nothing."""
+    """Describe the number of designs without a value that share a measurement, with an example.
+
+    Returns an empty text where there are none.
+    """
     if not lost.failed or lost.example is None:
         return ""
     least = "at least " if lost.at_least else ""
@@ -106,7 +109,7 @@ def worthwhile(problem: Problem) -> bool:
 
 
 def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
-    """The front over all designs that share what these trials measured."""
+    """Return the front over all designs that share what these trials measured."""
     return completion_of(problem, trials)[0]
 
 
@@ -160,7 +163,7 @@ def completed_front(
 
 
 def _thinned(batch: Batch, losses: Floats) -> list[Design]:
-    """The designs in the order of their losses; of very many, evenly spaced ones."""
+    """Return the designs in the order of their losses, evenly thinned if very many."""
     order = np.lexsort(losses.T[::-1]) if len(losses) else np.zeros(0, dtype=int)
     if len(order) > MOST:
         order = order[np.linspace(0, len(order) - 1, MOST).round().astype(int)]
@@ -217,7 +220,7 @@ class _Search:
         self._losses, self._open = every[best], open_[best]
 
     def _fresh(self, batch: Batch) -> Mask:
-        """Where the reading was measured and the design was not seen before, (n,)."""
+        """Mask unseen designs whose measured part was measured, (n,); mark them as seen."""
         measured = [key in self._measured for key in keys(batch, self._reads)]
         fresh = np.array(measured, dtype=bool)
         for row, key in enumerate(keys(batch, sorted(batch.names))):
@@ -227,7 +230,7 @@ class _Search:
         return fresh
 
     def _judged(self, batch: Batch) -> tuple[Floats, Mask]:
-        """The losses of the designs, (n, m), and which keep every limit."""
+        """Return the losses of the designs, (n, m), and a mask of those that keep every limit."""
         problem, size = self._problem, len(batch)
         known = problem.known(batch)
         told = [self._measured[key] for key in keys(batch, self._reads)]
@@ -258,7 +261,10 @@ class _Search:
 
 
 def _reads(problem: Problem) -> frozenset[str]:
-    """What any measured evaluator reads: they all run for a design, asked for or not."""
+    """Return the names that any measured evaluator reads.
+
+    All of them run for a design, asked for or not.
+    """
     measured = (s.reads for s in problem.sources.values() if s.kind == "measured")
     return frozenset[str]().union(*measured)
 

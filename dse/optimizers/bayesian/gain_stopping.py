@@ -1,4 +1,4 @@
-"""When so little more is to be gained that a study stops: a pure function of its record."""
+"""Early stopping on a low expected gain, as a pure function of the record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KIND = "gain"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What was asked in one go, as the record tells it."""
+    """One request for designs, as the record holds it."""
 
     told: int
     count: int
@@ -60,7 +60,7 @@ class Patience:
         told: Sequence[Trial],
         last: Sequence[Suggestion],
     ) -> None:
-        """Tell the trials of the record, and ask again where its last suggestions were asked."""
+        """Give the optimizer the recorded trials and repeat its last requests at their places."""
         done = 0
         for one in last:
             tell(told[done : one.told])

@@ -32,7 +32,10 @@ _CHUNK = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyper:
-    """What is fitted, as logarithms: each block's length, the main effects' weight, the noise."""
+    """Fitted hyperparameters, as logarithms.
+
+    They are the length of each block, the weight of the main effects and the noise.
+    """
 
     lengths: Floats  # (b,)
     main: float
@@ -167,7 +170,7 @@ class GaussianProcess:
         return values - self.weights / diagonal, np.sqrt(self.amplitude / diagonal)
 
     def _correlation(self, points: Floats) -> Floats:
-        """With each told point, (k, n)."""
+        """Return the correlation with each training point, (k, n)."""
         scale = np.exp(-self.hyper.lengths)[self.owners]
         joint = _matern(_squares(points * scale, self.points * scale))
         weight = np.exp(self.hyper.main) / max(len(self.hyper.lengths), 1)
@@ -188,7 +191,7 @@ class _Fit:
 def _profiled(
     theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> _Fit:
-    """The best mean and amplitude for these hyperparameters."""
+    """Compute the best mean and amplitude for these hyperparameters."""
     square = np.tensordot(np.exp(-2 * theta[:-2]), gaps, axes=1)
     correlation = _matern(square) + np.exp(theta[-2]) * alone
     noise = np.exp(theta[-1]) + _JITTER + (0.0 if variances is None else variances)

@@ -1,4 +1,4 @@
-"""What is known of a question, what is learnt, and which parameters a measurement reads."""
+"""Split of a problem into known and learnt quantities, and the parameters a measurement reads."""
 
 from __future__ import annotations
 

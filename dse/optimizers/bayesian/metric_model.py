@@ -23,7 +23,7 @@ _FEATURES = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What is believed of a loss at k designs: normal in learnt units."""
+    """Posterior of a loss at k designs, normal in learnt units."""
 
     means: Floats  # (k,)
     deviations: Floats  # (k,)
@@ -42,7 +42,7 @@ class Prediction:
         return self.warp.losses(self.means + shift * self.deviations)
 
     def take(self, rows: Ints) -> Prediction:
-        """What is believed of these designs."""
+        """Return the posterior at these designs."""
         return Prediction(means=self.means[rows], deviations=self.deviations[rows], warp=self.warp)
 
     def widened(self, factor: float) -> Prediction:
@@ -52,7 +52,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """What another study would guess of a metric, and how far that is to be trusted, 0 to 1."""
+    """Another study's guess of a metric, and the trust in it, 0 to 1."""
 
     mean: PriorMean
     metric: str
@@ -65,7 +65,7 @@ class Guess:
 
 
 class Inputs:
-    """What a number may be predicted from: its parameters, models of them alone, and guesses."""
+    """Features to predict a number from: parameters, models of parameters alone, and guesses."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Predictor:
         return Predictor(process=more, warp=self.warp, score=self.score)
 
     def at(self, points: Floats) -> Prediction:
-        """What is believed of the measured value, its own noise included, (k,)."""
+        """Return the posterior of the measured value, its own noise included, (k,)."""
         means, deviations = self.process.moments(points)
         noise = self.process.amplitude * np.exp(self.process.hyper.noise)
         return Prediction(means=means, deviations=np.sqrt(deviations**2 + noise), warp=self.warp)

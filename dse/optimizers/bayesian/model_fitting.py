@@ -58,13 +58,16 @@ class Teacher:
         )
 
     def limit(self, limit: Limit, done: Sequence[Trial], excess: Floats, *, refit: bool) -> Learnt:
-        """How far beyond the limit a design is: at most zero where it is kept."""
+        """Fit a model of the excess over a limit: at most zero where the limit is kept."""
         return self._taught(limit.slack, done, excess, kinds=("plain",), refit=refit)
 
     def success(
         self, part: frozenset[str], trials: Sequence[Trial], *, refit: bool
     ) -> list[Learnt]:
-        """Whether a part can be measured at all, once some could not: -1 where it could, else 1."""
+        """Model whether a part can be measured: -1 where it could, else 1.
+
+        Returns an empty list while all measurements succeeded.
+        """
         done = np.array([trial.state is State.DONE for trial in trials])
         batch = self._problem.space.batch([trial.design for trial in trials])
         rows = firsts(keys(batch, sorted(part)))[-_MOST:]
@@ -122,7 +125,7 @@ class Teacher:
         return found
 
     def _guesses(self, expression: Expression, batch: Batch, values: Floats) -> tuple[Guess, ...]:
-        """What other studies would guess of a bare metric, each weighted by its rank agreement."""
+        """Return other studies' guesses of a bare metric, each weighted by its rank agreement."""
         if len(expression.names) != 1:
             return ()
         metric = next(iter(expression.names))
@@ -135,7 +138,10 @@ class Teacher:
 
 
 def _chosen(losses: Floats) -> Ints:
-    """All rows; of very many, the half with the lowest losses and an even spread of the rest."""
+    """Return all rows; if very many, the best half and an even spread of the rest.
+
+    The best half are the rows with the lowest losses.
+    """
     if len(losses) <= _MOST:
         return np.arange(len(losses))
     order = np.argsort(losses, kind="stable")
@@ -147,7 +153,10 @@ def _chosen(losses: Floats) -> Ints:
 def _spread(
     problem: Problem, expression: Expression, scale: float, done: Sequence[Trial]
 ) -> Floats | None:
-    """Standard errors, where the expression is one metric but for its unit and all tell it."""
+    """Return the standard errors, or ``None`` where they are not known for all trials.
+
+    The expression must be one metric, up to its unit.
+    """
     names = expression.names
     if len(names) != 1:
         return None

@@ -1,4 +1,4 @@
-"""How a loss is learnt, and what is expected of it in its own units."""
+"""Transforms of losses for learning, and expectations in the losses' own units."""
 
 from __future__ import annotations
 

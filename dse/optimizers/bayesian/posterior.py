@@ -1,4 +1,4 @@
-"""What finished trials teach a grey-box optimizer: what is possible, and what is believed."""
+"""Posterior of a grey-box optimizer from finished trials: attainable points and predictions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Beliefs:
     """How each learnt loss was mapped before it was learnt."""
 
     def predictions(self, batch: Batch) -> list[Prediction]:
-        """What is believed of each learnt objective at the designs."""
+        """Return the posterior of each learnt objective at the designs."""
         return [predictor.at(inputs.points(batch)) for inputs, predictor in self.objectives]
 
     def reaching(self, batch: Batch, hope: float) -> Beliefs:
@@ -101,7 +101,7 @@ def beliefs(
     *,
     refit: bool = True,
 ) -> Beliefs | None:
-    """What the trials teach; ``None`` while fewer than two are done.
+    """Return the posterior given the trials; ``None`` while fewer than two are done.
 
     Without ``refit`` the hyperparameters are those that the teacher fitted last.
     """
@@ -140,7 +140,7 @@ def beliefs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """What an archive is made by, but for the trials."""
+    """Inputs of an archive other than the trials."""
 
     problem: Problem
     roles: Roles
@@ -169,7 +169,10 @@ def _fixed(problem: Problem, roles: Roles) -> Floats | None:
 def _told(
     problem: Problem, roles: Roles, done: Sequence[Trial]
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
-    """Learnt losses, (n, a), and slacks of learnt limits, (n, l), of trials that are done.
+    """Return the learnt losses, (n, a), slacks of learnt limits, (n, l), and the loss maps.
+
+    They are of trials that are done. Losses and slacks are mapped to sizes that can be learnt; the
+    last value holds the map of each loss.
 
     Both are mapped to sizes that can be learnt; how, is told for each loss.
     """

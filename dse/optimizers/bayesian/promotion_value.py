@@ -1,4 +1,4 @@
-"""What a screened design is expected to add to the front, by its calibrated lower rung."""
+"""Expected improvement of the front by a screened design, from its calibrated lower rung."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Promise:
         return _Step(calibrated(low, high), float(np.sqrt(np.mean(errors**2))), factor)
 
     def _judged(self, trial: Trial, values: Mapping[str, Floats]) -> tuple[Floats, Mask]:
-        """The losses of each draw, (draws, m), and which keep every limit."""
+        """Return the losses of each draw, (draws, m), and which draws keep every limit."""
         columns = {name: Column.of([v] * _DRAWS) for name, v in trial.design.items()}
         columns |= {name: Column(column) for name, column in values.items()}
         losses = self._problem.losses(columns, _DRAWS)

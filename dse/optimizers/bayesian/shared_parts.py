@@ -17,7 +17,9 @@ def merged(
     free: Batch,  # n designs
     part: frozenset[str],
 ) -> tuple[Batch, Mask]:
-    """Row by row the parameters of ``part`` from the first and all others from the second.
+    """Combine row by row the parameters of ``part`` from one batch with all others.
+
+    The parameters of ``part`` come from ``measured``, all others from ``free``.
 
     Returns:
         The n designs, and which of them are legal, (n,).
@@ -31,7 +33,7 @@ def merged(
 
 
 def paired(space: Space, measured: Batch, free: Batch, part: frozenset[str]) -> tuple[Batch, Mask]:
-    """Every measured part with every free part, the free ones running fastest."""
+    """Combine every measured part with every free part; the free ones vary fastest."""
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
     return merged(space, measured.take(first), free.take(second), part)
@@ -58,7 +60,7 @@ def firsts(tags: Sequence[bytes]) -> Ints:
 
 
 def _legal(space: Space, batch: Batch, part: frozenset[str]) -> Mask:
-    """Which merged designs are legal: only rules that tie both parts can be broken."""
+    """Return a mask of legal merged designs; only rules that tie both parts can be broken."""
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)
     for component in legal.components:

@@ -1,4 +1,4 @@
-"""What a surrogate learns: finished trials as columns of standardised numbers."""
+"""Training data of a surrogate: finished trials as columns of standardised numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NEAREST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How an objective is learnt, and how it is judged.
+    """Mappings of an objective for learning and for judging.
 
     Learnt: as a number around 0 of size 1, through a logarithm where the losses span a decade on
     one side of zero (``log``: 1 for positive, -1 for negative ones, else 0). Judged: as a share
@@ -112,7 +112,7 @@ class Lesson:
 
 
 def lesson(problem: Problem, trials: Sequence[Trial]) -> Lesson | None:
-    """What the trials teach; ``None`` while that is too little to choose by.
+    """Return the training data of the trials; ``None`` while they are too few to choose by.
 
     Two trials need to have metrics, and one to be feasible or some learnt limit to be broken.
     """
@@ -164,7 +164,10 @@ def _reference(problem: Problem, trials: Sequence[Trial], losses: Floats) -> Flo
 def _variances(
     objective: Objective, scale: Scale, trials: Sequence[Trial], done: Mask
 ) -> Floats | None:
-    """Observed only where the objective is a bare metric whose spread every trial tells."""
+    """Return the observed variances, or ``None`` where they are not known for every trial.
+
+    The objective must be a bare metric.
+    """
     metric, factor = _bare(objective.expression.node)
     kept = [trial for trial, ok in zip(trials, done, strict=True) if ok]
     if not all(metric in trial.spread for trial in kept):
@@ -202,7 +205,10 @@ def _limit_targets(problem: Problem, trials: Sequence[Trial], done: Mask) -> lis
 
 
 def _success(done: Mask) -> list[Target]:
-    """Whether a design can be evaluated at all, once some could not: 1 where it could, else -1."""
+    """Return the target for successful evaluation: 1 for a success, else -1.
+
+    The list is empty while every design could be evaluated.
+    """
     if done.all():
         return []
     return [

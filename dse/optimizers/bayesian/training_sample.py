@@ -18,7 +18,7 @@ _BEST = 200
 
 
 def studied(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
-    """All trials; of more than :data:`MOST` the first, the best fronts, and some of the rest.
+    """Return all trials; of more than :data:`MOST` the first, the best fronts and some others.
 
     The first ones hold the reference point. The best fronts are a region of trust: the process is
     asked where the next design would join them, and need not know what is far behind. Trials

@@ -1,4 +1,4 @@
-"""How far another study is to be believed, and what it would guess of any design."""
+"""Trust in another study, and its guesses for any design."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def weight(
     prior_values: Floats,  # (n,), what the prior guesses of the designs measured here
     own_values: Floats,  # (n,), what was measured
 ) -> float:
-    """How far the prior is to be believed, from 0 to 1: its rank agreement, begun at a half.
+    """Return the trust in the prior, from 0 to 1: its rank agreement, starting at a half.
 
     Disagreement makes it 0 and never negative: what is always wrong is not asked for advice.
     """
@@ -43,7 +43,7 @@ class PriorMean:
 
     @staticmethod
     def of(problem: Problem, prior: Prior) -> PriorMean:
-        """The guesses for all metrics that the prior tells of."""
+        """Fit the guesses for all metrics that the prior holds."""
         points = encoded_designs(problem.space, prior.designs)
         owners = owners_of([block.stop - block.start for block in blocks(problem.space)])
         learnt = {}

@@ -75,7 +75,7 @@ def dense(
 
 
 def entrants(size: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Who meets whom in ``count`` tournaments: all ``size`` in turn, each time in a new order."""
+    """Pair the entrants of ``count`` tournaments: all ``size`` in turn, each time reshuffled."""
     turns = -(-2 * count // size)
     order = np.concatenate([rng.permutation(size) for _ in range(turns)])
     pairs = order[: 2 * count].reshape(count, 2)

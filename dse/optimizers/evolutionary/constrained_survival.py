@@ -22,7 +22,7 @@ def selected(
     rng: np.random.Generator,
     **known: Any,
 ) -> tuple[Ints, Any]:
-    """The rows that pymoo keeps, and its population of them with what it noted."""
+    """Return the rows that pymoo keeps, and its population of them with its annotations."""
     rows = np.arange(len(losses))[:, None]
     question = SimpleNamespace(has_constraints=lambda: False, n_obj=losses.shape[1])
     with filters_restored():
@@ -38,7 +38,10 @@ def selected(
 
 @contextmanager
 def filters_restored() -> Iterator[None]:
-    """Pymoo silences numpy's warnings where a plane is flat, and for good."""
+    """Ignore warnings inside the block and restore the warning filters on exit.
+
+    Pymoo silences numpy's warnings permanently where a plane is flat.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

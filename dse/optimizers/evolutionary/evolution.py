@@ -1,4 +1,4 @@
-"""The one engine of all evolutionary methods: it asks, breeds and tells; the method selects."""
+"""Shared engine of all evolutionary methods: it asks, breeds and learns; the method selects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pool:
 
 
 class Survival(Protocol):
-    """What makes one evolutionary method another: who stays, and who mates.
+    """Selection rule that defines an evolutionary method: survivors and mates.
 
     Laws:
         - It draws only from the generator that it is given.
@@ -139,7 +139,7 @@ class Evolution:
     def _bred(
         self, count: int, rng: np.random.Generator, taken: Collection[Design]
     ) -> list[Design]:
-        """Up to ``count`` children that are neither told nor taken."""
+        """Return up to ``count`` children that are neither known nor taken."""
         space = self._problem.space
         mothers, fathers = self._survival.mates(count + _SPARE, rng).T
         fathers = np.where(rng.random(len(mothers)) < self._crossover, fathers, mothers)
@@ -149,7 +149,7 @@ class Evolution:
 
 
 def population(problem: Problem, asked: int | None, *, least: int = 24) -> int:
-    """How many parents: as many as asked, or four per parameter but no extreme.
+    """Return the number of parents: as many as asked, or four per parameter within bounds.
 
     Raises:
         PluginError: fewer were asked than there are objectives.

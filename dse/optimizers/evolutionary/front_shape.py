@@ -23,7 +23,9 @@ _TILT = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A front in losses from its ideal on, told in its ``spans``, with its ``power``.
+    """Shape of a front in losses from its ideal, in units of ``spans``, with its ``power``.
+
+    A front with a power below 1 is hollow, with 1 flat, with 2 a sphere.
 
     One below 1 is hollow, 1 is flat, 2 is a sphere. ``ends`` are the members on the axes.
 
@@ -56,14 +58,14 @@ class Shape:
         self,
         losses: Floats,  # (n, m)
     ) -> Floats:
-        """How near to the ideal each is, (n,): one over its distance."""
+        """Return the nearness of each member to the ideal, (n,): one over its distance."""
         return 1 / self._norms(shares(losses, self.ideal, self.spans))
 
     def spread(
         self,
         front: Floats,  # (n, m), the members that the shape is of
     ) -> Floats:
-        """How much each adds to the others, (n,): infinite for the ends.
+        """Score what each member adds to the others, (n,): infinite for the ends.
 
         One after the other, who is farthest from the two nearest of those who came before is
         next; the distance, divided by that from the ideal, is the score.
@@ -120,7 +122,7 @@ def _cuts(
     points: Floats,  # (n, m), from 0, the ideal, to 1, the worst of each
     ends: Ints,
 ) -> Floats:
-    """Where the plane through the ends cuts each axis; at the worst if there is none."""
+    """Return the intercepts of the plane through the ends on each axis; the worst if none."""
     worst = np.ones(points.shape[1])
     if len(ends) < points.shape[1]:
         return worst

@@ -78,7 +78,7 @@ def directions_of(objectives: int, size: int, kind: str) -> Floats:
 def scaled(
     losses: Floats,  # (n, m)
 ) -> Floats:
-    """The losses from 0, the best of each, to about 1, the worst on the front."""
+    """Scale losses to 0 for the best of each and about 1 for the worst on the front."""
     return shares(losses, *extent(losses))
 
 

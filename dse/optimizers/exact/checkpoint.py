@@ -1,4 +1,4 @@
-"""How far a search of all designs has come, on disk: written at once or not at all."""
+"""Progress of an exhaustive search on disk, written atomically."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROBES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Which parts of the enumeration are done, and what they hold together."""
+    """Finished parts of the enumeration and their joint result."""
 
     found: Found
     done: frozenset[int] = field(default_factory=frozenset)
@@ -57,7 +57,7 @@ class Checkpoint:
                 raise StudyError(f"{path} is no checkpoint of a search", hint="name another file")
 
     def read(self, objectives: int) -> Progress | None:
-        """What was kept, if it was kept for this question and is whole."""
+        """Return the saved progress if it is intact and of this problem, else ``None``."""
         try:
             head, body = self.path.read_text().splitlines()
             if head != _head(body):
@@ -104,7 +104,7 @@ def checkpoint_of(problem: Problem, chosen: str | None, size: int) -> Checkpoint
 
 
 def _key(problem: Problem, size: int) -> str:
-    """What tells this search from any other.
+    """Compute the key that distinguishes this search from any other.
 
     The identity says which evaluators there are; what they say of some designs is proof that they
     still say the same.

@@ -1,4 +1,4 @@
-"""What a stretch of the enumeration holds: the step that is repeated over all of a space."""
+"""Result of a stretch of the enumeration: the step that is repeated over the entire space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def searched(
     stop: int,
     beaters: Floats,  # (k, m)
 ) -> Found:
-    """What the designs from place ``start`` to before ``stop`` hold.
+    """Return the result of the designs from place ``start`` to before ``stop``.
 
     Args:
         problem: nothing of what it asks may need a measurement.
@@ -44,7 +44,7 @@ def searched(
 
 
 def impossible_rows(known: Metrics, size: int) -> Mask:
-    """Which designs cannot exist, as an evaluator says, (n,)."""
+    """Return a mask of the designs that an evaluator declares infeasible, (n,)."""
     rows = [row for row, fault in known.faults.items() if fault.kind == "infeasible"]
     mask: Mask = np.zeros(size, dtype=bool)
     mask[rows] = True
@@ -52,7 +52,7 @@ def impossible_rows(known: Metrics, size: int) -> Mask:
 
 
 def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """Losses (n, m), by how much all limits are broken (n,), and which have values (n,)."""
+    """Return losses (n, m), total limit violations (n,), and which designs have values (n,)."""
     return _with_metrics(problem, batch, problem.known(batch))
 
 
@@ -64,7 +64,10 @@ def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Float
 
 
 def weighed(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
-    """What :func:`judged` tells, of designs whose metrics are columns beside their parameters."""
+    """Return losses, violations and which designs have values, as :func:`judge_designs` does.
+
+    The metrics are columns of the batch, next to the parameters.
+    """
     losses = problem.losses(batch.columns, len(batch))
     slacks = problem.slacks(batch.columns, len(batch))
     possible: Mask = np.ones(len(batch), dtype=bool)

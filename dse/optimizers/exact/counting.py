@@ -1,4 +1,4 @@
-"""How many designs of a problem in groups have no value."""
+"""Number of designs without a value, for a problem in groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LISTED = 20_000_000
 
 
 def covered(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
-    """Return how many legal designs have values, as the groups' rows tell.
+    """Count the legal designs that have values, from the rows of the groups.
 
     A design has metrics if each of its rows has, and cannot exist if one of its rows cannot. Where
     a formula may be undefined although all metrics are there, the combinations of rows are gone
@@ -54,7 +54,7 @@ def covered(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
 
 
 def _may_be_undefined(problem: Problem, pieces: Sequence[Piece]) -> bool:
-    """Return whether some formula may be no finite number although all metrics are there."""
+    """Return whether a formula may not be finite although all metrics are known."""
     formulas = wishes(problem)
     groups = groups_in(pieces)
     ranges = ranges_in(formulas, pieces)

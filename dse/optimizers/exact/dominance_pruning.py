@@ -57,7 +57,7 @@ def known_everywhere(part: Node, pieces: Sequence[Piece], groups: Groups) -> boo
 
 
 def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends:
-    """How the formulas together go with each part that reads one group only.
+    """Return the joint trends of the formulas in each part that reads one group only.
 
     Args:
         formulas: of which less is better.
@@ -71,7 +71,7 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
 
 
 def pruned(rows: Piece | Pairs, trends: Trends) -> Piece:
-    """The rows of which no other row is as good in all parts; of equal ones the first.
+    """Return the rows that no other row equals or beats in all parts; of equal ones the first.
 
     Raises:
         StudyError: they cannot be compared.
@@ -132,7 +132,10 @@ def _range(column: Column) -> tuple[float, float]:
 
 
 def _coded(part: Node, column: Column) -> Floats:
-    """Numbers that are equal where the values are; an absent one equals an absent one."""
+    """Encode a column as numbers that are equal where its values are; absent ones are equal.
+
+    Raises StudyError where a value without a code is not a finite number.
+    """
     if column.codes is not None:
         return column.codes.astype(np.float64)
     absent = np.zeros(len(column.values), dtype=bool) if column.absent is None else column.absent

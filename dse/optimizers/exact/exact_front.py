@@ -48,7 +48,7 @@ class ExactFront:
 
     @property
     def total(self) -> int:
-        """How many legal designs there are."""
+        """Number of legal designs."""
         return self.coverage.legal
 
 
@@ -130,7 +130,7 @@ class _Search:
         self._begun_s = self._written_s = time.monotonic()
 
     def run(self, workers: int | None) -> Found:
-        """What all parts hold."""
+        """Search the parts that are left and return the joint result of all parts."""
         left = deque(start for start in self._parts if start not in self._progress.done)
         idle = not left
         try:

@@ -58,7 +58,7 @@ class Magnitude:
 
     @property
     def words(self) -> str:
-        """What is done to the values, for an event."""
+        """Description of the mapping of the values, for an event."""
         if self.scale != 1.0:
             return "are learnt as shares of the largest"
         return "are learnt as twice the largest of the others"
@@ -69,6 +69,6 @@ def shares(
     ideal: Floats,  # (m,)
     span: Floats,  # (m,), above 0
 ) -> Floats:
-    """How far each loss is from the ideal one, (n, m), in spans; at most :data:`LARGE`."""
+    """Return each loss's distance from the ideal, (n, m), in spans; at most :data:`LARGE`."""
     with np.errstate(over="ignore"):  # of halves, since a difference of large numbers is none
         return np.asarray(np.minimum((0.5 * losses - 0.5 * ideal) / (0.5 * span), LARGE))

@@ -26,7 +26,7 @@ from dse.core.expressions.expression import (
 
 
 class Trend(Flag):
-    """How a value goes with a part of it; both: it may do either, or neither can be told."""
+    """Direction of a value as a part of it grows; EITHER if it is mixed or unknown."""
 
     NONE = 0
     RISES = 1
@@ -56,12 +56,12 @@ class Course:
 
     @property
     def definite(self) -> Course:
-        """The same; where it may be no finite number nothing is told of it."""
+        """This course if its ends are finite, else one with infinite ends and unknown trends."""
         return self if math.isfinite(self.low) and math.isfinite(self.high) else _lost([self])
 
 
 def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> Course:
-    """How the formula goes with the parts, of which the least and the greatest value are given.
+    """Return the bounds and trends of a formula, given the range of each part.
 
     Every name in it stands in a part. Where it rises or falls with a part it is a number only if
     the part is one. Powers and logarithms of what more than one part decides are
@@ -86,7 +86,7 @@ def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> Course:
 
 
 def paired(expression: Expression) -> Node:
-    """The formula with every list that is folded written as steps of two, as it is computed."""
+    """Return the formula with every folded list written as steps of two, as it is computed."""
     return mapped(expression.node, _paired)
 
 
@@ -114,7 +114,7 @@ def parts_of(node: Node, group_of: Mapping[str, int]) -> list[Node]:
 
 
 def merged(*every: Trends) -> Trends:
-    """How several values go with each part, together."""
+    """Return the joint trends of several values in each part."""
     found: dict[Node, Trend] = {}
     for trends in every:
         for part, trend in trends.items():
@@ -123,12 +123,12 @@ def merged(*every: Trends) -> Trends:
 
 
 def turned(trends: Trends) -> Trends:
-    """Of the negative value."""
+    """Return the trends of the negative value."""
     return {part: trend.turned for part, trend in trends.items()}
 
 
 def _lost(inner: list[Course]) -> Course:
-    """What may go either way with all of its parts."""
+    """Return an unbounded course that may go either way with all of its parts."""
     every = merged(*(one.trends for one in inner))
     return Course(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
 
@@ -142,7 +142,7 @@ def _turned(one: Course) -> Course:
 
 
 def _times(trends: Trends, factor: Course) -> Trends:
-    """How a product goes with the parts of one factor, by the sign of the other."""
+    """Return the trends of a product in the parts of one factor, by the sign of the other."""
     if factor.low >= 0:
         return trends
     return turned(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
@@ -181,7 +181,10 @@ def _power(left: Course, right: Course) -> Course:
 def _cornered(
     operation: Callable[[float, float], float], left: Course, right: Course, trends: Trends
 ) -> Course:
-    """Between the least and the greatest of what the ends give."""
+    """Bound an operation by its least and greatest value at the ends of both operands.
+
+    If a value there is not finite, the result is unbounded and its trends are unknown.
+    """
     with np.errstate(all="ignore"):
         corners = product((left.low, left.high), (right.low, right.high))
         values = [float(operation(a, b)) for a, b in corners]

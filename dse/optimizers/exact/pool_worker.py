@@ -1,4 +1,4 @@
-"""What runs in a process that searches parts of an enumeration, until its driver is gone."""
+"""Worker process that searches parts of an enumeration until its driver is gone."""
 
 from __future__ import annotations
 

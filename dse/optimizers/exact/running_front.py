@@ -20,7 +20,7 @@ def _nowhere() -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a part of the enumeration holds: its front, and counts.
+    """Result of a part of the enumeration: its front, and counts.
 
     Of designs with equal losses the first of the enumeration is kept, so that parts may be joined
     in any order. ``least`` is the design that breaks the limits least, where none keeps them.
@@ -40,11 +40,11 @@ class Found:
 
     @staticmethod
     def nothing(objectives: int) -> Found:
-        """What no part at all holds."""
+        """Return the result of no part at all."""
         return Found(losses=np.zeros((0, objectives)))
 
     def joined(self, other: Found) -> Found:
-        """What two parts hold that share no design."""
+        """Return the joint result of two parts that share no design."""
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")
         losses = np.concatenate([self.losses, other.losses])[order]
@@ -72,7 +72,7 @@ def found_in(
     beaters: Floats,  # (k, m)
     impossible: Mask | None = None,  # (n,)
 ) -> Found:
-    """What n designs hold that stand one after the other in the enumeration.
+    """Return the result of n consecutive designs of the enumeration.
 
     Args:
         losses: of the n designs.

@@ -53,7 +53,7 @@ def groups_of(problem: Problem) -> list[Group]:
 
 
 def cannot(problem: Problem) -> str:
-    """Why the problem cannot be taken apart; empty if it can.
+    """Return why the problem cannot be decomposed; empty if it can.
 
     That its parts are then few enough shows only when they are evaluated.
     """

@@ -135,7 +135,9 @@ class _Worker:
 
 
 def _environment(path: Sequence[str]) -> dict[str, str]:
-    """Ours, with our import path, and one thread for each library unless the user said otherwise.
+    """Return our environment with our import path and one thread for each library.
+
+    A number of threads that the user has set is kept.
 
     Libraries read the number of threads when they are imported.
     """

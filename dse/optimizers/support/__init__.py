@@ -1,1 +1,1 @@
-"""What optimizers of every kind share."""
+"""Code shared by optimizers of every kind."""

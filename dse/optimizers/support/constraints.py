@@ -1,4 +1,4 @@
-"""How far designs are outside their limits: trials as they were found, others as modelled."""
+"""Constraint violations of designs: of trials as measured, of others as modelled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
 
 
 def weighed(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
-    """The losses of the trials, (n, m), and the violations of :func:`trial_violations`, (n,)."""
+    """Return the trials' losses, (n, m), and violations by :func:`trial_violations`, (n,)."""
     columns = problem.columns(trials)
     losses = problem.losses(columns, len(trials))
     total = _outside(problem.slacks(columns, len(trials)))

@@ -55,5 +55,5 @@ class EvenSequence:
 
 
 def first_designs(space: Space) -> int:
-    """How many designs a model is first fitted to: one per parameter, at least 8, at most 20."""
+    """Return the number of designs of the first fit: one per parameter, but 8 to 20."""
     return min(max(len(space.parameters), 8), 20)

@@ -12,7 +12,7 @@ import numpy as np
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Global generators seeded, torch on one thread, their warnings silenced.
+    """Seed global generators, run torch on one thread and silence their warnings.
 
     Libraries draw from global generators that no argument reaches; and two threads give other
     roundings than one, so that a replay would part from the record. torch, BoTorch and Ax are to

@@ -1,4 +1,4 @@
-"""What part of the objectives' plane groups attain, and where one does so more often."""
+"""Attainment of the objectives' plane by groups, and where one attains more often."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Plane:
     def difference(
         self, told: Difference, pair: tuple[int, int], key: int, cut: float | None
     ) -> Drawing:
-        """Where which of two groups attains more often, in shares of its studies."""
+        """Draw where each of two groups attains more often, in shares of its studies."""
         first, second = (self._comparison.groups[place].name for place in pair)
         figure = self._figure(showlegend=False)
         figure.add_heatmap(

@@ -1,4 +1,4 @@
-"""How groups came to their fronts: an indicator over what was spent, median and middle half."""
+"""Progress of groups towards their fronts: an indicator over cost, median and middle half."""
 
 from __future__ import annotations
 

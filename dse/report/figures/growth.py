@@ -1,4 +1,4 @@
-"""How the hypervolume grew: over measurements, and over the seconds they took."""
+"""Growth of the hypervolume: over measurements, and over the seconds they took."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, tinted
 
 
 def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
-    """Two figures, or none while there is no reference point to tell volumes from.
+    """Return two figures, or none while there is no reference point for volumes.
 
     Of a single objective they tell its best value, which the volume is the distance to.
     """
@@ -37,7 +37,7 @@ def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grown:
-    """What grew, trial by trial, along its axis."""
+    """Quantity that grows trial by trial, with its axis."""
 
     axis: Axis
     values: Floats  # (n,)

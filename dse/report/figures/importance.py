@@ -1,4 +1,4 @@
-"""What moves each objective: the share of each parameter, and slices along the weightiest."""
+"""Influences on each objective: shares of parameters, and slices along the top ones."""
 
 from __future__ import annotations
 

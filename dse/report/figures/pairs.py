@@ -122,7 +122,7 @@ def _look(count: int) -> tuple[int, int]:
 
 
 def _coloured(quantity: Quantity) -> dict[str, Any]:
-    """Markers whose colour tells the quantity, on its own scale."""
+    """Return markers whose colour gives the quantity, on its own scale."""
     title = {"text": text(quantity.axis.title), "side": "right"}
     bar = {"title": title, "thickness": 10, "outlinewidth": 0, "tickformat": NUMBERS}
     values = quantity.best
@@ -171,7 +171,10 @@ def _laid(quantity: Quantity) -> list[tuple[str, float]]:
 
 
 def _at(axis: Axis, bound: float) -> float:
-    """Where a note stands: plotly takes notes, other than lines, by the exponent on log axes."""
+    """Return the position of a note on an axis; on log axes this is the exponent.
+
+    Plotly places notes, other than lines, by the exponent there.
+    """
     (place,) = extent(axis, [bound])
     return place
 

@@ -1,4 +1,4 @@
-"""What the trade-offs are drawn from: the answer, the other trials beside it, and each axis."""
+"""Data of the trade-off figures: the answer, the other trials, and each axis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dse.report.axes import Axis, axis_of, focus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """What one axis shows, in the axis's unit; ``marks`` are the limits on it.
+    """Values along one axis, in the axis's unit; ``marks`` are the limits on it.
 
     Where ``ends`` are given, the axis runs between them, and what lies far away is left out.
     """
@@ -36,7 +36,7 @@ class Quantity:
 
     @property
     def seen(self) -> Mask:
-        """Which of the other trials lie between the ends, (n,)."""
+        """Mask of the other trials that lie between the ends, (n,)."""
         low, high = self.ends or (-np.inf, np.inf)
         return np.asarray((self.others >= low) & (self.others <= high))
 
@@ -77,12 +77,12 @@ class Scene:
 
     @property
     def name(self) -> str:
-        """What the answer is."""
+        """Name of the answer."""
         return "front" if self.answer.feasible else "nearest misses"
 
     @property
     def words(self) -> str:
-        """How many trials there are, and how many of them are drawn."""
+        """Sentence with the number of trials and how many of them are drawn."""
         best = f"{self.whole:,} {'on the front' if self.answer.feasible else self.name}"
         return (
             f"{best}{_drawn(len(self.answer.trials), self.whole)}, "

@@ -1,4 +1,4 @@
-"""Which part of the front was found when: what was attained on the way, part by part."""
+"""Parts of the front by the stage at which they were found."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class _Panels:
         )
 
     def _end(self, place: int) -> float:
-        """Where the picture ends: a little beyond the worst of the front."""
+        """Return the edge of the plot: a little beyond the worst of the front."""
         low, high = self._final[:, place].min(), self._final[:, place].max()
         if self._axes[place].log:  # positive, or it would be none
             sign = self._signs[place]
@@ -147,7 +147,10 @@ class _Panels:
 
 
 def _attained(losses: Floats, cut: float | None) -> Floats:
-    """The front of the first two objectives among rows that keep the cut, (k, 2), from the left."""
+    """Return the front of two objectives among rows that keep the cut, (k, 2), from the left.
+
+    These are the first two objectives. Of too many rows, evenly spaced ones are kept.
+    """
     rows = losses[:, :2] if cut is None else slices([losses], cut)[0]
     rows = rows[nondominated(rows)]
     rows = rows[np.argsort(rows[:, 0], kind="stable")]

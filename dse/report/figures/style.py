@@ -1,4 +1,4 @@
-"""What all figures share: colours, axes, the words of a hover."""
+"""Common style of all figures: colours, axes, hover text."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def extent(axis: Axis, places: Iterable[float]) -> list[float]:
 
 
 def tinted(place: int, opacity: float) -> str:
-    """The colour of one series of several, so strong."""
+    """Return the colour of one of several series, at this opacity."""
     colour = SERIES[place % len(SERIES)]
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
@@ -100,7 +100,7 @@ def text(words: str) -> str:
 
 
 def wrapped(title: str, letters: int) -> str:
-    """A title in short lines, at most four, broken after dots and underscores and at spaces."""
+    """Break a title into at most four lines, after dots and underscores and at spaces."""
     lines = textwrap.wrap(title.replace(".", ". ").replace("_", "_ "), letters)
     lines = [line.replace(". ", ".").replace("_ ", "_") for line in lines]
     kept = lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "…"]
@@ -108,7 +108,7 @@ def wrapped(title: str, letters: int) -> str:
 
 
 def hovers(answer: Answer) -> list[str]:
-    """What is told when the pointer is on a design: its objectives, then its parameters."""
+    """Return the hover text of each design: its objectives, then its parameters."""
     units = parameter_units(answer.problem)
     return [
         "<br>".join(

@@ -1,4 +1,4 @@
-"""When each worker evaluated what: bars by trial, or shares of time where there are too many."""
+"""Timeline of the workers: bars by trial, or shares of time where there are too many."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _COLOURS = {
 
 
 def timeline_figure(trials: Sequence[Trial], *, measured: bool) -> list[Drawing]:
-    """One figure, or none where nothing is measured or no trial tells when it ran."""
+    """Return one figure, or none where nothing is measured or no trial has a recorded time."""
     found = timeline(trials) if measured else None
     if found is None or not found.span_s:
         return []

@@ -1,4 +1,4 @@
-"""Why designs are not candidates for the front, the most frequent reason first."""
+"""Reasons that designs are not candidates for the front, the most frequent first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the cheap ways to a metric can be trusted: rank agreement and error, per rung."""
+"""Reliability of the cheap ways to a metric: rank agreement and error, per rung."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every page is made of: its frame, sections, figures and lists of facts."""
+"""Parts of every page: its frame, sections, figures and lists of facts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def breakable(words: str) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names with what is told of each."""
+    """Render names with their values as an HTML list; empty without any."""
     cells = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
     return (
         f'<div class="box" style="padding:1rem"><dl class="facts">{cells}</dl></div>'
@@ -47,7 +47,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def drawn(drawings: Iterable[Any]) -> str:  # of plotly, which comes late
-    """Figures with their captions; what they tell of a trial is told once, for all of them."""
+    """Render figures with their captions; the hover text of a trial is stored once for all."""
     words: dict[str, str] = {}
     figures = [_figure(one, words) for one in drawings]
     told = f'<script type="application/json" data-hovers>{_inert(json.dumps(words))}</script>'

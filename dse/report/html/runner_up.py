@@ -1,4 +1,4 @@
-"""Why each best design wins, in a sentence and a table of parts, for the page."""
+"""Reasons that each best design wins, in a sentence and a table of parts, for the page."""
 
 from __future__ import annotations
 

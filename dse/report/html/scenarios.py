@@ -1,4 +1,4 @@
-"""Where the winner changes between scenarios: as a table, as JSON and on the page."""
+"""Changes of the winner between scenarios: as a table, as JSON and on the page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def contrast_table(contrast: Contrast, *, console: Console | None = None) -> Non
 
 
 def verdict(contest: Contest) -> str:
-    """Whether one design wins everywhere, or who wins where."""
+    """Return a sentence on whether one design wins everywhere, or which one wins where."""
     if not contest.standings:
         return f"{contest.text}: no design is an answer under any scenario"
     if len(contest.winners) == 1:
@@ -48,13 +48,13 @@ def verdict(contest: Contest) -> str:
 
 
 def fronts_words(contrast: Contrast) -> str:
-    """How many designs each scenario alone would keep, and how many they have in common."""
+    """Describe the number of designs on each scenario's front, and of those on every one."""
     each = joined(f"{len(front)} under {name}" for name, front in contrast.fronts.items())
     return f"on the front of one scenario: {each}; under every one: {len(contrast.everywhere)}"
 
 
 def contrast_json(contrast: Contrast) -> ContrastFacts:
-    """Who wins where, and the front of each scenario, by trial number."""
+    """Return the winner and the front of each scenario, by trial number."""
     return {
         "weights": dict(contrast.weights),
         "fronts": {name: list(front) for name, front in contrast.fronts.items()},

@@ -45,7 +45,7 @@ _PICKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What is told beside the front, of studies that tell it.
+    """Sections of a report other than the front, for studies that have them.
 
     Who wins under which scenario, what each parameter does, why the best designs win, what
     moves each objective, and what became of the claims that the study states.

@@ -1,4 +1,4 @@
-"""Exchange rates along the front, and what each limit costs, as the page tells them."""
+"""Exchange rates along the front, and the cost of each limit, for the page."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def limits_html(problem: Problem, found: Sequence[Activity]) -> str:
 
 
 def _binding(one: Activity) -> str:
-    """Whether the answer would be better without the limit, as far as the trials tell."""
+    """Return whether the trials show a better answer without the limit, as yes or no.
+
+    A limit that no trial keeps is reported as such.
+    """
     if one.broken == one.done:
         return "nobody keeps it"
     return "yes" if one.without else "no"

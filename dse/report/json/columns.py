@@ -149,7 +149,7 @@ def _quantities(
 
 
 def _worded(values: Floats, metric: Metric) -> list[Value | None]:
-    """The values of a metric, (n,), as words where it has words."""
+    """Return the values of a metric, (n,), as labels where the metric has labels."""
     if not metric.words:
         return list(_finite(values))
     words = (word_of(value, metric) for value in values.tolist())

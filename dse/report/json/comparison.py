@@ -100,7 +100,7 @@ def _surface(comparison: Comparison, surface: Surface) -> SurfaceFacts:
 
 
 def signs(comparison: Comparison) -> Floats:
-    """What turns losses into the objectives' own numbers, (m,)."""
+    """Return the signs that turn losses into the objectives' own numbers, (m,)."""
     return np.array([1.0 if o.goal == "minimize" else -1.0 for o in comparison.objectives])
 
 

@@ -84,7 +84,7 @@ def trials_json(study: str, problem: Problem, trials: Sequence[Trial]) -> Trials
 
 
 def trial_rows(problem: Problem, trials: Sequence[Trial]) -> Iterator[TrialRow]:
-    """Yield what is told of each trial."""
+    """Yield the row of each trial."""
     rows = zip(
         trials,
         objective_values(problem, trials).tolist(),

@@ -50,7 +50,10 @@ def _facts(group: Group, name: str, plugin: Any) -> PluginFacts:
 
 
 def _made(evaluator: Any) -> Any:
-    """One of it, if it can be made without options; else what it reads depends on them."""
+    """Create an evaluator without options, or return ``None`` if that fails.
+
+    In that case its inputs depend on its options.
+    """
     try:
         return evaluator()
     except Exception:  # noqa: BLE001 - whatever it says, it cannot be asked

@@ -1,4 +1,4 @@
-"""What every shape is: an object whose keys are all known, each with its meaning below it."""
+"""Base of every shape: an object whose keys are all known, each with its meaning below it."""
 
 from __future__ import annotations
 

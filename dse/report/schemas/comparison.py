@@ -12,7 +12,7 @@ Indicator = Literal["hypervolume", "igd+", "epsilon", "r2"]
 
 
 class Quartiles(Shape):
-    """Quartiles over the studies of a group; null where there is no front to tell a distance of."""
+    """Quartiles over the studies of a group; null where no front gives a distance."""
 
     low: float | None
     """The lower quartile."""
@@ -34,7 +34,7 @@ class Curve(Shape):
 
 
 class Reached(Shape):
-    """What reaching a share of the best final hypervolume took."""
+    """Cost of reaching a share of the best final hypervolume."""
 
     median: float | None
     """The median over the studies; null where most never reached it."""
@@ -43,7 +43,7 @@ class Reached(Shape):
 
 
 class SurfaceFacts(Shape):
-    """What so many studies of a group attain together."""
+    """Region that so many studies of a group attain together."""
 
     studies: int
     """So many studies or more."""

@@ -19,7 +19,7 @@ class LevelFacts(Shape):
 
 
 class EffectFacts(Shape):
-    """What one parameter does on its own."""
+    """Effect of one parameter on its own."""
 
     parameter: str
     """The parameter."""
@@ -32,7 +32,7 @@ class EffectFacts(Shape):
 
 
 class InteractionFacts(Shape):
-    """What two parameters do together beyond what each does."""
+    """Joint effect of two parameters beyond the effect of each."""
 
     parameters: list[str]
     """The two."""
@@ -70,7 +70,7 @@ class MetricEffects(Shape):
 
 
 class EffectsFacts(Shape):
-    """What each parameter does to each metric."""
+    """Effects of each parameter on each metric."""
 
     study: str
     """The study's name."""

@@ -30,7 +30,7 @@ class FrontRow(Shape):
 
 
 class RungFacts(Shape):
-    """How far a lower rung of a ladder, a cheap way to a metric, can be trusted."""
+    """Reliability of a lower rung of a ladder, a cheap way to a metric."""
 
     metric: str
     """The metric at the top."""
@@ -49,7 +49,7 @@ class RungFacts(Shape):
 
 
 class CoverageFacts(Shape):
-    """How far a front is proved, and how many designs have no value."""
+    """Extent to which a front is proved, and the number of designs without a value."""
 
     exact: bool
     """Whether every legal design was taken into account, and none of them failed."""

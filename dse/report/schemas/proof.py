@@ -21,7 +21,7 @@ class MismatchFacts(Shape):
 
 
 class SampleFacts(Shape):
-    """What a sample of the asks left out."""
+    """Asks and trials that a sample left out."""
 
     seed: int
     """With which the asks were drawn."""
@@ -34,7 +34,7 @@ class SampleFacts(Shape):
 
 
 class ProofFacts(Shape):
-    """What a replay proved."""
+    """Result of a replay."""
 
     study: str
     """The study's name."""

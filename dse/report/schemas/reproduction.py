@@ -91,7 +91,7 @@ class AssumedValue(Shape):
 
 
 class JudgedClaim(Shape):
-    """What a paper says, or the study finds, and what came out here."""
+    """Claim of a paper, or finding of the study, with the reproduced result."""
 
     claim: str
     """What is claimed, in words."""
@@ -130,7 +130,7 @@ class JudgedClaim(Shape):
 
 
 class CountedClaims(Shape):
-    """How many claims of each kind came out."""
+    """Number of claims by outcome."""
 
     exact: int
     """Reproduced to the digits of print."""

@@ -80,7 +80,7 @@ class Removed(Shape):
 
 
 class Place(Shape):
-    """Where an asset or environment is."""
+    """Location of an asset or environment."""
 
     name: str
     """Its name."""
@@ -89,7 +89,7 @@ class Place(Shape):
 
 
 class Places(Shape):
-    """Where assets or environments are."""
+    """Locations of assets or environments."""
 
     folder: str
     """The folder that all of them lie in."""

@@ -1,4 +1,4 @@
-"""Where the winner changes between scenarios: a part of ``dse front``."""
+"""Changes of the winner between scenarios: a part of ``dse front``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ContestFacts(Shape):
 
 
 class ContrastFacts(Shape):
-    """What each scenario alone would choose."""
+    """Choices of each scenario alone."""
 
     weights: dict[str, float]
     """The weight of each scenario; they sum to 1."""

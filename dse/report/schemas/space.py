@@ -27,7 +27,7 @@ class EstimateFacts(Shape):
 
 
 class Counted(Shape):
-    """How many legal designs there are."""
+    """Number of legal designs."""
 
     file: str
     """The space file as it was named."""
@@ -138,7 +138,7 @@ class AgainstFacts(Shape):
 
 
 class Explained(Shape):
-    """Why designs are legal or not."""
+    """Explanation of why designs are legal or not."""
 
     set: Design
     """The values that were set."""
@@ -166,7 +166,7 @@ class Neighbours(Shape):
 
 
 class Fingerprints(Shape):
-    """What tells two spaces apart, however their files are laid out."""
+    """Fingerprints that distinguish two spaces, however their files are laid out."""
 
     old: str
     """Of the one."""
@@ -175,7 +175,7 @@ class Fingerprints(Shape):
 
 
 class Differing(Shape):
-    """What leads from one space to another."""
+    """Differences that lead from one space to another."""
 
     same: bool
     """Whether they are one space."""

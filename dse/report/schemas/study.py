@@ -34,7 +34,7 @@ class DriverFacts(Shape):
 
 
 class Status(CoverageFacts):
-    """How far a study is."""
+    """Progress of a study."""
 
     study: str
     """The study's name."""
@@ -70,7 +70,7 @@ class Status(CoverageFacts):
 
 
 class Ended(CoverageFacts):
-    """What a run came to."""
+    """Result of a run."""
 
     study: str
     """The study's name."""
@@ -115,7 +115,7 @@ class StudyRow(Shape):
 
 
 class Trusted(Shape):
-    """Whether a study may be run here."""
+    """Permission to run a study here, and the programs and clusters that it would use."""
 
     study: str
     """Its name."""

@@ -19,7 +19,7 @@ class ObjectiveFacts(Shape):
 
 
 class FaultFacts(Shape):
-    """Why a trial has no metrics."""
+    """Reason for the missing metrics of a trial."""
 
     kind: FaultKind
     """`infeasible`: the design cannot exist; all else: it could not be measured."""

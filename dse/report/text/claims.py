@@ -67,7 +67,7 @@ def ours_text(one: JudgedClaim) -> str:
 
 
 def print_text(one: JudgedClaim) -> str:
-    """Return what print says, as it says it."""
+    """Return the published figure in the form in which it was published."""
     published = one["published"]
     if isinstance(published, list):
         return " to ".join(map(str, published))

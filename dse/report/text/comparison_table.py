@@ -64,7 +64,7 @@ def rows_of(comparison: Comparison) -> list[list[str]]:
 
 
 def legend(comparison: Comparison) -> str:
-    """How the cells are to be read."""
+    """Return the notes on how to read the table's cells."""
     lines = [
         f"'to 90%': {comparison.over} until that share of the best final hypervolume;",
         "IGD+, epsilon and R2 tell the distance from the joint front in shares of its range:"

@@ -1,4 +1,4 @@
-"""What a comparison claims, in plain words."""
+"""Claims of a comparison, in plain language."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _chance(value: float) -> str:
 
 
 def _too_few(told: Sequence[Claim]) -> list[str]:
-    """Where no claim could be made whatever the numbers, and why."""
+    """Return messages for the run counts that are too small to support any claim."""
     lost = {claim.runs: claim for claim in told if claim.least * len(told) > LEVEL}
     return [_lost(claim, len(told)) for claim in lost.values()]
 

@@ -64,7 +64,7 @@ class Entry:
 
     @property
     def domain(self) -> str:
-        """What it can be."""
+        """Domain of the entry, as text."""
         match self.form:
             case None:
                 return domain_text(self.members[0])
@@ -149,7 +149,7 @@ def rule_text(space: Space, rule: Rule, setting: str = "--set") -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 design``, ``12,000 designs``."""
+    """Return a number with its noun: ``1 design``, ``12,000 designs``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -178,7 +178,7 @@ def estimate_text(estimate: Estimate) -> str:
 
 
 def shortened(words: Sequence[str]) -> str:
-    """The words with commas; of many the first, the last and the number."""
+    """Return the items with commas; of many, the first three, the last and their number."""
     if len(words) <= _LONG_DOMAIN:
         return ", ".join(words)
     return f"{', '.join(words[:3])}, ... {words[-1]} ({len(words)} values)"

@@ -43,7 +43,7 @@ def design_words(answer: Answer, trial: Trial) -> str:
 
 
 def common_words(answer: Answer) -> str:
-    """What all designs of the answer have in common; empty if nothing."""
+    """Return the parameter values that all designs of the answer share; empty if none."""
     return design_text(answer.common, answer.common, parameter_units(answer.problem))
 
 

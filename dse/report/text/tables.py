@@ -63,7 +63,7 @@ def front_table(
 def trials_table(
     problem: Problem, trials: Sequence[Trial], *, console: Console | None = None
 ) -> None:
-    """Print the latest trials; what a trial lacks is told by its limits or its fault."""
+    """Print the latest trials; one without objectives shows its broken limits or its failure."""
     console = console or results_console()
     earlier = max(len(trials) - MAX_ROWS, 0)
     trials = trials[earlier:]

@@ -106,7 +106,7 @@ def print_fitted(
     *,
     more: Sequence[Lane] = (),
 ) -> None:
-    """Print ``results``, what ``more`` there is and ``settings`` by their ``key``.
+    """Print ``results``, ``more`` columns and ``settings`` by their ``key``.
 
     Where one table of all is wider than the terminal, the settings follow in a table of their
     own, as ``name=value`` pairs; where even results with more do not fit, more is left out.
@@ -140,7 +140,11 @@ def fits(console: Console, lanes: Sequence[Lane]) -> bool:
 
 
 def _widths(lanes: Sequence[Lane], room: int) -> list[int]:
-    """How wide each lane is: what it needs, or all are cut to what fits, down to their words."""
+    """Return the width of each lane: what it needs, or less where the lanes must be cut to fit.
+
+    Lanes are narrowed down to their longest unbroken strings; those are broken only where even this
+    does not fit the room.
+    """
     most, least = list(map(_most, lanes)), list(map(_least, lanes))
     if _total(most) <= room:
         return most

@@ -1,4 +1,4 @@
-"""Which designs may or may not be on the front, in words."""
+"""Report on the designs that may or may not be on the Pareto front."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a study has from earlier ones, and what its record keeps."""
+"""Data that a study inherits from earlier ones, and the contents of its record."""

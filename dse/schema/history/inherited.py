@@ -1,4 +1,4 @@
-"""What a study has from earlier ones, as it stands in its record from its first day."""
+"""Data that a study inherits from earlier ones, as kept in its record from the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse.core.trial import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What measured evaluators told of all designs that have these values."""
+    """Metrics that measured evaluators reported for all designs that have these values."""
 
     values: Design
     metrics: Mapping[str, float]
@@ -42,7 +42,7 @@ class Inherited:
 
     @staticmethod
     def of(told: Mapping[str, Any] | None) -> Inherited:
-        """What a study's record says; nothing where it says nothing."""
+        """Return the inherited data of a study's record; empty where the record has none."""
         told = told or {}
         return Inherited(
             studies=told.get("studies", {}),
@@ -71,7 +71,7 @@ class Inherited:
         }
 
     def joined(self, other: Inherited) -> Inherited:
-        """What this and another one hold; of equal designs one."""
+        """Return the union of this and another one; equal designs are kept once."""
         return Inherited(
             studies={**self.studies, **other.studies},
             readings=self.readings + other.readings,
@@ -80,7 +80,7 @@ class Inherited:
         )
 
     def words(self) -> str:
-        """What was taken over, for people."""
+        """Return a readable summary of the inherited data."""
         names = ", ".join(f"{name} ({count} trials)" for name, count in self.studies.items())
         guessed = sorted({metric for prior in self.priors for metric in prior.metrics})
         told = [

@@ -1,4 +1,4 @@
-"""Which evaluators of an earlier study are those of a new one, and what its numbers are there."""
+"""Evaluators of an earlier study matched with those of a new one, and their numbers there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Same:
         return {new: numbers[old] for new, old in self.metrics.items() if old in numbers}
 
     def read(self, trial: Trial, space: Space) -> Design:
-        """What it read of an earlier trial, as values of the new space."""
+        """Return the evaluator's inputs in an earlier trial, as values of the new space."""
         return Design(
             {
                 new: valued(trial.design[old], new, space)
@@ -110,7 +110,7 @@ class Lineage:
 
 
 def valued(value: Value, name: str, space: Space) -> Value:
-    """The value as the space writes it: 16 and 16.0 are one."""
+    """Return the value as the space writes it: 16 and 16.0 are one."""
     parameter = space.by_name[name]
     if isinstance(parameter, Real):
         number = isinstance(value, int | float) and not isinstance(value, bool)

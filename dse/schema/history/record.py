@@ -1,4 +1,4 @@
-"""What a study was begun with, as its record keeps it."""
+"""Specification that a study was started with, as kept in its record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dse.schema.study.plan import Plan, plan_of
 
 
 def begun_with(plan: Plan) -> dict[str, Any]:
-    """What a study is begun with, for its record."""
+    """Return the specification that a study is started with, for its record."""
     begun = {
         "path": str(plan.path),
         "texts": dict(plan.texts),
@@ -55,7 +55,10 @@ def kept_plan(spec: Mapping[str, Any], objects: Mapping[str, Any] | None = None)
 
 
 def identity_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a stored study was begun with; an older record told its space otherwise."""
+    """Return the identity that a stored study was started with.
+
+    An older record, which described its space differently, is converted.
+    """
     identity: Mapping[str, Any] = spec["identity"]
     if "rules" in identity["space"]:
         return identity

@@ -1,4 +1,4 @@
-"""What a new study takes over from an earlier one: data where both are the same, else a guess."""
+"""Transfer from an earlier study: data where both studies agree, a prior guess elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = 1_000
 
 
 def inherited(name: str, new: Asked, old: Asked, finished: Sequence[Trial]) -> Inherited:
-    """What a new study has from the earlier study ``name``.
+    """Return the data that a new study inherits from the earlier study ``name``.
 
     A reading of an evaluator with the same plug-in, options and version is known. A trial that
     cost a measurement there, or is on the front, costs nothing here if its design is legal and all
@@ -55,7 +55,7 @@ def inherited(name: str, new: Asked, old: Asked, finished: Sequence[Trial]) -> I
 def _readings(
     new: Asked, same: Mapping[str, Same], finished: Sequence[Trial]
 ) -> tuple[Reading, ...]:
-    """Each reading once, as it was told first."""
+    """Return the distinct measured values of the earlier trials, the first report of each."""
     found: dict[tuple[str, str], Reading] = {}
     for label, one in same.items():
         for trial in finished:
@@ -98,7 +98,10 @@ def _prior(
     finished: Sequence[Trial],
     known: Callable[[str, Trial], bool],
 ) -> Prior | None:
-    """What the trials tell of the new study's measured metrics beside what is ``known`` there."""
+    """Return the prior that trials give for the new study's measured metrics.
+
+    Metrics that are already ``known`` for a trial in the new study are left out.
+    """
     done = [trial for trial in finished if trial.state in (State.DONE, State.OUTSIDE)]
     if len(done) > MOST:
         done = [done[place] for place in np.linspace(0, len(done) - 1, MOST).round().astype(int)]

@@ -1,4 +1,4 @@
-"""Texts of a study without the storages that they name: a record says what is asked, not where."""
+"""Texts of a study without the storages they name: a record keeps the question, not the place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def without_storages(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where the values of storages begin and end, in the order of the text."""
+    """Yield the start and end of each storage value, in the order of the text."""
     try:
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError:
@@ -76,7 +76,7 @@ def _with_masked_comments(text: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """True if two texts say the same to YAML."""
+    """Return whether two texts have the same meaning in YAML."""
     try:
         kept = [repr(list(_scalars(yaml.compose(text, Loader=_LOADER)))) for text in (one, other)]
     except yaml.YAMLError:

@@ -1,4 +1,4 @@
-"""What the files of a space say so far, under the names of the whole space."""
+"""Contents of a space's files read so far, under the names of the complete space."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Whole:
     values: int = 0
 
     def declare(self, name: str, where: str, hint: str = "") -> bool:
-        """True, and the name is taken; false, and the clash is told, if it was taken before.
+        """Reserve the name and return true; on a clash, record a mistake and return false.
 
         Args:
             name: the full name.
@@ -114,7 +114,10 @@ class Whole:
             raise SpecError(error.problem, where=error.where, hint=hint) from error
 
     def repeated(self, text: str) -> str:
-        """Why a table that is looked up in the text is not looked up by its first column."""
+        """Return the reason why a table used in the text is not indexed by its first column.
+
+        The result is empty where there is no such table.
+        """
         return next((why for name, why in self.repeats.items() if f"{name}[" in text), "")
 
     def hidden(self, name: str) -> bool:
@@ -126,13 +129,13 @@ class Whole:
         return any(name.startswith(prefix) for prefix in self.clouded)
 
     def _word(self, name: str) -> str:
-        """How to write the name if it is a word that some parameter can be."""
+        """Return a hint to quote the name if it is a value of some choice; else empty."""
         word = name.rpartition(".")[2]
         choices = (one for one in self.parameters.values() if isinstance(one, Choice))
         return f"a word goes in quotes: '{word}'" if any(word in c.values for c in choices) else ""
 
     def unknown(self, name: str, rule: str) -> DseError:
-        """What to say of a name that nothing declares."""
+        """Return the error for a name that nothing declares."""
         if len(self.mistakes.errors) >= MOST_TOLD:
             hint = ""  # it will not be told, and names are compared at length
         elif name in self.dropped:

@@ -65,7 +65,7 @@ def structured_of(
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """How many: from ``least`` to ``most``, or as many as the parameter ``by`` says."""
+    """Count from ``least`` to ``most``, or the value of the parameter ``by``."""
 
     least: int
     most: int
@@ -103,7 +103,7 @@ def _partition(name: str, length: int, count: _Count, when: Expression | None) -
 
 
 def _length(value: int | str, scope: Scope, what: str) -> int:
-    """How many items: a number, or as many as a list or a table of data has."""
+    """Return the number of items: a number, or the length of a list or of a data table."""
     keys = scope.keys(value) if isinstance(value, str) else None
     try:
         length = scope.count(value, what) if keys is None else len(keys)

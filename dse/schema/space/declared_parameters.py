@@ -15,7 +15,7 @@ _GENERATED = 4
 
 
 def domain_of(parameter: Parameter) -> dict[str, Any]:
-    """The domain as a file says it."""
+    """Return the domain in the notation of a space file."""
     match parameter:
         case Real():
             ends = _numbers([parameter.low, parameter.high], parameter.unit, "real")

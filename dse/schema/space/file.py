@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[_T]):
-    """Something that a file says, and where it says it."""
+    """Value that a file states, and its place in the file."""
 
     value: _T
     source: Source
@@ -36,7 +36,12 @@ class Stated(Generic[_T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """What a space file says, each entry with its place.
+    """Contents of a space file, each entry with its place.
+
+    ``lost`` are parameters that could not be read; where the fragment is ``partial``, complete
+    sections could not, so that a name it does not have may be one that it should have had.
+    ``dropped`` maps each name of an extended file that was dropped to the place where it was
+    dropped; ``replaced`` maps a parameter to its definitions before it was replaced.
 
     ``lost`` are parameters that could not be read; where the fragment is ``partial``, whole
     sections could not, so that a name it does not have may be one that it should have had.
@@ -67,7 +72,7 @@ MAX_DEPTH = 20
 
 
 class Fragments:
-    """The fragments of a space by their path; each file is read, and its mistakes told, once."""
+    """Fragments of a space by path; each file is read, and its mistakes reported, once."""
 
     def __init__(self, files: Files, mistakes: Mistakes) -> None:
         self.files = files
@@ -79,7 +84,7 @@ class Fragments:
         return self._read(path, named_at, ())
 
     def of(self, source: Source) -> Fragment | None:
-        """The fragment that a source says."""
+        """Return the fragment that a source describes."""
         return self._extended(source, ())
 
     def _read(
@@ -182,7 +187,7 @@ def _entries(values: list[Any], source: Source, key: str) -> tuple[Stated[Any], 
 
 
 def _merged(base: Fragment, own: Fragment) -> Fragment:
-    """The base with what the extending file adds; entries of one name are replaced."""
+    """Return the base with the extending file's entries; those of one name are replaced."""
     sections: dict[str, Any] = {k: {**getattr(base, k), **getattr(own, k)} for k in SECTIONS}
     return replace(
         own,
@@ -202,7 +207,7 @@ def _merged(base: Fragment, own: Fragment) -> Fragment:
 
 
 def _without(fragment: Fragment, text: str) -> Fragment | None:
-    """The fragment without the entry or rule that the text says; ``None`` if it has none."""
+    """Return the fragment without the given entry or rule; ``None`` if it has none."""
     for key in SECTIONS:
         section = getattr(fragment, key)
         if text in section:

@@ -1,4 +1,4 @@
-"""What an include settles about the parameters of its file: ``fix`` and ``narrow``."""
+"""Settlements of an include, ``fix`` and ``narrow``, for the parameters of its file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Settled = dict[str, list[Settlement]]
 def settled_in(
     name: str, stated: Stated[IncludeSpec], scope: Scope, outer: Mapping[str, list[Settlement]]
 ) -> tuple[Settled, Settled]:
-    """What is settled about the names of an included file: here, and here or further out.
+    """Return what is settled about an included file's names: here, and here or further out.
 
     Args:
         name: the include's name.
@@ -79,7 +79,7 @@ def settled_in(
 
 
 def renamed(name: str, names: Mapping[str, str]) -> str:
-    """The name with itself, or the start that names a list or an include, changed."""
+    """Return the name with itself, or its leading list or include name, replaced."""
     if name in names:
         return names[name]
     for old, new in names.items():
@@ -95,7 +95,7 @@ def check_settled(
     declared: Sequence[str],
     whole: Whole,
 ) -> None:
-    """Keep a mistake for each thing that is settled about a name that the file does not have.
+    """Record a mistake for each settlement of a name that the file does not have.
 
     Args:
         settled: what the include settles.
@@ -123,7 +123,7 @@ def check_renamed(
     declared: Sequence[str],
     whole: Whole,
 ) -> None:
-    """Keep a mistake for each name that is changed and is not there, or changed to no name."""
+    """Record a mistake for each rename of an unknown name or to an invalid one."""
     taken: dict[str, str] = {}
     for old, new in stated.value.rename.items():
         where, name = stated.at("rename", old), full(old)

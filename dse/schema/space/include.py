@@ -39,7 +39,7 @@ MAX_PARTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in the whole space a file stands.
+    """Position of a file within the complete space.
 
     Args:
         full: the whole space's name of a name of the file.
@@ -160,7 +160,7 @@ class Part:
         return rules
 
     def _given(self, value: Scalar, name: str, fragment: Fragment) -> Scalar:
-        """What is given for an argument: the value, an argument's, or that of a formula of some."""
+        """Return an argument's value: as given, from an argument, or of a formula of some."""
         default = fragment.arguments.get(name)
         usual = None if default is None else default.value
         of_words = isinstance(usual, str) and units.quantity(usual) is None
@@ -176,7 +176,7 @@ class Part:
         return f"{found.value!r} {found.unit}" if found.unit else found.value
 
     def _found(self, stated: Stated[IncludeSpec]) -> Fragment | None:
-        """The fragment of an include. Raises SpecError for one that includes itself."""
+        """Return the fragment of an include. Raises SpecError for one that includes itself."""
         path = resolved(stated.value.file, stated.source.path)
         above = [*self.place.above, (self.fragment.path, stated.where)]
         circle = next((place for seen, place in above if seen == path), None)

@@ -146,7 +146,7 @@ class Members:
                 )
 
     def _together(self, name: str, one: Structured) -> dict[str, list[Settlement]]:
-        """What a list that an include fixes as a whole says of each member, by its full name."""
+        """Return each member's settlements, by full name, of a list fixed all at once."""
         found: dict[str, list[Settlement]] = {}
         for settlement in self.settled.get(name, []):
             if not isinstance(settlement.value, list):
@@ -163,7 +163,7 @@ class Members:
     def _settled(
         self, own: str, parameter: Parameter, ones: Sequence[Settlement] | None = None
     ) -> Parameter:
-        """The parameter with what the files around this one leave of it."""
+        """Return the parameter restricted by what the files around this one settle."""
         before = [
             self._replaced(parameter.name, spec) for spec in self.fragment.replaced.get(own, ())
         ]
@@ -177,7 +177,10 @@ class Members:
         return parameter
 
     def _replaced(self, name: str, spec: ParameterSpec) -> Parameter | None:
-        """What the parameter was in the file that this one extends, if it was one value."""
+        """Return the definition of the parameter in the extended file, if it was one value.
+
+        Otherwise, or where it cannot be read, the result is ``None``.
+        """
         if any(kind in STRUCTURED for kind in spec.kinds):
             return None
         try:
@@ -186,7 +189,7 @@ class Members:
             return None
 
     def _keep_divisors(self, spec: ParameterSpec, names: list[str], where: str) -> None:
-        """Where a domain is generated as divisors of what other parameters say, the rule for it."""
+        """Add the divisibility rule of a domain generated as divisors of other parameters."""
         text = divided(spec.ordinal)
         if text is None or not self.scope.expanded(text).names:
             return
@@ -233,7 +236,7 @@ class Members:
 
 
 def _listed(parameters: Mapping[str, Parameter]) -> dict[str, Listing]:
-    """The lists that columns such as ``bits[0]`` make up; of truths by word, the subset."""
+    """Return the lists that columns such as ``bits[0]`` form; of booleans, also the subset."""
     return {
         name: replace(one, flags=_are_truths(one, parameters))
         for name, one in listings(parameters).items()

@@ -25,7 +25,7 @@ _GOES_WITH = {
 
 
 class DomainSpec(Model):
-    """What a scalar may be: exactly one of its kinds, and how its numbers are told."""
+    """Domain of a scalar: exactly one of its kinds, and the notation of its numbers."""
 
     real: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)
     integer: list[Quantity] | None = Field(default=None, min_length=2, max_length=2)

@@ -1,4 +1,4 @@
-"""Every rule of the whole space, checked: names, lists, units, words, and that it can be told."""
+"""Checks of every rule of a space: names, lists, units, terms, and that it can be evaluated."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Rules:
         return ready
 
     def _wordy(self, rule: Expression) -> str:
-        """What to do about a choice in the rule of which some words were to be numbers."""
+        """Return a hint on a choice in the rule, some texts of which were meant as numbers."""
         for name in sorted(rule.names):
             parameter = self.whole.parameters[name]
             values = parameter.values if isinstance(parameter, Choice) else ()
@@ -95,7 +95,7 @@ class Rules:
         return ""
 
     def _told(self, rule: Expression, where: str) -> Expression | None:
-        """The rule made ready; ``None``, and the mistake kept, if it cannot be. Once for each."""
+        """Return the rule, prepared once; if that fails, record it and return ``None``."""
         if id(rule) not in self._ready:
             self._ready[id(rule)] = None
             try:
@@ -149,7 +149,7 @@ class Rules:
             self.whole.mistakes.add(error, where)
 
     def _check_no_circle(self) -> None:
-        """Nothing, if no condition depends on itself through others; else every circle is told."""
+        """Record a mistake if a condition depends on itself through others; else do nothing."""
         circle = _circle({n: rule.names - {n} for n, rule in self.whole.conditions.items()})
         if circle:
             first = circle[0]

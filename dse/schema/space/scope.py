@@ -1,4 +1,4 @@
-"""The names of one file: what each of its formulas says in the whole space."""
+"""Names of one file, and the meaning of its formulas in the complete space."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Scope:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def formula(self, text: str) -> Expression:
-        """The formula over the names of the whole space, and told in them.
+        """Return the formula in terms of the names of the complete space.
 
         Raises:
             SpecError: it is no expression.
@@ -214,7 +214,7 @@ class Scope:
         return any(head in self.arguments or self._is_known(head) for head in heads)
 
     def _is_known(self, name: str) -> bool:
-        """True for a name that stands for something, or would if it had no mistake."""
+        """Return whether a name stands for something, or would if it had no mistake."""
         self.needed(name)
         full = self.full(name)
         known = self.whole
@@ -242,7 +242,7 @@ class Scope:
 
 
 def told(node: Node) -> str:
-    """A literal as the language writes it."""
+    """Return a literal in the notation of the language."""
     match node:
         case Truth():
             return "true" if node.value else "false"

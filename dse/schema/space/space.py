@@ -43,7 +43,7 @@ def space_of(path: Path, files: Files, *, named_at: str = "", may_be_empty: bool
 
 @dataclass(frozen=True, kw_only=True)
 class LegibleSpace:
-    """What can be read of a space.
+    """Readable part of a space.
 
     One that is ``partial`` has only the parameters that have no mistake, and no rules; ``hides``
     is true for a name that it might have otherwise. One that is ``empty`` has no legal design.
@@ -76,7 +76,7 @@ def legible_space(
 
 
 def _hiding(whole: Whole) -> Callable[[str], bool]:
-    """Whether a name, or one that ends in it, may be one that could not be read."""
+    """Return a predicate: true if a name, or one that ends in it, may be an unreadable one."""
     unread = not whole.parameters
     endings = {name.rpartition(".")[2] for name in whole.lost}
 
@@ -89,7 +89,7 @@ def _hiding(whole: Whole) -> Callable[[str], bool]:
 
 
 def space_document(path: Path, files: Files) -> Mapping[str, Any]:
-    """What a space file says, before any of it is checked.
+    """Return the content of a space file, before any of it is checked.
 
     Raises:
         SpecError: it cannot be read, or is a study.
@@ -135,7 +135,7 @@ def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None
 def _read(
     files: Files, where: str, read: Callable[[Fragments], Fragment | None]
 ) -> tuple[Whole, Space]:
-    """What the files say, and the space; without its rules where there is a mistake."""
+    """Return the contents of the files, and the space; without rules if there is a mistake."""
     whole = Whole()
     fragments = Fragments(files, whole.mistakes)
     fragment = read(fragments)
@@ -162,7 +162,10 @@ def _read(
 
 
 def _told(one: Structured, rules: Rules) -> Structured:
-    """The structured parameter with its condition over single parameters, in coherent units."""
+    """Return the parameter with its condition over single parameters, in coherent units.
+
+    The condition is ``None`` where it has a mistake.
+    """
     when: Expression | None = None
     if one.when is not None:
         try:

@@ -1,4 +1,4 @@
-"""Whether a formula asks a parameter for what it can be: its words, and the keys of tables."""
+"""Check of a formula's texts against parameter values, and of its keys against tables."""
 
 from __future__ import annotations
 

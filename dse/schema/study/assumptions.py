@@ -1,4 +1,4 @@
-"""What a study takes for granted where print is silent: each value with its interval and place."""
+"""Assumptions of a study where the paper is silent: each value with its interval and place."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def assumptions_of(
 
 
 def assumed_documents(spec: Mapping[str, Any], path: Path, files: Files) -> dict[str, Any]:
-    """Return what the study's file and its space's file say, by path.
+    """Return the contents of the study's file and its space's file, by path.
 
     Args:
         spec: what the study's file says.

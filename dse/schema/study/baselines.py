@@ -87,7 +87,7 @@ class Baselines:
         return name
 
     def _number(self, asked: Node, name: str) -> Node:
-        """What is asked of the baseline, as a number in its unit; no number while it is unknown."""
+        """Return the requested number of the baseline, in its unit; NaN while it is unknown."""
         formula = single(Expression(name, asked), self._known, self._lists)
         unit = unit_of(formula, self._known)
         if unit == TEXT:
@@ -118,14 +118,14 @@ class Baselines:
 def named(
     told: Sequence[Mapping[str, Scalar]] | Mapping[str, Mapping[str, Scalar]],
 ) -> dict[str | int, Mapping[str, Scalar]]:
-    """Each baseline by its name, or by its place in a list that has no names."""
+    """Return each baseline by its name, or by its place in a list without names."""
     pairs: Iterable[tuple[str | int, Mapping[str, Scalar]]]
     pairs = told.items() if isinstance(told, Mapping) else enumerate(told)
     return dict(pairs)
 
 
 def check_name(name: str | int) -> None:
-    """Nothing, if a formula can say the name. Raises SpecError if not."""
+    """Check that a formula can contain the name. Raises SpecError if not."""
     if isinstance(name, str) and not name.isidentifier():
         raise SpecError(
             f"{name!r} cannot stand in a formula", hint="letters, digits and '_', such as int8"

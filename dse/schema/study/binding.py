@@ -1,4 +1,4 @@
-"""Which parameter or metric each of an evaluator's readings is, and in what unit."""
+"""Binding of an evaluator's inputs to parameters and metrics, with their units."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def bound_of(
 
 
 def _needed(name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]) -> SpecError:
-    """What to say of a reading that the space does not have."""
+    """Return the error for an input that the space does not have."""
     if isinstance(known, Known) and known.hides(reading):
         return HiddenError(reading)
     close = nearest(reading, known)

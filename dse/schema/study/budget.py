@@ -11,7 +11,7 @@ from dse.schema.space.parameters.domains import amount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When a study stops: whichever comes first; ``None`` is no bound.
+    """Stopping criteria of a study: the first that is met stops it; ``None`` is no bound.
 
     ``cost`` is in dollars, at ``price_per_s`` for each second that an evaluator ran; ``gain`` is
     the share of the hypervolume below which no suggestion is worth its measurement.
@@ -47,7 +47,7 @@ def budget_of(spec: BudgetSpec) -> Budget:
 
 
 def changed(budget: Budget, spec: BudgetSpec) -> Budget:
-    """The budget with what another one states instead; its price holds on.
+    """Return the budget with the bounds that another one states; its price is kept if unstated.
 
     Raises:
         SpecError: see :func:`budget_of`.

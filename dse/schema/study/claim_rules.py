@@ -1,4 +1,4 @@
-"""What a claim must be to count: print has its figure, its rule can fail, its data did not choose.
+"""Conditions on a claim: a published figure, a rule that can fail, no choice by its data.
 
 Source:
     docs/reproductions.md, "What a claim is".
@@ -23,7 +23,7 @@ _SIGNS = frozenset({"<", "<=", ">", ">="})
 
 
 def check_published(spec: ClaimSpec | FindingSpec, figure: PrintFigure | None) -> None:
-    """Check that print has what the claim is held against.
+    """Check that the claim has something published to be compared with.
 
     Raises:
         SpecError: it has not.
@@ -49,7 +49,7 @@ def check_published(spec: ClaimSpec | FindingSpec, figure: PrintFigure | None) -
 
 
 def check_window(spec: ClaimSpec | FindingSpec, rule: Expression) -> None:
-    """Check that a kind of proof that says how large a number is does not accept a bare sign.
+    """Check that a kind of proof that states a number's size does not accept a bare sign.
 
     Raises:
         SpecError: it does.
@@ -64,7 +64,7 @@ def check_window(spec: ClaimSpec | FindingSpec, rule: Expression) -> None:
 def judging_metrics(
     metrics: Iterable[str], evaluators: Mapping[str, EvaluatorSpec]
 ) -> frozenset[str]:
-    """Return the metrics that are told of data that judges: ``split: test``, or ``test`` in a name.
+    """Return the metrics of data that judges: ``split: test``, or ``test`` in a name.
 
     Args:
         metrics: the names of all, ``LABEL.METRIC``.

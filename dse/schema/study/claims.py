@@ -71,7 +71,7 @@ class Claim:
         return value / units.factor(self.unit)
 
     def holds(self, ours: float) -> bool | None:
-        """Whether the number, in ``unit``, is accepted; ``None`` where nobody says what is."""
+        """Return whether the number, in ``unit``, is accepted; ``None`` without a rule."""
         return None if self.accept is None else bool(self._accepts([ours])[0])
 
     def agrees(self, ours: float) -> bool | None:
@@ -186,7 +186,7 @@ def check_ours(rule: Expression) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Reads what claims say of a study's trials.
+    """Parser of the statements that claims make about a study's trials.
 
     Args:
         known: the unit of every metric and parameter.
@@ -284,5 +284,5 @@ class Reader:
 
 
 def _cancelled(unit: str) -> str:
-    """The unit; none where bytes over bits, or seconds over milliseconds, are left."""
+    """Return the unit; empty where bytes over bits, or seconds over milliseconds, are left."""
     return "" if unit != "%" and units.same_dimension(unit, "") else unit

@@ -71,7 +71,7 @@ def plain_values(values: Mapping[str, Value], space: Space) -> dict[str, Value]:
 
 
 def legal_design(values: Mapping[str, Value], space: Space) -> Design:
-    """The design, or a mistake told where the values stand and not where the rule does.
+    """Return the design; a mistake is reported where the values stand, not where the rule does.
 
     Raises:
         SpecError: it breaks a rule of the space, or a quantity cannot be read.

@@ -1,4 +1,4 @@
-"""The evaluators of a study, made and bound as its file tells them, under every scenario."""
+"""Evaluators of a study, made and bound as its file states, under every scenario."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Cast:
         return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
 
     def _known(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> Known:
-        """The units of all names, and which others a mistake may hide.
+        """Return the units of all names, and a test for others that a mistake may hide.
 
         Of an evaluator with a mistake, what is close to a metric of it is a misspelt one.
         """
@@ -136,7 +136,7 @@ class Cast:
         return known
 
     def options(self, bound: Bound) -> Mapping[str, Any]:
-        """What the file says of an evaluator under its scenario, with the values fixed for it."""
+        """Return an evaluator's options under its scenario, with the values fixed for it."""
         scenario = bound.scenario or next(
             iter(self._scenarios)
         )  # the same under all is as the first
@@ -190,7 +190,7 @@ class Cast:
     def _made(
         self, name: str, changes: Mapping[str, Any], path: Sequence[str | int]
     ) -> Evaluator | None:
-        """The evaluator; without the options that are off, which are kept as mistakes."""
+        """Return the evaluator without its invalid options, which are recorded as mistakes."""
         spec = self._spec.evaluators[name]
         whole = {"use": spec.use, "bind": spec.bind, **spec.options, **changes}
         changed = EvaluatorSpec.model_validate(whole)
@@ -265,7 +265,7 @@ class Cast:
             self._lost |= {f"{name}.{own}" for own in one.part[1:2]}
 
     def _place(self, bound: Mapping[str, dict[str, Bound]]) -> None:
-        """Tell each evaluator what it needs of its machine."""
+        """Assign to each evaluator the resources that it needs of its machine."""
         for name, versions in bound.items():
             spec = self._spec.evaluators[name]
             needs = self._needs(name, spec.resources)
@@ -312,7 +312,7 @@ class Cast:
         return bound
 
     def _guarded(self, path: Sequence[str | int], make: Any) -> Any:
-        """What ``make`` gives, or ``None`` with its mistake kept."""
+        """Return the result of ``make``, or ``None`` with its mistake recorded."""
         try:
             return make()
         except DseError as error:

@@ -1,4 +1,4 @@
-"""Readings that a scenario fixes: an evaluator that is told the same value for every design."""
+"""Inputs that a scenario fixes: an evaluator that receives the same value for every design."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dse.schema.study.fixed_inputs import Given
 def informed(
     evaluator: Evaluator, bind: Mapping[str, str], known: Collection[str], space: Space
 ) -> Evaluator:
-    """The evaluator with its formulas written out over the space's lists and data.
+    """Return the evaluator with its formulas expanded over the space's lists and data.
 
     A name of a formula is a list or a table of the space as a reading is a parameter: by ``bind``,
     by its whole name, or by its last word where only one has it.
@@ -61,7 +61,7 @@ def _table(name: str, data: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _renamed(listing: Listing, full: str, own: str) -> Listing:
-    """The list with its members called as the formula calls it."""
+    """Return the list with its members named as in the formula."""
 
     def changed(node: Node) -> Node:
         if isinstance(node, Name) and node.name.startswith((f"{full}[", f"{full}.")):

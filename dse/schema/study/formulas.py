@@ -1,4 +1,4 @@
-"""How a study's formulas are read: its own functions written out, its own names found."""
+"""Parsing of a study's formulas: its own functions are expanded, its own names resolved."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Formulas:
         return self.baselines.folded(written)
 
     def rules(self, text: str) -> Iterator[Expression]:
-        """What a rule over metrics says of each scenario.
+        """Yield a rule over metrics as it applies to each scenario.
 
         Raises:
             SpecError: as :meth:`objective` does.

@@ -1,4 +1,4 @@
-"""Whether a file is a study or a space, told by its keys also where some are misspelt."""
+"""Classification of a file as a study or a space by its keys, even where some are misspelt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _MOST_KEYS = 100
 
 
 def is_study(value: Mapping[str, Any]) -> bool:
-    """True for what a study file says, perhaps with mistakes: ``evaluator:``, ``space: x.yaml``."""
+    """Return whether the value is a study file's content, perhaps with mistakes.
+
+    Examples are ``evaluator:`` and ``space: x.yaml``.
+    """
     if value.keys() & _DECISIVE:
         return True
     if "parameters" in value:
@@ -34,7 +37,7 @@ def is_study(value: Mapping[str, Any]) -> bool:
 
 
 def is_space(value: Mapping[str, Any]) -> bool:
-    """True for what a space file says: it has a key of one, and is no study."""
+    """Return whether the value is a space file's content: it has a key of one, and is no study."""
     return not is_study(value) and bool(value.keys() & _OF_SPACES)
 
 

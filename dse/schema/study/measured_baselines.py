@@ -1,4 +1,4 @@
-"""A plan whose objectives are told relative to what was measured of its baselines."""
+"""A plan whose objectives are relative to measured values of its baselines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.schema.study.plan import Plan, plan_of
 
 
 def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
-    """The plan with the numbers of those awaited baselines that are measured by now."""
+    """Return the plan with the numbers of the awaited baselines that are measured by now."""
     if not plan.awaited:
         return plan
     done = dict[Design, Mapping[str, float]]()
@@ -29,7 +29,7 @@ def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
 
 
 def with_modelled_baselines(plan: Plan) -> Plan:
-    """Return the plan with what models that are not pure tell of its awaited baselines.
+    """Return the plan with the metrics that impure models give for its awaited baselines.
 
     It starts their programs: only what runs a study calls it. Measured baselines stay awaited.
     """
@@ -58,7 +58,7 @@ def _replanned(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
 
 
 def check_settled(plan: Plan, trials: Sequence[Trial]) -> None:
-    """Nothing, if no baseline is awaited any more.
+    """Check that no baseline is awaited any more.
 
     Raises:
         StudyError: one could not be measured, or not within the budget.

@@ -1,4 +1,4 @@
-"""What is said in place of a study's own budget and executor, for one run."""
+"""Overrides of a study's own budget and executor, for one run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALONE = "serial"
 
 
 class Stops(TypedDict, total=False):
-    """When a run stops, as a file or a command says it; ``None`` leaves the study's own bound."""
+    """Stopping bounds of a run, from a file or command; ``None`` keeps the study's own bound."""
 
     measurements: int | None
     trials: int | None
@@ -28,7 +28,7 @@ class Stops(TypedDict, total=False):
 
 
 def stated_budget(plan: Plan, told: Stops) -> Budget:
-    """The plan's budget with what is told instead.
+    """Return the plan's budget with the given bounds in place of its own.
 
     Raises:
         SpecError: a number is not above zero or in another unit; a cost has no price.
@@ -39,7 +39,7 @@ def stated_budget(plan: Plan, told: Stops) -> Budget:
 
 
 def budget_of_words(plan: Plan, told: Stops) -> Budget:
-    """Return the plan's budget with what a command says; a mistake is placed at its option.
+    """Return the plan's budget with a command's bounds; a mistake is placed at its option.
 
     Raises:
         DseError: a bound cannot be read, at ``--time``.
@@ -57,7 +57,7 @@ def budget_of_words(plan: Plan, told: Stops) -> Budget:
 def stated_executor(
     plan: Plan, told: str | Mapping[str, Any] | None, workers: int | None = None
 ) -> PluginSpec | None:
-    """The plan's executor with what is told instead; ``None`` where nothing is.
+    """Return the plan's executor with the given changes; ``None`` where there are none.
 
     Args:
         plan: the study's; an executor of the same name keeps the options that it has there.

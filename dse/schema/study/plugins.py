@@ -1,4 +1,4 @@
-"""What a study file says of plug-ins that are made only when it runs: told before it does."""
+"""Checks, before a study runs, of plug-ins that are made only when it runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_listed(spec: PluginSpec, space: Space) -> None:
 
 
 def check_gain(budget: BudgetSpec, spec: PluginSpec) -> None:
-    """Check that an optimizer tells what it expects to gain, where a budget asks for it.
+    """Check that an optimizer reports its expected gain, where a budget asks for it.
 
     Raises:
         SpecError: it does not.
@@ -123,7 +123,7 @@ def _meant(url: str) -> str:
 
 
 def make_with_options(group: Group, use: str, subject: object, options: Mapping[str, Any]) -> Any:
-    """Return the plug-in made with its options; one of a wrong type is told by its name.
+    """Return the plug-in made with its options; an option of a wrong type is named.
 
     Raises:
         PluginError: it refuses an option.

@@ -26,7 +26,7 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintFigure:
-    """What print says of the number, from ``low`` to ``high`` in the unit of ours.
+    """Published value of the number, from ``low`` to ``high`` in the unit of ours.
 
     An end is infinite for a bound; ``unit`` is the one that print uses, for showing.
     """
@@ -87,7 +87,7 @@ def figure_of(published: Published, unit: str) -> PrintFigure | None:
 
 
 def is_nothing(published: Published) -> bool:
-    """Return whether the text says that print has no figure."""
+    """Return whether the text states that no figure is published."""
     return published is None or (isinstance(published, str) and bool(_NONE.match(published)))
 
 

@@ -16,7 +16,7 @@ from dse.schema.study.fixed_inputs import reads_any
 
 
 class Replicated:
-    """Runs an evaluator with the replicate's number, from 0, as a reading; tells means.
+    """Evaluator run once per replicate, with its number from 0 as an input; reports means.
 
     The number does not depend on the design: an evaluator that takes its seed from it meets the
     same chances with every design (common random numbers), and differences between designs are
@@ -99,7 +99,7 @@ def _own(name: str, provides: Mapping[str, Metric]) -> str:
 
 
 def _filled(metrics: Metrics, name: str, size: int) -> Floats:
-    """The column of a metric, NaN where a row has a fault or the metric is missing."""
+    """Return the column of a metric, NaN where a row has a fault or the metric is missing."""
     values = np.asarray(metrics.columns.get(name, np.nan), dtype=np.float64)
     values = np.array(np.broadcast_to(values, (size,)))
     values[list(metrics.faults)] = np.nan
@@ -115,6 +115,6 @@ def _quantiles(metrics: Mapping[str, Metric], shares: Sequence[float]) -> dict[s
 
 
 def _named(name: str, share: float) -> str:
-    """``latency.p95``; a dot inside the number would begin another name."""
+    """Return ``latency.p95``; a dot inside the number would begin another name."""
     percent = f"{100 * share:g}".replace(".", "_")
     return f"{name}.p{percent}"

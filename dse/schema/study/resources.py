@@ -1,4 +1,4 @@
-"""What an evaluator needs of its machine: from the file's words to numbers."""
+"""Resources that an evaluator needs of its machine: from the file's text to numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gpus_of(spec: ResourcesSpec) -> float:
 
 
 def memory_of(spec: ResourcesSpec) -> int:
-    """The memory in bytes; 0 where nothing is said.
+    """Return the memory in bytes; 0 where none is stated.
 
     Raises:
         SpecError: it is no quantity of bytes.

@@ -1,4 +1,4 @@
-"""How often, and how long, what failed is tried again: from the file's words to numbers."""
+"""Number and duration of the retries after failures: from the file's text to numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse.storage.patience import PATIENCE_S
 
 
 def retries_of(spec: RetriesSpec) -> Mapping[FaultKind, int]:
-    """For each kind of failure what the file says, else what every study does."""
+    """Return the retries for each kind of failure: the file's, else the default of all studies."""
     said: dict[FaultKind, int | None] = {
         "lost": spec.lost,
         "crashed": spec.crashed,

@@ -38,7 +38,7 @@ _RISING = frozenset({"min", "max", "sum", "product", "sqrt", "log2", "ceil", "fl
 
 
 def worse(goal: Goal) -> Side:
-    """Which way an objective gets worse."""
+    """Return the direction in which an objective gets worse."""
     return 1 if goal == "minimize" else -1
 
 
@@ -59,7 +59,7 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
 
 
 def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
-    """The rules over metrics of single scenarios that a rule says: it holds under each.
+    """Yield the rules over single scenarios' metrics that a rule implies: it holds under each.
 
     Raises:
         SpecError: as :func:`written_out`, but that a metric need not say which scenario it is of.
@@ -187,7 +187,7 @@ def _known(side: Side) -> Side:
 
 
 def _single(node: Node, scenarios: Scenarios) -> Node:
-    """A name as the metrics are called; one that differs between scenarios must say which."""
+    """Return a name as the metrics are named; one that differs must state its scenario."""
     if not isinstance(node, Name):
         return node
     if node.name in scenarios.metrics:
@@ -207,7 +207,7 @@ def _single(node: Node, scenarios: Scenarios) -> Node:
 
 
 def _sides(node: Node, side: Side) -> Sequence[Side]:
-    """Which way each operand makes the whole worse, if the quantities in it are positive."""
+    """Return each operand's direction that makes the result worse, for positive quantities."""
     match node:
         case Unary(operator="-"):
             return (-side,)
@@ -234,7 +234,10 @@ def _factor(other: Node, side: Side) -> Side:
 
 
 def _compared(node: Compare) -> Sequence[Side]:
-    """Left of ``<=`` more is worse, right of it less; between two comparisons neither is told."""
+    """Return each operand's worse direction: more on the left of ``<=``, less on the right.
+
+    An operand between two comparisons has no known direction (0).
+    """
     after: list[Side] = [1 if op in ("<", "<=") else -1 for op in node.operators]
     return [after[0], *(0 for _ in after[1:]), -after[-1]]
 

@@ -27,7 +27,7 @@ _FIXED = {"use", "bind", "replicates", "resources", "exclusive"}
 
 @dataclass(frozen=True, kw_only=True)
 class Scenarios:
-    """What a study's scenarios weigh, and what each metric is called under each of them.
+    """Weights of a study's scenarios, and the name of each metric under each of them.
 
     ``weights`` add up to one. ``metrics`` holds, for a metric that differs between scenarios, its
     full name under each.
@@ -37,7 +37,7 @@ class Scenarios:
     metrics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def under(self, name: str, scenario: str) -> str:
-        """What a name of a formula stands for under a scenario."""
+        """Return the metric or other name that a formula's name denotes under a scenario."""
         return self.metrics.get(name, {}).get(scenario, name)
 
 
@@ -78,7 +78,7 @@ def check_scenario(
 
 
 def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
-    """The evaluator of a scenario's options, told also the values that the scenario fixes.
+    """Return the evaluator of a scenario's options, with the values that the scenario fixes.
 
     Raises:
         SpecError: a value has a unit that does not fit.
@@ -92,7 +92,7 @@ def version_of(spec: ScenarioSpec, made: Evaluator) -> Evaluator:
 
 
 def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> None:
-    """Nothing, if an evaluator tells the same metrics under both scenarios.
+    """Check that an evaluator reports the same metrics under both scenarios.
 
     Raises:
         SpecError: it does not, or one of them in another unit.
@@ -115,7 +115,7 @@ def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> N
 def staged(
     versions: Mapping[str, Mapping[str, Bound]], weights: Mapping[str, float]
 ) -> tuple[list[Bound], Scenarios]:
-    """The evaluators of all scenarios, and the names of what differs between them.
+    """Return the evaluators of all scenarios, and the names of what differs between them.
 
     Args:
         versions: each evaluator under each scenario, reading metrics by their plain names; the

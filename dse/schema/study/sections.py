@@ -52,7 +52,7 @@ from dse.units.dimensions import check_shares
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What a study asks, as far as it can be read; ``whole`` where no formula has a mistake."""
+    """Readable part of a study's question; ``whole`` where no formula has a mistake."""
 
     objectives: list[Objective]
     limits: list[Limit]
@@ -119,7 +119,7 @@ class Sections:
 
     @cached_property
     def baselines(self) -> Baselines:
-        """What formulas may say of the baselines; of those with a mistake nothing is known."""
+        """Baselines as formulas may use them; of those with a mistake nothing is known."""
         known, lists = self.cast.known, self.lists
         if self.pipeline is not None and len(self.designs) == len(self.spec.baselines):
             return told_baselines(
@@ -165,7 +165,7 @@ class Sections:
         return Pipeline(self.cast.bound, _deciding(question))
 
     def problem(self, question: Question, pipeline: Pipeline | None, seed: int) -> Problem | None:
-        """What optimizers see of it; ``None`` where a mistake leaves it open."""
+        """Return the problem for optimizers; ``None`` where a mistake leaves it undefined."""
         if pipeline is None:
             return None
         rules = [rule for text in self.spec.constraints for rule in self.formulas.rules(text)]
@@ -206,7 +206,7 @@ class Sections:
             self._guarded(["optimizer"], lambda: check_listed(optimizer, self.legible.space))
 
     def check_factorial(self, problem: Problem | None) -> None:
-        """Keep levels that cannot be had: a mistake of the file, and told before it runs."""
+        """Record impossible factorial levels as a mistake of the file, before the study runs."""
         use, options = self.spec.optimizer.use, self.spec.optimizer.options
         if use == "factorial" and problem is None:
             self._skip(["optimizer"])
@@ -216,7 +216,7 @@ class Sections:
             )
 
     def _is_open(self) -> bool:
-        """Whether options of the optimizer can be tried: all is well, and the study is new."""
+        """Return whether optimizer options can be tried: no mistakes, and a new study."""
         return not self.stored and not self.mistakes.errors
 
     def _objectives(self) -> list[Objective]:
@@ -288,7 +288,7 @@ class Sections:
         self.mistakes.skip(self.source.place(path))
 
     def _guarded(self, path: list[str | int], make: Any) -> Any:
-        """What ``make`` gives, or ``None`` with its mistake kept."""
+        """Return the result of ``make``, or ``None`` with its mistake recorded."""
         try:
             return make()
         except DseError as error:

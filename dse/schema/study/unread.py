@@ -23,7 +23,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """Who reads what in a study: its evaluators, its formulas, and the rules of its space.
+    """Readers of each parameter of a study: its evaluators, its formulas, its space's rules.
 
     A list counts as one parameter. A parameter that no evaluator and no formula reads still shapes
     the space where rules tie it to one that is read: ``gpus`` in ``tp * pp * dp == gpus``.
@@ -81,13 +81,13 @@ class Readers:
 
     @cached_property
     def _direct(self) -> frozenset[str]:
-        """What an evaluator or a formula of the study reads."""
+        """Parameters that an evaluator or a formula of the study reads."""
         names = {name for one in self.bound for name in one.names.values()}
         return self._owners({*names, *self.formulas})
 
     @cached_property
     def _tied(self) -> frozenset[str]:
-        """What is read, and what rules tie to it, through others too.
+        """Parameters that are read, and those that rules tie to them, through others too.
 
         A condition ties what it reads to the parameter that it guards, and not the other way: who
         exists only for int4 is not read because the format is.
@@ -118,7 +118,7 @@ class Readers:
 
     @cached_property
     def _unread(self) -> Sequence[str]:
-        """What nothing reads, and what only rules read where an option has its name."""
+        """Parameters that nothing reads, or only rules where an option has the same name."""
         options = {option for own in self._options.values() for option in own}
         return [
             name
@@ -137,7 +137,7 @@ class Readers:
         return list(dict.fromkeys(found))
 
     def _grouped(self, unread: Sequence[str]) -> Mapping[str, list[str]]:
-        """What is unread by the fragment of which all is unread, or by its own name."""
+        """Return unread names by the fragment that is entirely unread, or by their own name."""
         whole = {
             prefix
             for name in unread
@@ -180,7 +180,7 @@ class Readers:
         )
 
     def _way(self, evaluator: str, option: str, name: str) -> str:
-        """How the option can follow the parameter; empty where it cannot."""
+        """Return a way to make the option follow the parameter; empty where it cannot."""
         braces = f"{{{name}}}"
         if self._reads(evaluator, option, braces, name):
             return f"write '{option}: \"{braces}\"' there, and each design has its own"
@@ -230,7 +230,7 @@ class Readers:
         )
 
     def _meant(self, name: str) -> str:
-        """What says that nothing is meant to read it: in the file, or in Python."""
+        """Return the declaration that nothing is meant to read it: in the file, or in Python."""
         in_python = self.source.lines is None
         return f'unread=["{name}"]' if in_python else f"'unread: [{name}]' in the study"
 

@@ -47,7 +47,7 @@ def sources_as_written(
 
 
 def _other(unit: str, text: str, written: Mapping[str, str]) -> str:
-    """Return the unit in which the user writes what is told in this one; empty if it is this."""
+    """Return the unit in which the user writes values of this one; empty if it is the same."""
     found = written.get(_bare(text), "")
     return found if found and found != unit and units.same_dimension(found, unit) else ""
 

@@ -12,11 +12,11 @@ MOST_TOLD = 60
 
 
 class HiddenError(SpecError):
-    """About a name whose own mistake was told already, so that this one need not be."""
+    """Error about a name whose own mistake was reported already, so that this one need not be."""
 
 
 class Mistakes:
-    """Collects errors; one that is found twice is told once."""
+    """Collection of errors; one that is found twice is reported once."""
 
     def __init__(self) -> None:
         self.errors: list[DseError] = []

@@ -1,4 +1,4 @@
-"""How a part of a file is written: the hint where something else stands there."""
+"""Examples of how a part of a file is written: hints where something else stands there."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _DEEPER: Mapping[str, str] = {
 
 
 def example(path: Sequence[str | int], found: object) -> str:
-    """What could stand at the path instead of what was found; empty where nothing is known.
+    """Return an example of what could stand at the path; empty where none is known.
 
     Args:
         path: the keys that lead there.
@@ -116,7 +116,7 @@ def _rule(found: Mapping[str, object]) -> str:
 
 
 def meant(key: str, valid: Sequence[str]) -> str:
-    """What a key that is none is called here; empty where nothing is known."""
+    """Return a hint on the right form of an invalid key; empty where none is known."""
     if key.count("(") != key.count(")"):
         return "a text with a comma goes in quotes: '...(1, 2)'"
     if key.lstrip("+-").replace(".", "", 1).isdigit():

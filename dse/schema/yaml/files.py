@@ -1,4 +1,4 @@
-"""Where a study's files come from: the disk, the shipped library, or its own record."""
+"""Sources of a study's files: the disk, the shipped library, or its own record."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Files:
 
 
 def resolved(name: str, beside: Path) -> Path:
-    """The path that a file's text means, seen from the file that says it.
+    """Return the path that a text names, relative to the file that contains the text.
 
     ``library:studies/quickstart.yaml`` is the shipped one, wherever the package is installed.
 
@@ -121,7 +121,7 @@ def library() -> Path:
 
 
 def _shipped(name: str) -> Path:
-    """The file of the library. Raises SpecError for one that is not inside it."""
+    """Return the file of the library. Raises SpecError for one that is not inside it."""
     path = library() / name
     if not Path(os.path.normpath(path)).is_relative_to(library()):
         hint = "library:spaces/..., or library:studies/..."
@@ -130,7 +130,7 @@ def _shipped(name: str) -> Path:
 
 
 def _bytes(path: Path, named_at: str, most: int) -> bytes:
-    """What the file holds; a device, which would never end, is no file."""
+    """Return the content of the file; a device, which would never end, is refused."""
     try:
         if path.exists() and not path.is_file():
             raise _no_file(path, named_at)
@@ -155,7 +155,7 @@ def _beside(path: Path) -> str:
 
 
 def _no_file(path: Path, named_at: str) -> SpecError:
-    """What to say of a folder, with the files in it, and of a device."""
+    """Return the error for a folder, with the files in it, or for a device."""
     if not path.is_dir():
         return SpecError(f"{shown(path)} is no file", where=named_at)
     inside = sorted(shown(one) for one in path.iterdir() if one.suffix in _SPECS)

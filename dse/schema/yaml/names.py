@@ -1,4 +1,4 @@
-"""What may name a parameter, a list, data, an argument or an include."""
+"""Valid names of parameters, lists, data, arguments and includes."""
 
 from __future__ import annotations
 

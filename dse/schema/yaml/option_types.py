@@ -1,4 +1,4 @@
-"""Which option of a plug-in is of another type than it takes, once the plug-in failed on it."""
+"""Detection of a plug-in option of the wrong type, once the plug-in failed on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _AS_WRITTEN = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 def mistyped(plugin: Any, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The first option whose value is not of its type, and that type; ``None`` if none is.
+    """Return the first option whose value has a wrong type, with the type it takes.
+
+    The result is ``None`` if all options have the right type.
 
     Types that cannot be judged, such as those of somebody else's plug-in, are passed over.
     """

@@ -84,7 +84,10 @@ class Source:
 
 
 def _kept(value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: Set[Path_]) -> Any:
-    """A copy of the value at the path without the parts that are gone, named by their holders."""
+    """Return a copy of the value at the path without the parts that are gone.
+
+    The parts are given by the paths of their holders.
+    """
     if path not in above:
         return value
     keys = gone.get(path, frozenset())
@@ -96,7 +99,7 @@ def _kept(value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: 
 
 
 def _moved(lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]) -> dict[Path_, int]:
-    """The lines of what is left when parts are gone: later items of their lists move up."""
+    """Return the lines of what is left when parts are gone: later list items move up."""
     places = {
         holder: sorted(key for key in keys if isinstance(key, int)) for holder, keys in gone.items()
     }
@@ -115,7 +118,7 @@ def _moved(lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]) -> 
 
 
 def read(path: Path, text: str) -> Source:
-    """The value of a YAML text.
+    """Return the value of a YAML text.
 
     Raises:
         SpecError: it is no YAML, or uses what the subset leaves out.
@@ -250,7 +253,7 @@ class _Builder:
         return text
 
     def _repeated(self, key: str, path: Path_, line: int) -> SpecError:
-        """Return what to say of a key that stands twice in one mapping."""
+        """Return the error for a key that occurs twice in one mapping."""
         problem = f"the key {key!r} stands on line {self.lines[(*path, key)]} already"
         listed = bool(path) and isinstance(path[-1], int)
         hint = "each entry of a list begins with '- '" if listed else "leave one of them out"

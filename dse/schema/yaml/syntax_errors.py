@@ -1,4 +1,4 @@
-"""Why a text is no YAML, in words for whoever wrote it: the parser's own name its grammar."""
+"""Plain explanations of YAML syntax errors, where the parser's own only name its grammar."""
 
 from __future__ import annotations
 

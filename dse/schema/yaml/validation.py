@@ -1,4 +1,4 @@
-"""A file's value as a checked model; every misfit told with its line and a mend, in plain words."""
+"""Validation of a file as a model; each misfit has its line and a fix, in plain language."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def legible(
 def mended(
     kind: type[_M], source: Source, mistakes: Mistakes
 ) -> tuple[_M | None, frozenset[Path_]]:
-    """The model of what fits, and the paths of what does not and was left out.
+    """Return the model of the valid parts, and the paths of the invalid parts left out.
 
     So a misspelt key in one parameter hides no mistake in the next.
     """
@@ -122,7 +122,7 @@ def _without(value: Mapping[str, Any], paths: Iterable[Path_]) -> dict[str, Any]
 
 
 def _told(error: ValidationError, kind: type[BaseModel], source: Source) -> list[DseError]:
-    """One mistake for each place; of a union, what its closest member says."""
+    """Return one mistake for each place; of a union, that of its closest member."""
     found: dict[Path_, list[Any]] = {}
     for one in error.errors():
         path = tuple(_path(one["loc"], source))
@@ -187,7 +187,7 @@ def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
 
 
 def _is_wanted(text: str, kinds: Set[str]) -> bool:
-    """True for the text of a number, of a kind that is wanted: ``3.5`` is no whole number."""
+    """Return whether a text is a number of a wanted kind: ``3.5`` is no whole number."""
     try:
         return math.isfinite(float(text) if "float_type" in kinds else int(text))
     except (ValueError, OverflowError):

@@ -55,7 +55,7 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
 
 
 def _known(snapshot: Snapshot, like: int | None) -> Design:
-    """A design to begin with: the trial's, the knee's, or else the first one."""
+    """Return a design to begin with: that of the trial, else the knee, else the first one."""
     if like is not None and like < len(snapshot.trials):
         return snapshot.trials[like].design
     knee = snapshot.front.knee

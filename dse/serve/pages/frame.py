@@ -41,7 +41,7 @@ class Page(HTMLResponse):
 
 
 def framed(title: str, body: str, *, scripts: tuple[str, ...] = (), **data: str) -> str:
-    """A whole page.
+    """Return a complete HTML page.
 
     Args:
         title: in words, not escaped yet.

@@ -32,7 +32,7 @@ def list_page(storage: str, rows: Sequence[models.StudyRow]) -> str:
 
 
 def compare_page(names: Sequence[str], ticked: Collection[str] = (), problem: str = "") -> str:
-    """Which studies to compare.
+    """Return the page on which to choose the studies to compare.
 
     Args:
         names: all studies.
@@ -61,7 +61,10 @@ def _box(name: str, value: str, words: str, *, ticked: bool = False) -> str:
 
 
 def login_page() -> str:
-    """Where the token is told; a script sends it as a header, never in an address."""
+    """Return the page that asks for the token.
+
+    A script sends the token as a header, never in an address.
+    """
     body = (
         "<h1>The token</h1><p><code>dse serve</code> printed it when it started.</p>"
         '<form id="login" class="choices"><label>token <input id="token" type="password"'
@@ -107,7 +110,7 @@ def pill(state: str) -> str:
 
 
 def bar(row: models.StudyRow) -> str:
-    """How much of its budget a study has used."""
+    """Return a bar that shows the used share of a study's budget; empty without a budget."""
     if row.of is None:
         return ""
     words, value = f"{row.done}{limit_words(row)} {row.counted}", min(row.done, row.of)

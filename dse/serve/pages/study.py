@@ -67,7 +67,7 @@ def study_page(snapshot: Snapshot, told: models.StudyState) -> str:
 
 
 def parts(snapshot: Snapshot, told: models.StudyState) -> str:
-    """What changes: four elements, which the script puts in their places."""
+    """Return the four elements that change; the script puts them in their places."""
     return (
         f'<div id="top">{_top(snapshot, told)}</div><div id="note">{_note(snapshot, told)}</div>'
         f"{_below(snapshot, told)}"
@@ -125,7 +125,7 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
 
 
 def _untrusted(snapshot: Snapshot) -> str:
-    """What stands above a study that was imported and may not be run."""
+    """Return the warning above a study that was imported and may not be run; else empty."""
     if is_trusted_record(snapshot.spec, snapshot.events):
         return ""
     name = quote(snapshot.study.name)
@@ -167,7 +167,7 @@ def _driver(one: models.DriverRow) -> str:
 
 
 def _note(snapshot: Snapshot, told: models.StudyState) -> str:
-    """What the figures do not show, and why there are none."""
+    """Return the note on what the figures leave out, or on why there are none."""
     count = len(snapshot.study.problem.objectives)
     pairs = count * (count - 1) // 2
     if told.counts.get("done"):

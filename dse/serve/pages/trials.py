@@ -50,7 +50,7 @@ def trials_page(told: models.Trials, some: models.Shown, counts: Mapping[State, 
 
 
 def _none(study: str, some: models.Shown, counts: Mapping[State, int]) -> str:
-    """What to do where there is nothing to see."""
+    """Return the hint that is shown where there are no trials to list."""
     if not counts:
         way = f'<a href="{study_url(study)}">the page of the study</a>'
         return f"<p>No trial has been asked for yet. Start the study on {way}.</p>"
@@ -109,7 +109,7 @@ def _address(study: str, some: models.Shown, first: int, state: State | None) ->
 
 
 def trial_page(study: Study, told: models.TrialTold, total: int) -> str:
-    """One trial of ``total``: its design, its numbers, why it failed, what its evaluators said."""
+    """Return the page of one trial of ``total``: design, metrics, failure, evaluator log."""
     problem, trial = study.problem, told.trial
     units = parameter_units(problem)
     design = facts((n, value_text(v, units.get(n, ""))) for n, v in trial.design.items())
@@ -177,7 +177,7 @@ def _metrics(trial: models.TrialRow, problem: Problem) -> list[tuple[str, str]]:
 
 
 def _log(told: models.TrialTold) -> str:
-    """What the record keeps of its evaluators: attempts that were given up, and reports."""
+    """Return the recorded log of the evaluators: attempts that were given up, and reports."""
     attempts = "".join(
         f'<tr><td>{one.attempt}</td><td class="text">'
         f"{escape(f'{one.fault.kind}: {one.fault.reason}' if one.fault else '')}</td>"

@@ -33,7 +33,7 @@ def study(house: Here, name: str) -> str:
 
 @router.get("/studies/{name}/parts")
 def study_parts(house: Here, name: str) -> str:
-    """What changes on the study's page beside its figures."""
+    """Return the changing parts of a study's page besides its figures."""
     snapshot = house.watch.snapshot(name)
     return parts(snapshot, telling.state(snapshot, house.runners))
 
@@ -61,11 +61,11 @@ def design(house: Here, name: str, like: Annotated[int | None, Query(ge=0)] = No
 
 @router.get("/compare")
 def compare(house: Here) -> str:
-    """Which studies to compare."""
+    """Return the page on which to choose the studies to compare."""
     return pages.compare_page(house.watch.names())
 
 
 @router.get("/login")
 async def login() -> str:
-    """Where the token is told."""
+    """Return the page that asks for the token."""
     return pages.login_page()

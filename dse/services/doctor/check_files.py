@@ -25,7 +25,9 @@ _GETS = re.compile(r"dse assets install [\w.-]+")
 
 
 def judged_file(file: str) -> JudgedFile:
-    """What the file describes, or every mistake in it; pure models are tried on a few designs.
+    """Check a study or space file and return its summary, or every mistake in it.
+
+    Pure models are tried on a few designs.
 
     Args:
         file: a path, or ``library:studies/...`` for a shipped one.
@@ -128,7 +130,7 @@ def _check_programs(plan: Plan) -> None:
 
 
 def _probed(problem: Problem, path: Path) -> str:
-    """Call the pure modelled evaluators on a few designs: what they cannot read shows here."""
+    """Call the pure modelled evaluators on a few designs, to reveal inputs they cannot read."""
     metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
     broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
     absent = next((_GETS.search(fault.reason) for fault in broken), None)

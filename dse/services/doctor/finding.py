@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """Whether it stands in the way."""
+    """Severity of a finding."""
 
     FINE = "fine"
     ABSENT = "absent"
@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found of one part of an installation, and how to mend it where it is not fine.
+    """Finding on one part of an installation, and how to fix it where it is not fine.
 
     ``study`` is the one that it is about, if any.
     """

@@ -47,7 +47,10 @@ def _cores() -> Finding:
 
 
 def _threads() -> Finding:
-    """What numerical libraries take in each process: more than one, and workers fight for cores."""
+    """Return the number of threads that numerical libraries use in each process.
+
+    With more than one, workers compete for the cores.
+    """
     import numpy as np
     from threadpoolctl import threadpool_info
 

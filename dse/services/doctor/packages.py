@@ -19,7 +19,7 @@ _NOT_BESIDE = frozenset({"scalesim", "zigzag", "mlsysim"})
 
 
 def package_findings() -> Iterator[Finding]:
-    """What is needed in one line, a line for each extra, and one for the plug-ins."""
+    """Yield one finding on the required packages, one for each extra, one on the plug-ins."""
     needed = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
     yield _needed([one for one in needed if one.marker is None])
     extras: dict[str, list[Requirement]] = {}
@@ -59,7 +59,7 @@ def _optional(extra: str, requirements: list[Requirement]) -> Finding:
 
 
 def _lack(requirement: Requirement) -> str:
-    """What is wrong with one package; nothing where it is as it should be."""
+    """Return the problem with one package; empty if the installed version fits."""
     try:
         found = version(requirement.name)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What a beginner says of a study, a line for each parameter and metric."""
+"""A beginner's description of a study, a line for each parameter and metric."""
 
 from __future__ import annotations
 

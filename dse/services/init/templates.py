@@ -17,7 +17,7 @@ _LISTED = 4
 
 
 def files(asked: Beginning) -> dict[str, str]:
-    """What is to be written, by file name."""
+    """Return the texts of the files to write, by file name."""
     if asked.measuring == "table":
         asked = replace(asked, axes=tuple(map(_listed, asked.axes)))
     written = {"space.yaml": _space(asked), "study.yaml": _study(asked)}
@@ -111,7 +111,7 @@ def _formula(asked: Beginning, place: int) -> str:
 
 
 def _share(axis: Axis) -> str:
-    """Where the parameter is between its ends, as a formula, from 0 to 1."""
+    """Return the parameter's position between its ends as a formula, from 0 to 1."""
     if any(isinstance(one, str) for one in axis.values):
         last = max(len(axis.values) - 1, 1)
         terms = [
@@ -165,7 +165,7 @@ def _table(asked: Beginning) -> str:
 
 
 def _listed(axis: Axis) -> Axis:
-    """The parameter with no more values than the table has."""
+    """Return the parameter with no more values than the table has."""
     if axis.values:
         return axis
     shares = [at / (_LISTED - 1) for at in range(_LISTED)]
@@ -191,7 +191,7 @@ def _value(axis: Axis, default: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as YAML reads it back, quoted where it would read something else."""
+    """Return a text as YAML reads it back, quoted where it would be read as something else."""
     plain = text.replace("_", "").replace("-", "").isalnum() and not text[0].isdigit()
     reserved = text.lower() in {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"}
     return text if plain and not reserved else json.dumps(text, ensure_ascii=False)

@@ -62,7 +62,10 @@ def init(
 
 
 def usual_name(folder: Path) -> str:
-    """What a study is called that nobody gave a name."""
+    """Return the default name of a study: the name of its folder, or ``mine`` without one.
+
+    Characters that a name cannot have become ``-``.
+    """
     return re.sub(r"[^\w.-]", "-", folder.resolve().name).lstrip("-.") or "mine"
 
 
@@ -81,7 +84,9 @@ def check_free(folder: Path, names: Sequence[str] = ("space.yaml", "study.yaml")
 
 
 def written(asked: Beginning, folder: Path) -> Mapping[str, str]:
-    """The texts that are now in the folder, by file name; none stays if they are no study.
+    """Write the files of a new study and return their texts by file name.
+
+    Nothing is written if they do not form a valid study.
 
     Raises:
         StudyError: there is such a file already.

@@ -22,7 +22,7 @@ _FRONTS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What is told along an axis, from ``low`` to ``high``."""
+    """Axis of a plot, from ``low`` to ``high``."""
 
     name: str
     low: float
@@ -44,7 +44,7 @@ class Axis:
         return low, high
 
     def shares(self, values: Floats) -> Floats:
-        """How far along the axis values are: 0 at its low end, 1 at its high end."""
+        """Return the positions of values along the axis: 0 at its low end, 1 at its high end."""
         with np.errstate(invalid="ignore", divide="ignore"):
             told, low, high = (
                 (np.log(values), np.log(self.low), np.log(self.high))
@@ -79,5 +79,5 @@ def axis_of(
 
 
 def signed(objective: Objective, loss: float) -> float:
-    """A loss as people have the objective."""
+    """Return a loss with the sign of its objective, as users read it."""
     return loss if objective.goal == "minimize" else -loss

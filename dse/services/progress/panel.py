@@ -32,7 +32,7 @@ _OTHER_ROWS = 14
 
 
 class StudyPanel:
-    """What is shown of one study while it runs; ``above`` counts the studies that it is one of."""
+    """Panel of one running study; ``above`` counts the studies to which it belongs."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class StudyPanel:
         self.search: Way | None = None
 
     def searched(self, done: int, total: int) -> None:
-        """How many legal designs of how many the optimizer has looked at."""
+        """Update the number of legal designs that the optimizer has searched, out of ``total``."""
         if self.search is None:
             self.search = Way("designs searched", total, 0, clock=self._clock)
         self.search.at(done, total)
@@ -110,7 +110,7 @@ class StudyPanel:
                 return self._clock() - self._began_s
 
     def counts(self) -> list[str]:
-        """How many trials there are of each kind, in words."""
+        """Return the number of trials of each kind, as texts."""
         watch, problem = self.watch, self.watch.problem
         words = [] if self._counted == "trials" else [counted(watch.ended, "trial")]
         if self._counted != "measurements" and problem.measured:
@@ -142,7 +142,7 @@ class StudyPanel:
 
 
 def _counted(bounds: Bounds) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:
-    """What the bar counts, and up to where."""
+    """Return the quantity that the bar counts, and its end."""
     if bounds.measurements is not None:
         return "measurements", bounds.measurements
     if bounds.trials is None and bounds.time_s is not None:

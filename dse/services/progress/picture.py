@@ -1,4 +1,4 @@
-"""What the panel draws: the front over the other answers, or the best value over the trials."""
+"""Plot of the panel: the front over the other answers, or the best value over the trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far something is on its way: a bar, the count, the time and how long it will take still."""
+"""Progress of a task: a bar, the count, the elapsed time and the estimated remaining time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEMORY_S = 3600.0
 
 
 class Way:
-    """A bar with what it counts; ``total`` is ``None`` where nobody knows the end."""
+    """Bar with the quantity that it counts; ``total`` is ``None`` where the end is unknown."""
 
     def __init__(
         self, word: str, total: float | None, done: float, *, clock: Callable[[], float]

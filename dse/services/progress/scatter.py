@@ -80,7 +80,7 @@ class Scatter:
 
     @property
     def hidden(self) -> int:
-        """How many points lie outside of the axes."""
+        """Number of points outside of the axes."""
         return sum(int((~_inside(self._shares(p))).sum()) for p in (self.faint, self.bright))
 
     def _lines(self, columns: int, ink: _Ink) -> Sequence[Text]:
@@ -98,7 +98,7 @@ class Scatter:
         ]
 
     def _shares(self, points: Floats) -> Floats:
-        """Where the points are, (n, 2), from 0 to 1 between the ends of each axis."""
+        """Return the positions of points, (n, 2), from 0 to 1 between the ends of each axis."""
         x, y = self.x.shares(points[:, 0]), self.y.shares(points[:, 1])
         return np.column_stack([x, y])
 
@@ -108,7 +108,7 @@ def cells(
     shape: tuple[int, int],
     bits: Bits = DOTS,  # (rows, columns) of one character
 ) -> Bits:
-    """What is raised in each character, (rows, columns), as bits; 0 is nothing."""
+    """Return the raised dots of each character, (rows, columns), as bits; 0 for no dots."""
     rows, columns = shape[0] * bits.shape[0], shape[1] * bits.shape[1]
     kept = shares[_inside(shares)]
     across = np.rint(kept[:, 0] * (columns - 1)).astype(np.int64)
@@ -126,7 +126,7 @@ def _large(codes: Bits) -> Bits:
 
 
 def legend(*, bright: str, faint: str, ascii_only: bool) -> Text:
-    """What the two kinds of points are."""
+    """Return the legend of the two kinds of points."""
     ink = _ASCII if ascii_only else _UNICODE
     return Text.assemble((f"{ink.bright} {bright}", BRIGHT), (f"  {ink.faint} {faint}", FAINT))
 

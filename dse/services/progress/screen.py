@@ -1,4 +1,4 @@
-"""Where a running study is shown: a live panel, a line now and then, or nowhere."""
+"""Display of a running study: a live panel, a line now and then, or no display."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAIN_LOCALES = ("C", "POSIX")
 
 
 class Content(Protocol):
-    """What is shown."""
+    """Content of a screen."""
 
     def look(self, *, finally_: bool = False) -> None:
         """Learn what is new; ``finally_`` however long it takes."""
@@ -147,7 +147,7 @@ class Panelled:
 
 @contextmanager
 def _whole() -> Iterator[None]:
-    """What is drawn here is drawn whole: an interrupt waits until it is.
+    """Delay interrupts until everything drawn in the block is complete.
 
     Else as many lines would be erased as were to be drawn, and some of them the user's.
     """
@@ -193,5 +193,5 @@ class _PlainConsole(SafeConsole):
 
 
 def _plain() -> bool:
-    """True where the locale says so; Python itself would write UTF-8 all the same."""
+    """Return whether the locale asks for ASCII; Python itself would write UTF-8 regardless."""
     return (os.environ.get("LC_ALL") or os.environ.get("LANG")) in _PLAIN_LOCALES

@@ -1,4 +1,4 @@
-"""What is known of a running study at this moment: counts, the front, the hypervolume."""
+"""Present state of a running study: counts, the front, the hypervolume."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Watch:
 
     @property
     def since_s(self) -> float | None:
-        """How long ago the hypervolume rose; ``None`` if it did not since the look began."""
+        """Seconds since the hypervolume rose; ``None`` if it has not since the watch began."""
         return None if self.rose_s is None else self._clock() - self.rose_s
 
     def _take(self, trials: Sequence[Trial]) -> None:

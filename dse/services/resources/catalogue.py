@@ -87,7 +87,7 @@ class Shelf(Generic[One, Facts, Seen]):
         return [known[name] for name in dict.fromkeys(names or known)]
 
     def listed(self) -> list[Facts]:
-        """What each is for, its size in bytes and licence, and whether it is there."""
+        """Return the purpose, size in bytes and licence of each, and whether it is installed."""
         return [self.told(one) for one in self.known().values()]
 
     def install(self, *names: str, on_progress: Callable[[Seen], None] = _unseen) -> list[Placed]:
@@ -104,7 +104,7 @@ class Shelf(Generic[One, Facts, Seen]):
         return [self.placed(one, new=self.bring(one, on_progress)) for one in self.chosen(*names)]
 
     def where(self, *names: str) -> Places:
-        """Where those of these names are, and the folder of all.
+        """Return the paths of the named resources, and the folder of all.
 
         Raises:
             PluginError: there is none of a name, or it is not installed.

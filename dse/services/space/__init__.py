@@ -1,1 +1,1 @@
-"""What is done with a space alone."""
+"""Services for a space alone."""

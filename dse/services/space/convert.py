@@ -21,7 +21,7 @@ Origin = Literal["configspace", "optuna"]
 def translated(
     space: Space, target: Target, *, name: str, description: str = "", drop_rules: bool = False
 ) -> Exported:
-    """A space as one flat YAML file, or as JSON of ConfigSpace or Optuna.
+    """Return a space as one flat YAML file, or as JSON of ConfigSpace or Optuna.
 
     Args:
         space: ours.
@@ -60,7 +60,7 @@ def taken(text: str, file: str, origin: Origin | None = None) -> Imported:
 
 
 def differing(old: Space, new: Space) -> Differing:
-    """What leads from one space to another: parameters, domains, conditions and rules."""
+    """Return the differences of two spaces: parameters, domains, conditions and rules."""
     told = difference(old, new, spelled)
     return {
         "same": not told,

@@ -11,7 +11,7 @@ from dse.services.space.size import estimate_json
 
 
 def space_json(space: Space, file: str, *, name: str, description: str) -> Described:
-    """All that there is to say of a space.
+    """Return a complete description of a space for machines.
 
     What cannot be counted is estimated from draws, and says from how many.
 

@@ -63,7 +63,7 @@ def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
 
 
 def too_few(space: Space, found: int, count: int) -> str:
-    """Return what to say of a sample that is smaller than was asked for."""
+    """Return the warning for a sample that is smaller than requested."""
     tries = max((c.tries for c in space.legal.components if c.dropped), default=0)
     many = f" in {max(tries, 4 * count):,} draws" if tries else ""
     return f"only {found:,} of {count:,} designs were found{many}: the rules leave very little"

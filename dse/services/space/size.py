@@ -1,4 +1,4 @@
-"""How large a space is, for machines: a count, or an estimate with what it is worth."""
+"""Size of a space, for machines: a count, or an estimate with its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for or against some values of a space's parameters, in words and for machines."""
+"""Reasons for or against values of a space's parameters, as text and for machines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dse.report.text.space_words import counted, design_text, entries, rule_text
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
-    """The values that are set, and what the space says of them.
+    """Values that are set, and the verdict of the space on them.
 
     ``setting`` is how the words call a value that was set.
     """
@@ -27,7 +27,7 @@ class Verdict:
 
     @staticmethod
     def of(space: Space, given: Mapping[str, Value], setting: str = "--set") -> Verdict:
-        """What the space says of these values.
+        """Return the verdict of the space on these values.
 
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
@@ -36,7 +36,7 @@ class Verdict:
 
     @property
     def legal(self) -> bool | None:
-        """Whether any legal design has the values; ``None`` where that is not known."""
+        """True if a legal design has the values, False if none has; ``None`` if unknown."""
         return True if self.why.example is not None else False if self.why.left == 0 else None
 
     @property
@@ -102,7 +102,7 @@ class Verdict:
         return [f"{none}: these contradict one another", *rules, last]
 
     def _judged(self) -> list[str]:
-        """What a whole design breaks, each rule with the values that it reads."""
+        """List the rules that a complete design breaks, each with the values that it reads."""
         against = self.why.against
         if not against:
             return ["legal: the design keeps every rule"]

@@ -1,1 +1,1 @@
-"""What is done with stored studies."""
+"""Services for stored studies."""

@@ -25,7 +25,7 @@ def trial_with(trials: Trials, design: Design) -> int | None:
 
 
 def added(study: Study, design: Design, known: Trials) -> int:
-    """The number under which the design is now a pending trial of the study.
+    """Add the design as a pending trial of the study and return its number.
 
     Args:
         study: the study.

@@ -49,7 +49,7 @@ _FEW_PARTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What stands for what in texts.
+    """Replacements for names in texts.
 
     Args:
         folders: names by folder, or folders by name.
@@ -82,7 +82,7 @@ class Names:
 
     @cached_property
     def said(self) -> Callable[[str], str]:
-        """The function that puts the names of hosts, too, into what a program or a driver said."""
+        """Function that replaces the names of hosts, too, in a text of a program or driver."""
         words = "|".join(map(re.escape, _longest_first(self.hosts)))
         pattern = re.compile(rf"(?<![\w.\-])(?:{words})(?![\w\-])" if words else _NEVER)
 
@@ -155,17 +155,17 @@ class Named:
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        """What the study was begun with."""
+        """Specification with which the study was begun."""
         return dict(self.names.value(self.record.spec))
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
-        """What its names and numbers mean."""
+        """Meaning of the study's names and numbers."""
         return dict(self.names.value(self.record.about))
 
     @property
     def count(self) -> int:
-        """How many trials it has."""
+        """Number of the study's trials."""
         return self.record.count
 
     def placed_trials(self) -> Iterator[tuple[Trial, int | None]]:
@@ -201,7 +201,7 @@ def names_of(study: Study) -> Names:
 
 
 def nameless(record: Portable) -> Named:
-    """Return a record as a file of it holds it where no machine is to be told."""
+    """Return a record as a file holds it when the names of machines are to be hidden."""
     drivers = list(record.others("drivers"))
     return Named(record=record, names=machine_names(record.spec, drivers))
 

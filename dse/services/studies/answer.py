@@ -1,4 +1,4 @@
-"""The answer of a study as one object: its front with all that commands tell of it."""
+"""Answer of a study as one object: its front with everything that commands print of it."""
 
 from __future__ import annotations
 

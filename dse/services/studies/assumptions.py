@@ -52,7 +52,7 @@ def _stored(study: Study, judged: Sequence[Judged], known: set[str]) -> Iterator
 
 
 def _turned(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
-    """Return what became of each claim; it passes where it counts as it does here, or better."""
+    """Return the result of each claim; it passes where it counts as it does here, or better."""
     return [
         Turned(
             name=turn.assumption.spec.name,

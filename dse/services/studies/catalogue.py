@@ -31,7 +31,7 @@ def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
 
 
 def forgettable(storage: Storage, name: str) -> Forgotten:
-    """What would go with a study.
+    """Return what deleting a study would remove.
 
     Raises:
         StudyError: there is none.
@@ -50,7 +50,7 @@ def summaries(storage: Storage) -> list[Summary]:
 
 
 def _checked(storage: SupportsReading, one: Summary) -> Summary:
-    """The summary with the first damage of any row."""
+    """Return the summary with the first damage of any row."""
     notes = DamageNotes()
     try:
         with storage.reader(one.study, notes.take) as reader:

@@ -35,7 +35,7 @@ PASSING: tuple[Verdict, ...] = ("accepted", "size differs", "not reproduced")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """What became of a claim where an assumption stands at an end of its interval."""
+    """Result of a claim where an assumption stands at an end of its interval."""
 
     name: str
     value: Scalar
@@ -47,7 +47,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A claim with the study's number; ``reason`` says why there is none.
+    """A claim with the study's number; ``reason`` explains why there is none.
 
     ``turned`` holds one entry for each end of each assumption that was tried.
     """
@@ -60,7 +60,7 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
-        """What is to be said of the claim in one or two words."""
+        """Verdict on the claim, as a short phrase."""
         if self.ours is None:
             return "no answer"
         if self.claim.spec.proof == "not reproduced":
@@ -83,7 +83,7 @@ class Judged:
 
     @property
     def passes(self) -> bool:
-        """True if the study did what its file says."""
+        """True if the study did what its file states."""
         return self.verdict in PASSING
 
 
@@ -108,7 +108,7 @@ def judged_claims(study: Study) -> list[Judged]:
 
 
 def unanswered(plan: Plan, reason: str) -> list[Judged]:
-    """Each claim of a study that cannot be run."""
+    """Return each claim of a study that cannot be run, without an answer."""
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
 

@@ -12,7 +12,7 @@ from dse.system.credentials import private_environment
 
 
 def evaluated(study: Study, designs: Sequence[Design]) -> list[Trial]:
-    """The designs with their outcomes, each numbered by its place.
+    """Evaluate designs and return them with their outcomes, each numbered by its place.
 
     What the study measured before is not measured again.
 

@@ -49,7 +49,7 @@ def stored_runs(names: Sequence[str], storage: Storage, url: str) -> list[Run]:
 
 
 def columns_of(url: str, name: str) -> Columns:
-    """What a comparison needs of one study; called where it is read."""
+    """Return the data of one study for a comparison; may run in a worker process."""
     run = _run(Study.load(name, opened_storage(url)))
     return run.losses, run.measured, run.cost_s
 

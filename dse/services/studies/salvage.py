@@ -1,4 +1,4 @@
-"""What is sound of a damaged study, written as a file that can be imported again."""
+"""Sound part of a damaged study, written as a file that can be imported again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def salvaged(
     storage: str | Storage | None = None,
     with_machine: bool = False,
 ) -> Exported:
-    """Write every sound row of a study; what was left out is told, and kept with the study.
+    """Write every sound row of a study to a file.
+
+    What was left out is reported, and kept with the study.
 
     Sound trials keep their order and are numbered without a gap.
 
@@ -98,7 +100,7 @@ def _check_designs(found: Salvage, problem: Problem, file: str) -> None:
 
 
 def _about(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What names and numbers mean; nothing where the record does not say it."""
+    """Return the meaning of names and numbers; empty where the record does not give it."""
     try:
         return about(kept_plan(spec).problem)
     except (DseError, KeyError, TypeError, ValueError, AttributeError):

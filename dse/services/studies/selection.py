@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 def gathered(words: Sequence[str], storage: str | Storage | None = None) -> list[Group]:
-    """The groups that the words mean, in their order; each study is read once.
+    """Return the groups that the patterns select, in their order; each study is read once.
 
     ``study`` and ``file.jsonl`` stand for themselves; ``pattern*`` for all that fit, those that
     differ in their seed alone as one group; ``name=pattern*`` for all that fit as one group.
@@ -75,7 +75,7 @@ class _Meant(NamedTuple):
         return _Meant(name, pattern, found)
 
     def groups(self, runs: Sequence[Run]) -> list[Group]:
-        """What the word's runs are compared as."""
+        """Return the groups in which the selected runs are compared."""
         if self.name:
             return [Group(self.name, tuple(runs))]
         return by_kind(runs) if _PATTERN.search(self.pattern) else alone(runs)

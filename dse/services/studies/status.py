@@ -1,4 +1,4 @@
-"""How far a study is and what a run of it came to, as JSON."""
+"""Progress of a study and result of a run of it, as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dse.study.study import Study
 
 
 def status_json(study: Study) -> Status:
-    """How far a study is."""
+    """Return the progress of a study."""
     trials = study.trials
     proof = study.proof
     front = ParetoSet.of(study.problem, trials.finished)
@@ -59,7 +59,7 @@ def all_states(storage: Storage) -> tuple[list[Status], list[DseError]]:
 
 
 def ended_json(study: Study, reason: str) -> Ended:
-    """What a run of a study came to.
+    """Return the result of a run of a study.
 
     Args:
         study: the study as it stands.

@@ -19,7 +19,7 @@ from dse.study.study import DEFAULT_STORAGE, Study, opened_storage
 
 
 class Watching(Protocol):
-    """Who looks on while a sweep runs."""
+    """Observer of a running sweep."""
 
     def begins(self, study: Study, budget: Budget) -> None:
         """A study begins or goes on."""
@@ -44,7 +44,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        """What the study is called."""
+        """Name of the study."""
         return f"{self.stem}.{self.optimizer.use}.{self.seed}"
 
     def open(self) -> Study:
@@ -165,7 +165,7 @@ class Sweep:
 
 
 def _ended(study: Study, budget: Budget) -> str:
-    """What is kept of a study that ended with this budget."""
+    """Return the text that is recorded for a study that ended with this budget."""
     bounds = asdict(study.bounds(budget))
     words = ", ".join(f"{key} {value}" for key, value in bounds.items() if value)
     return f"bounds: {words or 'none'}"

@@ -34,7 +34,9 @@ from dse.system.credentials import mask_url
 def exported(
     study: Study, file: Path, *, name: str | None = None, with_machine: bool = False
 ) -> Exported:
-    """Write a study as one file: ``.jsonl`` and ``.parquet`` say all of it, ``.csv`` its trials.
+    """Write a study as one file.
+
+    ``.jsonl`` and ``.parquet`` hold all of it, ``.csv`` its trials.
 
     Args:
         study: the study.
@@ -102,7 +104,7 @@ def restored(
     trusted: bool = False,
     folder: Path = Path(),
 ) -> Imported:
-    """Read a study that was exported; nothing in it is run.
+    """Import a study from an exported file; nothing in it is run.
 
     Args:
         source: a file that :func:`exported` wrote.
@@ -138,7 +140,10 @@ def restored(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
-    """Trials of elsewhere: a table, or a study of Optuna; ``told`` is what the record says."""
+    """Trials from elsewhere: a table, or a study of Optuna.
+
+    The first field holds the source as the record states it.
+    """
 
     told: str
     found: Sequence[Found]

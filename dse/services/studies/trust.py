@@ -1,4 +1,4 @@
-"""What running a stored study would start, and the user's word that it may."""
+"""Programs that running a stored study would start, and the user's consent to that."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def named_programs(plan: Plan) -> list[str]:
 
 
 def _called(plan: Plan, bound: Bound) -> list[str]:
-    """Return what an evaluator is that starts no program: code of others, or not here."""
+    """Describe an evaluator that starts no program: code of others, or missing here."""
     missing = getattr(bound.evaluator, "missing", "")
     if missing:
         return [missing]

@@ -21,7 +21,7 @@ _DOCTOR = "dse doctor --storage URL lists all damage"
 
 
 def damaged(study: str, what: str) -> StorageError:
-    """Return the error for a study of which something is not as it was written.
+    """Return the error for a study with a part that is not as it was written.
 
     Args:
         study: its name.
@@ -55,7 +55,7 @@ def in_order(value: object) -> str:
 
 
 def read(text: str) -> Any:
-    """What a text of :func:`canonical` or :func:`in_order` says.
+    """Parse a text of :func:`canonical` or :func:`in_order`.
 
     Raises:
         StorageError: it is no JSON.
@@ -67,7 +67,7 @@ def read(text: str) -> Any:
 
 
 def checksum(*values: object) -> int:
-    """A number that tells whether any of the values was damaged on the disk."""
+    """Compute a checksum that reveals whether any of the values was damaged on the disk."""
     return zlib.crc32(" ".join(map(str, values)).encode("utf-8", "surrogatepass"))
 
 

@@ -199,7 +199,9 @@ def _engine(url: URL) -> Engine:
 
 
 def _connection_options(url: URL) -> dict[str, Any]:
-    """Return what the URL does not say: a server that is gone is noticed within about a minute.
+    """Return the connection options that the URL leaves out.
+
+    With them, a server that is gone is noticed within about a minute.
 
     Statements are not prepared on the server: behind a pooler in transaction mode the next
     transaction may run on another connection.

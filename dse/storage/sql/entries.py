@@ -1,4 +1,4 @@
-"""What a study keeps beside its trials, as rows of a table and back."""
+"""Entries that a study keeps besides its trials, as rows of a table and back."""
 
 from __future__ import annotations
 

@@ -200,7 +200,10 @@ def version(connection: Connection) -> int:
 
 
 def _mend(connection: Connection) -> str:
-    """How to write the version again, where the tables are those of the present one."""
+    """Return a hint on writing the version again, if the tables match the present version.
+
+    Otherwise return the hint for a damaged database.
+    """
     if any(meta.name not in problem for problem in check_tables(connection)):
         return DAMAGED
     statements = (

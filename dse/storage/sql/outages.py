@@ -1,4 +1,4 @@
-"""Which errors of a database may heal, so that the same call may succeed later."""
+"""Database errors that may heal, so that the same call may succeed later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks for a study, and the trials that wait for any driver: the statements behind ``sql``."""
+"""Statements behind ``sql`` for the driver that asks for a study and for waiting trials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from dse.storage.sql.trial_rows import COLUMNS, standing_of
 
 
 class Office(NamedTuple):
-    """Who asks for a study in which term; ``None``: nobody does since that term ended."""
+    """Driver that asks for a study, and its term.
+
+    A driver of ``None`` means that no driver has asked since that term ended.
+    """
 
     driver: int | None = None
     term: int = 0

@@ -56,14 +56,14 @@ def refuse(damage: Damage) -> NoReturn:
 
 
 def damage_words(damage: Damage) -> str:
-    """Say in words which rows are damaged."""
+    """Format a message that states which rows are damaged."""
     numbers = ", ".join(map(str, damage.rows[:8])) + (", ..." if len(damage.rows) > 8 else "")
     noun = damage.part.removesuffix("s") if len(damage.rows) == 1 else damage.part
     return f"{noun} {numbers} {'is' if len(damage.rows) == 1 else 'are'} damaged: {damage.reason}"
 
 
 class Reader:
-    """One state of a study, in one transaction; what is damaged is passed over and told.
+    """Reader of one state of a study, in one transaction; damage is skipped and reported.
 
     Args:
         connection: in a transaction that sees one state of the database.
@@ -249,7 +249,7 @@ class Reader:
     def _tell_lost(
         self, part: str, lost: Sequence[int], rows: Sequence[Row], held: Sequence[int] | set[int]
     ) -> None:
-        """Tell which rows are lost: those that were read are not as written, others are missing."""
+        """Report lost rows: those read are not as they were written, others are missing."""
         there, kept = {row[0] for row in rows}, set(held)
         changed = [place for place in lost if place not in kept and place in there]
         missing = [place for place in lost if place not in kept and place not in there]

@@ -1,4 +1,4 @@
-"""What a transaction asks and changes of one study: the statements behind ``sql``."""
+"""Statements behind ``sql`` with which a transaction reads and changes one study."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def names(connection: Connection) -> list[str]:
 
 
 def name_of(number: int, name: object) -> str:
-    """What a study is called whose row has this name."""
+    """Return a study's name as its row holds it, or ``#ID`` if the name is damaged."""
     return name if isinstance(name, str) else f"#{number}"
 
 
@@ -57,7 +57,7 @@ def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | 
 
 
 def known(connection: Connection, study: str) -> Study:
-    """The study of that name.
+    """Return the row of the study of that name.
 
     Raises:
         StudyError: there is none.
@@ -88,13 +88,13 @@ def summaries(connection: Connection) -> Iterator[Summary]:
 
 
 def is_counted(row: Study) -> bool:
-    """True if the counts of a study's row are as they were written."""
+    """Return whether the counts of a study's row are as they were written."""
     counts = (getattr(row, name) for name in COUNTS)
     return bool(row.counted == checksum(row.id, row.name, *counts))
 
 
 def spec_of(row: Study) -> tuple[dict[str, Any], str]:
-    """What a study was created with, as its row has it, and what is wrong with that; or ``""``."""
+    """Return the specification in a study's row, and its problem or an empty text."""
     if row.sum != checksum(row.id, row.name, row.spec):
         return {}, "its question is damaged: the check sum of its row differs"
     try:
@@ -134,7 +134,7 @@ def move(connection: Connection, study: Study, standing: Iterable[Standing], **v
 
 
 def held(connection: Connection, study: Study, driver: int) -> list[Standing]:
-    """The unfinished trials that a driver holds, kept from others until the transaction ends."""
+    """Return a driver's unfinished trials, locked until the transaction ends."""
     which = (trials.c.worker == driver) & trials.c.finished_seq.is_(None)
     rows = _rows(connection, study, which, locked=True)
     return [standing_of(study.name, row)[0] for row in rows]
@@ -143,7 +143,7 @@ def held(connection: Connection, study: Study, driver: int) -> list[Standing]:
 def standing(
     connection: Connection, study: Study, numbers: Iterable[int]
 ) -> dict[int, tuple[Standing, bool]]:
-    """How trials stand, and whether they are finished, in the order of the numbers.
+    """Return the state of each trial and whether it is finished, in order of the numbers.
 
     They are kept from others until the transaction ends: trials are taken without the study's lock.
 
@@ -160,7 +160,7 @@ def standing(
 
 
 def unfinished(connection: Connection, study: Study, numbers: Iterable[int]) -> dict[int, Standing]:
-    """Of these trials the unfinished ones.
+    """Return the unfinished ones of these trials.
 
     Raises:
         StudyError: a number is unknown.
@@ -170,7 +170,7 @@ def unfinished(connection: Connection, study: Study, numbers: Iterable[int]) -> 
 
 
 def numbered(connection: Connection, study: Study, numbers: Iterable[int]) -> list[Trial]:
-    """The trials of these numbers, in their order."""
+    """Return the trials of these numbers, in their order."""
     asked = list(numbers)
     found: dict[int, Trial] = {}
     for chunk in _chunks(asked):
@@ -195,7 +195,7 @@ def everything(connection: Connection, study: Study) -> Trials:
 
 
 def added(connection: Connection, study: Study, first: int) -> Trials:
-    """The trials from a number on.
+    """Return the trials from a number on.
 
     Raises:
         StorageError: one is damaged or missing.
@@ -206,7 +206,7 @@ def added(connection: Connection, study: Study, first: int) -> Trials:
 
 
 def finished(connection: Connection, study: Study, first: int, most: int | None = None) -> Trials:
-    """The finished trials from a place on, in the order in which they were finished.
+    """Return the finished trials from a place on, in the order in which they finished.
 
     Raises:
         StorageError: one is damaged or missing.
@@ -259,7 +259,7 @@ def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
 
 
 def _differing(found: Ints, first: int, end: int) -> str:
-    """Which of the numbers ``first`` to ``end`` were not found, or that there are others."""
+    """Return which numbers from ``first`` to ``end`` are missing, or that there are others."""
     lost = np.setdiff1d(np.arange(first, end), found)
     if not len(lost):
         return f"are {first + len(found)} where {end} were written"

@@ -47,7 +47,7 @@ def write(connection: Connection, study: int, seq: int, trials: Trials) -> None:
 
 
 def read(connection: Connection, study: int) -> Iterator[Trials]:
-    """The pages from the first on, as far as they are whole."""
+    """Yield the pages from the first on, up to the first that is not intact."""
     found = connection.execute(
         select(pages.c.seq, pages.c.content, pages.c.sum)
         .where(pages.c.study == study)
@@ -66,7 +66,7 @@ def read(connection: Connection, study: int) -> Iterator[Trials]:
 
 
 def packed(trials: Trials) -> bytes:
-    """Trials as a compressed archive of numpy's arrays; texts are arrays of bytes."""
+    """Return trials as a compressed archive of NumPy arrays; texts are arrays of bytes."""
     file = BytesIO()
     lines = {
         "designs": [_line(held) for held in trials.designs],
@@ -81,7 +81,10 @@ def packed(trials: Trials) -> bytes:
 
 
 def unpacked(content: bytes) -> Trials:
-    """The inverse of :func:`packed`; what is no such archive raises an error of many kinds."""
+    """Return the trials of an archive, the inverse of :func:`pack_trials`.
+
+    Content that is no such archive raises an error of many kinds.
+    """
     with np.load(BytesIO(content), allow_pickle=False) as held:
         faults = _lines(held["faults"])
         known = {text: fault_of(text or None) for text in set(faults)}

@@ -32,7 +32,7 @@ NOTHING = "{}"
 
 
 class Standing(NamedTuple):
-    """What can change of a trial before it is finished, and what its checksum needs beside it."""
+    """Fields of a trial that can change before it is finished, and those of its checksum."""
 
     number: int
     design: str
@@ -108,7 +108,7 @@ def row_of(trial: Trial, seq: int | None = None) -> dict[str, Any]:
 
 
 def standing_of(study: str, row: Row) -> tuple[Standing, bool]:
-    """How the trial of a row of :data:`COLUMNS` stands, and whether it is finished.
+    """Return the state of the trial in a row of :data:`COLUMNS`, and whether it is finished.
 
     Args:
         study: the study's name, for the message.

@@ -105,7 +105,7 @@ class Formulas:
         return Number(int(value) if value.lstrip("-").isdecimal() else float(value), unit)
 
     def _plain(self, node: Node) -> Node:
-        """The node as the language can say it, meaning the same."""
+        """Return the node in a form that the language can express, with the same meaning."""
         match node:
             case Call(arguments=(only,)) if node.function in _NEUTRAL:
                 neutral = _NEUTRAL[node.function]
@@ -118,7 +118,7 @@ class Formulas:
                 return without_strangers(node, self._space.by_name)
 
     def _named(self, node: Node) -> Node:
-        """Members of lists and lookups as the language says them."""
+        """Return members of lists and lookups in the notation of the language."""
         if isinstance(node, Name):
             return self._nodes.get(node.name, node)
         if isinstance(node, Lookup):
@@ -184,7 +184,7 @@ _NEUTRAL: Mapping[str, int | None] = {"sum": 0, "product": 1, "min": None, "max"
 
 
 def _alternatives(node: Listed) -> Node:
-    """A table as a formula: one of the rows, told value by value."""
+    """Return a table as a formula: a disjunction of its rows, each value by value."""
     if any(value is None for row in node.rows for value in row):
         raise SpecError("a table with blank cells is a rule of its own, and no part of another")
     rows = tuple(_row(node.names, row) for row in node.rows)

@@ -32,7 +32,7 @@ from dse.units import units
 
 
 def written(space: Space, name: str, description: str = "") -> str:
-    """The text of a file that describes the space.
+    """Return the text of a file that describes the space.
 
     Args:
         space: any space, from files or made in Python.
@@ -78,7 +78,7 @@ def mapping_of(space: Space, name: str, description: str = "") -> dict[str, Any]
 
 
 def _parameters(space: Space, formulas: Formulas) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What the file says of each parameter, and of each list in the place of its first member."""
+    """Yield each parameter's file entry; a list's entry is in the place of its first member."""
     owner = {m.name: one for one in space.lists.values() for m in one.members}
     done = set[str]()
     for parameter in space.parameters:

@@ -34,14 +34,14 @@ class Amount:
 
 
 class Reader(Protocol):
-    """What a file's words mean where it stands."""
+    """Interpreter of a file's terms in the place where they stand."""
 
     def amount(self, text: Quantity, unit: str = "") -> Amount:
-        """The number that a text says, in coherent units; a bare one is in ``unit``."""
+        """Return the number that a text denotes, in coherent units; a bare one is in ``unit``."""
         ...
 
     def word(self, value: Scalar) -> Scalar:
-        """The value that a word of a choice says."""
+        """Return the value that a term of a choice denotes."""
         ...
 
     def generated(self, text: str, unit: str) -> tuple[Sequence[Number], str]:
@@ -140,7 +140,7 @@ def amount(text: Quantity, unit: str = "") -> Amount:
 
 
 def _no_number(text: str) -> SpecError:
-    """Return what to say of a text that should be a number."""
+    """Return the error for a text that should be a number."""
     shown = repr(text[:60])
     if _INFINITE.fullmatch(text.strip()):
         return SpecError(f"{shown} is no finite number", hint="state the largest that is meant")

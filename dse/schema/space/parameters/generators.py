@@ -25,7 +25,7 @@ def generated(
     reader: Reader,
     values: Callable[[str], tuple[Sequence[Number], str]],
 ) -> tuple[Sequence[Number], str]:
-    """The numbers that the text generates, and their coherent unit.
+    """Return the numbers that the text generates, and their coherent unit.
 
     Args:
         text: such as ``pow2(1 KiB .. 64 KiB)``.
@@ -52,7 +52,7 @@ def generated(
 
 
 def divided(stated: object) -> str | None:
-    """The formula whose divisors the domain is, if it is so generated."""
+    """Return the formula whose divisors form the domain, or ``None`` if it has none."""
     found = _CALL.match(stated) if isinstance(stated, str) and len(stated) <= _LONGEST else None
     return found.group(2).strip() if found and found.group(1) == "divisors" else None
 
@@ -135,5 +135,5 @@ def _range(text: str) -> list[Quantity]:
 
 
 def _rounded(value: Number) -> Number:
-    """The number without the dust of its last binary digits: 0.3, not 0.30000000000000004."""
+    """Return the number without binary rounding error: 0.3, not 0.30000000000000004."""
     return value if isinstance(value, int) else plain(float(f"{value:.12g}"))

@@ -18,7 +18,7 @@ _SHOWN = 200
 
 
 def fixed(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
-    """The parameter with one value left; it is still active only where it was.
+    """Return the parameter with one value left; it is still active only where it was.
 
     Raises:
         SpecError: it cannot have the value.
@@ -27,7 +27,7 @@ def fixed(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
 
 
 def narrowed(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Parameter:
-    """The parameter with a part of its domain.
+    """Return the parameter with a part of its domain.
 
     Raises:
         SpecError: the part is not inside the domain.
@@ -49,7 +49,7 @@ def narrowed(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Paramete
 
 
 def value_of(parameter: Parameter, value: Scalar, reader: Reader) -> Value:
-    """The parameter's own value that a file says, such as 65536 for ``64 KiB``.
+    """Return the parameter's own value for a value in a file, such as 65536 for ``64 KiB``.
 
     Raises:
         SpecError: it cannot have the value.
@@ -74,7 +74,7 @@ def own_value(parameter: Parameter, said: Scalar, reader: Reader) -> Value:
 
 
 def refused(parameter: Parameter, value: Scalar) -> SpecError:
-    """What to say of a value that is not in the domain, with the domain shown."""
+    """Return the error for a value outside the domain, with the domain shown."""
     domain = describe(parameter)
     shown = domain if len(domain) <= _SHOWN else f"{domain[:_SHOWN]} ..."
     hint = f"legal: {shown}"

@@ -28,7 +28,7 @@ _SIMPLE = re.compile(r"(?!kg)[A-Za-zΩ]+(/[A-Za-z]+)?")
 
 
 def spelled(value: Number, unit: str) -> str:
-    """The number in a unit that makes it short, such as ``64 KiB`` for 65536 bytes."""
+    """Return the number in a unit that makes it short: ``64 KiB`` for 65536 bytes."""
     if not unit:
         return f"{value!r}"
     fitting = [text for text in _candidates(value, unit) if _reads_as(text, value, unit)]

@@ -1,4 +1,4 @@
-"""Rules that can never be told: they divide by zero, or overflow, whatever the parameters are.
+"""Rules that never have a value: division by zero or overflow for all parameter values.
 
 Where a rule does so for some combinations only, numbers are those of IEEE 754: ``x / 0`` is
 infinite, and ``0 / 0``, ``x // 0`` and ``x % 0`` are no numbers, which equal nothing and are
@@ -36,7 +36,7 @@ _PARTIAL = ("log2", "sqrt")
 
 
 def check_defined(rule: Expression, parameters: Mapping[str, Parameter]) -> None:
-    """Nothing, if every formula in the rule is a number for some combination of parameters.
+    """Check that every formula in the rule is a number for some combination of parameters.
 
     Raises:
         SpecError: one divides by zero, overflows or has no value for every combination.
@@ -89,7 +89,7 @@ def _known(node: Node, columns: Mapping[str, Column], size: int) -> Floats | Non
 
 
 def _tried(parameter: Parameter) -> tuple[Value, ...]:
-    """Every value of the parameter; of a range of reals, the ends and the middle."""
+    """Return every value of the parameter; of a real range, the ends and the middle."""
     if isinstance(parameter, Real):
         return (parameter.low, (parameter.low + parameter.high) / 2, parameter.high)
     return parameter.values

@@ -1,4 +1,4 @@
-"""Whole numbers that a rule cannot tell apart: from 2**53 on they are computed as rounded numbers.
+"""Integers that a rule cannot distinguish: from 2**53 on they are computed as rounded numbers.
 
 ``%``, ``//``, ``==`` and ``is_pow2`` would go wrong there without a word; so a rule is refused
 where one of them can meet so large a whole number, by what the parameters' domains allow.
@@ -61,7 +61,7 @@ class Exactness:
         self._ranges = Ranges(parameters)
 
     def check(self, rule: Expression) -> None:
-        """Nothing, if the rule tells no whole numbers apart that are rounded.
+        """Check that the rule does not distinguish integers that are rounded.
 
         Raises:
             SpecError: it does, for some values of the parameters.
@@ -117,7 +117,7 @@ class Exactness:
 
 
 def _equated(node: Node) -> list[tuple[Node, Node]]:
-    """The pairs of formulas of which the node asks whether they are equal."""
+    """Return the pairs of formulas that the node tests for equality."""
     match node:
         case Compare():
             links = zip(node.operators, pairwise(node.operands), strict=True)
@@ -129,7 +129,7 @@ def _equated(node: Node) -> list[tuple[Node, Node]]:
 
 
 def _summands(node: Node) -> list[Node]:
-    """What a sum adds up, with what it takes away as negatives."""
+    """Return the terms of a sum, those that are subtracted as negatives."""
     match node:
         case Binary(operator="+"):
             return [*_summands(node.left), *_summands(node.right)]

@@ -39,7 +39,7 @@ _OPENED_BY: Mapping[str, Callable[[Sequence[bool]], bool]] = {
 
 
 def with_units(node: Node, names: Mapping[str, str], spell: Callable[[Number], Number]) -> Node:
-    """The tree whose literals say their units.
+    """Return the tree with the units of its literals written out.
 
     Args:
         node: a formula over single names, its literals in coherent units.
@@ -73,7 +73,10 @@ class _Fitter:
                 return node
 
     def _agreed(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
-        """The nodes all in one unit: that of one that has its own, or mentions a name at least."""
+        """Return the nodes in one unit: that of one with its own, or of one that uses a name.
+
+        A ``wanted`` unit takes precedence, and zeros stay as they are.
+        """
         unit = wanted or self._common(nodes)
         return [node if _is_zero(node) else self.fitted(node, unit) for node in nodes]
 

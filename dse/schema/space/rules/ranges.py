@@ -38,7 +38,7 @@ class Ranges:
         self._domains: dict[str, Range | None] = {}
 
     def of(self, node: Node) -> Range | None:  # noqa: C901 - one case per kind of node
-        """What the formula can be, if it is a whole number; else ``None``."""
+        """Return the range of the formula if it is an integer; else ``None``."""
         match node:
             case Number():
                 return (node.value, node.value) if isinstance(node.value, int) else None

@@ -1,4 +1,4 @@
-"""Whether a space has any legal design and, if not, which rules leave none."""
+"""Satisfiability of a space: a legal design or, failing that, the rules in conflict."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _impossible(
 
 
 def _equated(space: Space, rule: Expression) -> list[str]:
-    """A way out for an equation of reals, which designs that are drawn do not meet."""
+    """Return a hint on an equation of reals, which randomly sampled designs do not satisfy."""
     real = [name for name in rule.names if isinstance(space.by_name[name], Real)]
     if not real or not isinstance(rule.node, Compare) or "==" not in rule.node.operators:
         return []
@@ -80,7 +80,7 @@ def _equated(space: Space, rule: Expression) -> list[str]:
 
 
 def _elusive(space: Space, knit: Component, where: str) -> SpecError:
-    """What to say of a group whose legal combinations are too rare to be met, or there are none."""
+    """Return the error for a group whose legal combinations are too rare, or do not exist."""
     names = ", ".join(knit.names[:_OTHERS]) + (" ..." if len(knit.names) > _OTHERS else "")
     rules = list(knit.constraints)
     return SpecError(

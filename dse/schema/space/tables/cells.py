@@ -80,7 +80,7 @@ def columns_of(grid: Grid, *, mixed: frozenset[str] | None = frozenset()) -> lis
 
 
 def named(header: str) -> tuple[str, str]:
-    """The name and the unit of a header such as ``memory [GiB]``."""
+    """Return the name and the unit of a header such as ``memory [GiB]``."""
     found = _HEADER.match(header)
     return (found.group(1), (found.group(2) or "").strip()) if found else (header, "")
 
@@ -91,7 +91,7 @@ def is_number(value: object) -> TypeGuard[Number]:
 
 
 def cell(value: Any, unit: str = "") -> _Said:
-    """What a cell says: an amount, a truth or a word.
+    """Return the value of a cell: an amount, a boolean or a text.
 
     Raises:
         SpecError: it is a number that is not finite, or no value at all.
@@ -190,7 +190,7 @@ def _mixed(
 
 
 def blank(value: Any) -> bool:
-    """True for a cell that says nothing."""
+    """Return whether a cell has no content."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return True
     return isinstance(value, float) and math.isnan(value)

@@ -18,7 +18,9 @@ MAX_ROWS = 100_000
 
 
 def table_of(stated: Stated[Any], files: Files) -> tuple[Table, str]:
-    """The table that an entry of ``data:`` says, and why its first column is no key, if it is none.
+    """Return the table of an entry of ``data:``, and why its first column is no key.
+
+    The reason is empty where the first column is a key.
 
     Records by key, and files whose first column tells its rows apart by words or whole numbers,
     are looked up by that; others by 0, 1, 2 ... It is a mistake to use a blank cell.
@@ -88,7 +90,10 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
 
 
 def _repeated(grid: Grid) -> str:
-    """Which key stands twice in the first column, and where."""
+    """Return a message on the key that occurs twice in the first column; else empty.
+
+    It names both places.
+    """
     header, seen = grid.headers[0], dict[Any, int]()
     for row, key in enumerate(grid.columns[0]):
         if key in seen:
@@ -101,7 +106,10 @@ def _repeated(grid: Grid) -> str:
 
 
 def _keys(first: CellColumn) -> tuple[Value, ...]:
-    """The first column where it tells the rows apart, else their numbers."""
+    """Return the first column where its values are distinct; else the row numbers.
+
+    Numbers in the column must be integers for it to be used.
+    """
     values = [value for value in first.values if value is not None]
     exact = all(not is_number(value) or value == int(value) for value in values)
     apart = len(set(values)) == len(first.values)

@@ -93,7 +93,10 @@ def _parameter(column: CellColumn, name: str, grid: Grid) -> Parameter:
 def _presence(
     place: int, always: Sequence[int], names: Sequence[str], rows: Sequence[_Row], grid: Grid
 ) -> Expression:
-    """When a column has a value, told by as few of the columns without blanks as can tell."""
+    """Return the condition under which a column has a value, over few columns without blanks.
+
+    Columns that are not needed to decide it are left out.
+    """
     clash = _clash(place, always, rows)
     if clash is not None:
         one, other = clash

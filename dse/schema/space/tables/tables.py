@@ -40,7 +40,7 @@ class _Rows:
 def rule_of(
     stated: Stated[TableSpec], scope: Scope, files: Files, mistakes: Mistakes
 ) -> Expression | None:
-    """The rule that the table says; ``None``, and every mistake kept, if a row is off.
+    """Return the table's rule; ``None``, with every mistake recorded, if a row is invalid.
 
     Raises:
         SpecError: a name is no parameter with listed values, or the file cannot be read.
@@ -141,7 +141,7 @@ class _CellReader:
         self._known: dict[tuple[type, Scalar], Value] = {}
 
     def value(self, said: Scalar | None) -> Value | None:
-        """The parameter's value that the cell says; ``None``, for absence, where it is blank."""
+        """Return the parameter's value in a cell; ``None``, for absence, where it is blank."""
         if self._keeps_blank and isinstance(said, str) and said in self.parameter:
             return said
         if said is None or blank(said):
@@ -157,7 +157,7 @@ class _CellReader:
         return self._known[key]
 
     def _found(self, said: Scalar) -> Value:
-        """The parameter's value; ``GONE`` for one that it had before it was settled or replaced."""
+        """Return the parameter's value; ``GONE`` for one since settled or replaced."""
         try:
             return own_value(self.parameter, said, self.scope)
         except SpecError:
@@ -168,7 +168,7 @@ class _CellReader:
             raise
 
     def _plain(self, said: Scalar) -> Scalar:
-        """A text as what it says: ``8`` of a file is a number, ``64 KiB`` one in bytes."""
+        """Return the value of a text: ``8`` of a file is a number, ``64 KiB`` one in bytes."""
         if not isinstance(said, str) or said in self.parameter:
             return said
         words = isinstance(self.parameter, Choice)
@@ -190,7 +190,7 @@ def _row(
 
 
 def digest_of(rows: Iterable[tuple[Value | None, ...]]) -> str:
-    """Six hex digits that tell tables of one shape apart, in messages and in a study's record."""
+    """Return six hex digits that distinguish tables of one shape, in messages and records."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(repr(row).encode())
