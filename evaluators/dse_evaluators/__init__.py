@@ -1,1 +1,1 @@
-"""What a design costs and yields: compression, formats, accelerators and clusters."""
+"""Costs and results of a design: compression, formats, accelerators and clusters."""

@@ -1,4 +1,4 @@
-"""Designs that are alike: told once for all of them, or together by the words that they share."""
+"""Designs that are alike: evaluated once for all, or together by the values they share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse.core.values import Ints, Mask, Value
 
 
 def told_once(batch: Batch, names: Iterable[str], told: Callable[[Batch], Metrics]) -> Metrics:
-    """The metrics of n designs; those that agree in these readings are told once, where it pays."""
+    """Return the metrics of n designs, evaluating those with equal inputs once where it pays."""
     among = batch.distinct(names)
     found = told(batch if among.place is None else batch.take(among.rows))
     return Metrics(
@@ -26,7 +26,7 @@ def row_by_row(
     provides: Collection[str],
     told: Callable[[Mapping[str, float]], Mapping[str, float] | str],
 ) -> Metrics:
-    """The metrics of n designs, equal ones told once.
+    """Return the metrics of n designs, evaluating equal ones once.
 
     Args:
         designs: all with the same readings, in the same order.
@@ -44,7 +44,10 @@ def row_by_row(
 
 
 def infeasible_rows(found: Iterable[object]) -> dict[int, Fault]:
-    """The faults of designs of which a text says why they cannot be, and others do not."""
+    """Return a fault for each design whose result is a text: the reason why it cannot exist.
+
+    Designs with other results have no fault.
+    """
     return {
         row: Fault(kind="infeasible", reason=one)
         for row, one in enumerate(found)
@@ -79,7 +82,7 @@ def _places(batch: Batch, name: str, otherwise: str) -> tuple[Sequence[Value], I
 
 
 def settled(batch: Batch, values: Mapping[str, Value]) -> Batch:
-    """The batch with columns of these values, whatever it has there."""
+    """Return the batch with columns of these values, whatever it has there."""
     code = np.zeros(len(batch), dtype=np.int64)
     return batch.with_columns({k: Column.coded((value,), code) for k, value in values.items()})
 
@@ -87,7 +90,7 @@ def settled(batch: Batch, values: Mapping[str, Value]) -> Batch:
 def gathered(
     size: int, provides: Collection[str], parts: Iterable[tuple[Ints, Metrics]]
 ) -> Metrics:
-    """The metrics of n designs, of which each part tells its own rows; NaN where none does."""
+    """Merge the metrics of n designs from parts, each with its own rows; NaN in other rows."""
     columns = {name: np.full(size, np.nan) for name in provides}
     faults: dict[int, Fault] = {}
     for rows, found in parts:

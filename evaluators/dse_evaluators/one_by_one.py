@@ -15,7 +15,7 @@ from dse.errors import DseError, InfeasibleError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What was measured of one design, with standard errors where there are any."""
+    """Measured values of one design, with standard errors where there are any."""
 
     values: Mapping[str, float]
     errors: Mapping[str, float] = field(default_factory=dict)

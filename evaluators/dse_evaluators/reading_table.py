@@ -1,4 +1,4 @@
-"""What an evaluator reads, as a table; an option of the same name settles one for all designs."""
+"""Table of an evaluator's inputs; an option of the same name fixes one for all designs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Readings:
 
     @staticmethod
     def of(table: Mapping[str, Reading], owner: object) -> Readings:
-        """The table, with what the owner's attributes of these names tell where they are not None.
+        """Return the table, fixed to the owner's attributes of these names that are not None.
 
         Raises:
             SpecError: an attribute cannot be what it is, or has another unit.
@@ -74,7 +74,7 @@ class Readings:
         return Readings(self.table, {**self.settled, **self._judged(given)})
 
     def otherwise(self, usual: Mapping[str, Value]) -> Readings:
-        """The same where designs that do not tell these have this value.
+        """Return a copy with these values for designs that do not give the inputs.
 
         Raises:
             SpecError: there is no such reading, or it cannot be that.
@@ -125,7 +125,7 @@ class Readings:
         return [dict(zip(self.table, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _judged(self, given: Mapping[str, Value]) -> dict[str, Value]:
-        """What some readings are said to be, in their units."""
+        """Check the values given for some inputs and convert them to their units."""
         for name in given:
             if name not in self.table:
                 raise SpecError(f"there is no knob {name!r}", hint=nearest(name, self.table))
@@ -164,7 +164,7 @@ def _with_default(one: Reading, value: Value) -> Reading:
 
 
 def number_of(one: Reading, value: Value) -> float:
-    """What a value of a reading stands for."""
+    """Return the number that a value of an input stands for."""
     return one.numbers[value] if isinstance(one, Word) else float(value)
 
 

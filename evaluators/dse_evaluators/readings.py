@@ -1,4 +1,4 @@
-"""What values a reading can have, told before a study is run."""
+"""Valid values of an evaluator's inputs, checked before a study is run."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def word(*valid: Value) -> Check:
 
 
 def picked(name: str, value: Value, table: Mapping[str, Row]) -> Row:
-    """What a table has under the value of an option.
+    """Return the row of a table under the value of an option.
 
     Raises:
         SpecError: it has nothing there.
@@ -102,7 +102,10 @@ def flag(name: str, value: Value) -> None:
 
 
 def known(find: Callable[[str], object], *others: str) -> Check:
-    """A text that a function knows, which says what is wrong with others, or one of some words."""
+    """Return a check for a text that a function knows, or one of some fixed values.
+
+    The function's error explains what is wrong with other texts.
+    """
 
     def check(name: str, value: Value) -> None:  # noqa: ARG001 - the function knows what it finds
         if value not in others:

@@ -1,4 +1,4 @@
-"""What circuits cost: energies and areas per operation, as tables with their sources.
+"""Costs of circuits: energies and areas per operation, as tables with their sources.
 
 Energies and areas are in joules and mm2 at 45 nm and 0.9 V unless a column says otherwise.
 """

@@ -1,1 +1,1 @@
-"""What making and running hardware emits, in kilograms of carbon dioxide equivalents."""
+"""Emissions of making and running hardware, in kilograms of carbon dioxide equivalents."""

@@ -1,4 +1,4 @@
-"""What a mm2 of wafer emits while it is made, before any yield."""
+"""Emissions per mm2 of wafer while it is made, before any yield."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ def carbon_kg_per_mm2(nm: float, *, grid: str = "taiwan", abatement: float = 97.
 
 
 def is_tabulated(nm: float) -> bool:
-    """True from 28 nm down: above, a wafer is taken to emit what it does at 28 nm."""
+    """Return whether the node is 28 nm or below; larger ones are taken to emit as 28 nm does."""
     return min(PROCESSES) <= nm <= max(PROCESSES)

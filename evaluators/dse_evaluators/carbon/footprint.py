@@ -42,7 +42,7 @@ _READINGS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class Footprint:
-    """Carbon of a chip over its life, from what other evaluators tell of it.
+    """Carbon of a chip over its life, from the metrics of other evaluators.
 
     Reads ``energy`` and ``latency`` of one run (``chip.energy``, ``chip.latency`` of most studies)
     and ``embodied`` of the packaged die (``die.embodied``); ``bind`` says which, where names are
@@ -137,7 +137,7 @@ class Footprint:
         return Metrics(columns=columns, faults=self._faults(runs, busy))
 
     def _work(self, told: Mapping[str, Floats]) -> tuple[Floats, Floats]:
-        """How often it runs in its life, and the share of it that it takes for that."""
+        """Return how often a chip runs in its life, and the share of that life it takes."""
         life_s, latency_s, busy = told["lifetime"], told["latency"], told["utilization"]
         if self._rate_hz is not None:
             return self._rate_hz * life_s, self._rate_hz * latency_s

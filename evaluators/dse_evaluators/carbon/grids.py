@@ -1,4 +1,4 @@
-"""What a unit of electricity emits, by source and by place."""
+"""Emissions per unit of electricity, by source and by place."""
 
 from __future__ import annotations
 

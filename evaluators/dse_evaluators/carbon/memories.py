@@ -1,4 +1,4 @@
-"""What a byte of DRAM or of flash emits while it is made."""
+"""Emissions per byte of DRAM or of flash while it is made."""
 
 from __future__ import annotations
 

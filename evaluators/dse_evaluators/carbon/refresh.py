@@ -138,7 +138,7 @@ class Refresh:
         )
 
     def _bought(self, period_yr: Floats) -> tuple[Floats, Floats]:
-        """How many servers come one after the other, and years of the first one's power."""
+        """Return how many servers are bought in turn, and years of the first one's power."""
         bought = np.ceil(self._horizon_yr / period_yr - 1e-9)
         years = np.zeros_like(period_yr)
         for place in range(int(bought.max(initial=0.0))):
@@ -149,5 +149,5 @@ class Refresh:
 
 
 def _kwh(told: Mapping[str, Floats]) -> Floats:
-    """What the first server draws in a year, with its part of the building."""
+    """Return the kWh that the first server draws in a year, with its part of the building."""
     return told["server_power"] / 1e3 * _YEAR_H * (told["utilization"] * told["pue"])

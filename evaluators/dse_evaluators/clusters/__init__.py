@@ -1,1 +1,1 @@
-"""Many devices that work on one model: what they say to one another, training and serving."""
+"""Many devices that work on one model: communication, training and serving."""

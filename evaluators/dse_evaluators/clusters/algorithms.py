@@ -18,7 +18,7 @@ shows it."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Where the ranks of n collectives are, and what joins them; every field is (n,).
+    """Ranks of n collectives, and the links that join them; every field is (n,).
 
     ``near`` is among those of one node, ``far`` is what one of them has between nodes.
     """
@@ -41,7 +41,7 @@ class Group:
 
     @property
     def stepped_s(self) -> Floats:
-        """What a node's own ranks cost to pass through once; nothing where there is but one."""
+        """Latency of passing a node's own ranks once; 0 where there is but one."""
         return np.where(self.inside > 1.0, self.near_latency_s, 0.0)
 
 
@@ -132,7 +132,7 @@ def hierarchical(collective: Collective, size_bytes: Floats, group: Group) -> To
 
 
 def auto(collective: Collective, size_bytes: Floats, group: Group) -> Took:
-    """What NCCL runs: an all-reduce by the faster of ring and tree, all else by a ring.
+    """Run an all-reduce by the faster of ring and tree, all else by a ring, as NCCL does.
 
     Source:
         NVIDIA/nccl@01afd20, src/graph/tuning.cc (only an all-reduce has trees).
@@ -154,7 +154,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 
 def _slowest(moved_bytes: Floats, steps_s: Floats, waits_s: Floats, group: Group) -> Took:
-    """What goes over all links at once waits for the slowest of them."""
+    """Return the time of a transfer over all links at once; the slowest link decides."""
     near_s = np.where(group.inside > 1.0, moved_bytes / group.near_bytes_per_s, 0.0)
     far_s = _piped(waits_s, moved_bytes / (group.inside * group.far_bytes_per_s), group)
     return _hidden(steps_s + waits_s, near_s, far_s)
@@ -184,7 +184,7 @@ def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took
 
 
 def _piped(waits_s: Floats, far_s: Floats, group: Group) -> Floats:
-    """What links between nodes carry, and what cutting it into pieces costs."""
+    """Return the time of links between nodes, with the cost of cutting data into pieces."""
     if not group.far_pipelining:
         return far_s
     return far_s + 2.0 * group.far_pipelining * np.sqrt(waits_s * far_s)

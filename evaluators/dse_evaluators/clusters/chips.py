@@ -1,4 +1,4 @@
-"""What devices make of the products of training, by format."""
+"""Efficiency of devices on the products of training, by format."""
 
 from __future__ import annotations
 
@@ -103,7 +103,11 @@ def chips_of(device: str) -> dict[str, Chip]:
 
 
 def _row(device: str, form: str) -> Row:
-    """What was measured; else the usual, with what was fitted to whole steps of the device."""
+    """Return the measured row, else the usual one with the device's fitted compute share.
+
+    The share was fitted to complete training steps of the device; without a fit it is the usual
+    one.
+    """
     fitted = _fits().get(f"{device} {form}")
     share = fitted.constants["compute_share"] if fitted else USUAL[form].compute_share
     return ROWS.get((device, form), replace(USUAL[form], compute_share=share))

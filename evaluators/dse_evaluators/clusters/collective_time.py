@@ -1,4 +1,4 @@
-"""The evaluator ``clusters.collective``: how long devices tell one another their shares."""
+"""The evaluator ``clusters.collective``: time for devices to exchange their shares."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class CollectiveTime:
 
 
 def _extrapolated(kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats) -> Mask:
-    """Rows that nothing measured lies around."""
+    """Return the rows that lie outside all measurements."""
     inside = np.zeros(len(size), dtype=bool)
     for system in np.unique(kinds[0]).astype(int).tolist():
         for collective in np.unique(kinds[1]).astype(int).tolist():
@@ -166,7 +166,10 @@ def _extrapolated(kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: F
 
 
 def _measured(system: System, collective: str) -> tuple[int, int, int] | None:
-    """The most ranks, and the smallest and the largest array, that were measured in a node."""
+    """Return the most ranks, and the smallest and largest array, measured in a node.
+
+    The result is ``None`` if there are no measurements.
+    """
     keys = [key for key in calibrations() if key[:2] == (system.fabric, collective)]
     if not keys:
         return None

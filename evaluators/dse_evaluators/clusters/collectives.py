@@ -1,4 +1,4 @@
-"""How long devices take to tell one another their shares of an array."""
+"""Time for devices to exchange their shares of an array."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLLECTIVES: tuple[Collective, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What a fabric makes of one collective among so many ranks.
+    """Constants of a fabric for one collective among a number of ranks.
 
     ``pipelining`` is the share of the best pipeline's price: 0 is latency and bandwidth alone, 1
     an array cut into as many pieces as is best for it.
@@ -60,7 +60,7 @@ class Calibration:
 
 
 def carried(collective: Collective, ranks: Floats | int) -> Floats:
-    """How often a link carries the array, as a share of its size.
+    """Return how often a link carries the array, as a share of its size.
 
     Source:
         Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH,
@@ -111,7 +111,7 @@ def calibrations() -> Mapping[tuple[str, Collective, int], Calibration]:
 
 
 def measured(fabric: str, collective: Collective) -> bool:
-    """True if the collective was measured on the fabric."""
+    """Return whether the collective was measured on the fabric."""
     return any(key[:2] == (fabric, collective) for key in calibrations())
 
 

@@ -1,4 +1,4 @@
-"""What joins the devices of one node: fabrics that were measured, and others told as a table."""
+"""Fabrics that join the devices of one node: measured ones, and others from a table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Fabric:
     source: str
 
     def constants(self, collective: Collective, ranks: int) -> Constants:
-        """What it makes of a collective."""
+        """Return the constants of a collective on this fabric."""
         if self.kind == "like":
             known = within(self.like, collective, ranks)
             return replace(known, bytes_per_s=self.bytes_per_s * known.bytes_per_s)
@@ -95,7 +95,7 @@ def within(fabric: str, collective: Collective, ranks: int) -> Constants:
 
 
 def checked(fabric: str) -> str:
-    """How far the constants of a fabric can be trusted.
+    """Return how far the constants of a fabric can be trusted, such as ``measured``.
 
     Raises:
         SpecError: nobody knows it.

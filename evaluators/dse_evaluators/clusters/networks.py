@@ -1,4 +1,4 @@
-"""What joins nodes: adapters, what one device makes of them, and what all of a node do."""
+"""Links between nodes: adapters, and the rates of one device and of all in a node."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _network(row: Mapping[str, str]) -> Network:
     faster = float(row["faster"] or 1.0)
 
     def figure(name: str) -> float:
-        """What the row tells, or else the fit; rates as often as much as those of the fit."""
+        """Return the row's figure, or else the fitted one, with rates scaled by ``faster``."""
         if row[name] or name not in fitted:
             return float(row[name] or row["device_bytes_per_s"])
         return faster ** name.endswith("per_s") * fitted[name]

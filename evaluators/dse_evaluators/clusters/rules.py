@@ -1,4 +1,4 @@
-"""What a plan may not be, and the fault of one that is."""
+"""Rules that a plan must not break, and the fault of one that does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse.core.values import Floats, Mask
 
 
 class Rule(NamedTuple):
-    """What may not be; every array is (n,)."""
+    """Condition that must not hold; every array is (n,)."""
 
     broken: Mask
     reason: str
@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
 
 def told(rule: Rule, among: Mask) -> dict[int, Fault]:
-    """The rows among some that break a rule; those that do it alike share one fault."""
+    """Return faults of rows in ``among`` that break a rule; equal breaches share one fault."""
     rows = np.flatnonzero(rule.broken & among)
     # Two numbers in one, so that finding equal pairs is one sort.
     alike, place = np.unique(rule.has[rows] + 1j * rule.needs[rows], return_inverse=True)

@@ -26,7 +26,7 @@ class System:
 
     @property
     def checked(self) -> tuple[str, str]:
-        """How far to trust what is within its nodes, and what is between them."""
+        """Validation status of the constants within a node, and of those between nodes."""
         return fabrics.checked(self.fabric), self.network.checked
 
     def within(self, collective: Collective, ranks: int) -> Constants:

@@ -1,4 +1,4 @@
-"""How long collectives take on a system, by where its ranks are."""
+"""Time of collectives on a system, by the placement of its ranks."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def spread(
 
 
 def ranks_inside(system: System, ranks: Floats, apart: Floats) -> Floats:
-    """How many of the ranks one node has, (n,)."""
+    """Return the number of ranks in one node, (n,)."""
     return np.minimum(ranks, np.maximum(np.floor(system.node_devices / apart), 1.0))
 
 
 def group_of(
     system: System, collective: Collective, inside: Floats, ranks: Floats, *, alone: bool
 ) -> Group:
-    """Where ranks are, of which each node has some, (n,)."""
+    """Return the group of ``ranks`` ranks, ``inside`` of them on each node, (n,)."""
     near = _within(system, collective, inside)
     network, nodes = system.network, np.ceil(ranks / inside)
     busy = inside if alone else np.full(inside.shape, float(system.node_devices))
@@ -113,7 +113,10 @@ def _within(system: System, collective: Collective, ranks: Floats) -> ConstantCo
 
 @cache
 def _by_ranks(system: System, collective: Collective) -> ConstantColumns:
-    """The same for 0 and all other numbers of devices of a node; one alone has nobody to tell."""
+    """Return the constants among 0 to ``node_devices`` devices of a node.
+
+    With fewer than two devices nothing is sent: latency 0 and infinite bandwidth.
+    """
     known = [system.within(collective, ranks) for ranks in range(2, system.node_devices + 1)]
     return ConstantColumns(
         latency_s=np.array([0.0, 0.0, *(one.latency_s for one in known)]),

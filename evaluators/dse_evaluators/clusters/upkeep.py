@@ -1,4 +1,4 @@
-"""What the hours of a cluster's devices cost: dollars for renting them, and carbon."""
+"""Cost of the hours of a cluster's devices: dollars for renting them, and carbon."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ a GPU, 2,500 kg for a server without them. Both are of A100; that of others is t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """What an hour of one device costs, and what a joule emits.
+    """Cost of an hour of one device, and emissions of a joule.
 
     Args:
         device: a name of ``devices.csv``.
@@ -64,11 +64,11 @@ class Upkeep:
 
     @property
     def priced(self) -> bool:
-        """False where nobody told what an hour costs."""
+        """True if the price of an hour is known."""
         return self.price_per_hour is not None or self.device in PRICES_PER_HOUR
 
     def dollars(self, device_seconds: Floats) -> Floats:
-        """What renting that many seconds of a device costs, (n,).
+        """Return the dollars of renting a device for that many seconds, (n,).
 
         Raises:
             SpecError: nobody told the price.
@@ -82,7 +82,7 @@ class Upkeep:
         return device_seconds * (price / _HOUR_S)
 
     def operational_kg(self, energy_j: Floats) -> Floats:
-        """What the grid emits for the energy of the devices, and the building's for it, (n,)."""
+        """Return the grid's emissions [kg] for the devices' energy and the building's, (n,)."""
         return energy_j * (self.pue * grid_kg_per_j(self.grid))
 
     def embodied_share_kg(self, device_seconds: Floats) -> Floats:

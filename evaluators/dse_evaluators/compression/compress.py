@@ -35,7 +35,10 @@ class Compressed:
         return signals + sum(size_bytes(tensor) for tensor in self.stored)
 
     def logits(self, images: Tensor) -> Tensor:
-        """What it says of the images, each layer's inputs rounded to the activations' format."""
+        """Return the logits of the images, with inputs rounded to the activations' format.
+
+        The inputs of each layer are rounded.
+        """
         signal = images
         for stage, affine, scale in zip(
             self.network, self.affines, self.signal_scales, strict=True
@@ -46,7 +49,7 @@ class Compressed:
 
 
 def compressed(whole: Reference, recipe: Recipe) -> Compressed:
-    """The trained network under the recipe; the same recipe gives the same bits.
+    """Return the trained network under the recipe; the same recipe gives the same bits.
 
     In this order: filters go and the rest is refitted, small weights become zero, weights become
     words; then, layer by layer on the calibration images, activations get their scale and biases
@@ -63,7 +66,7 @@ def compressed(whole: Reference, recipe: Recipe) -> Compressed:
 def _calibrated(
     whole: Reference, pruned: Pruned, stored: tuple[Quantised, ...], recipe: Recipe
 ) -> Compressed:
-    """Scales from the largest activation, and biases from the mean outputs.
+    """Set scales from the largest activation, and biases from the mean outputs.
 
     Source:
         Finkelstein et al., Fighting Quantization Bias With Bias, 2019; Nagel et al.,

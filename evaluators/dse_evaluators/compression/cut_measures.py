@@ -1,4 +1,4 @@
-"""What is told of a model that was cut, beside its workload's own quality."""
+"""Metrics of a model that was cut, besides its workload's own quality."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEASURES: Mapping[str, Metric] = {
 
 
 def metrics_of(model: str, split: str) -> dict[str, Metric]:
-    """All that is told of a model on a split.
+    """Return all metrics of a model on a split.
 
     Raises:
         PluginError: there is no such model or split.
@@ -35,7 +35,7 @@ def metrics_of(model: str, split: str) -> dict[str, Metric]:
 
 
 def depth_of(model: str) -> int:
-    """How many blocks a transformer has whose stream the evaluators know how to cut, else 0.
+    """Return how many blocks a transformer has that the evaluators can cut, else 0.
 
     Raises:
         PluginError: there is no such model.

@@ -17,7 +17,7 @@ _RIDGE = 1e-3  # of the mean power: directions that were hardly seen are not tru
 
 
 def blocks_of(parameters: Parameters) -> int:
-    """How many blocks the model has."""
+    """Return the number of blocks of the model."""
     return len({name.split(".")[1] for name in parameters if name.startswith("blocks.")})
 
 
@@ -36,7 +36,7 @@ def without(parameters: Parameters, parts: Collection[str]) -> dict[str, Single]
 
 
 def stopped(parameters: Parameters, blocks: int) -> dict[str, Single]:
-    """The model with the head after so many blocks."""
+    """Return the model with the head after ``blocks`` blocks."""
     later = range(blocks, blocks_of(parameters))
     return without(parameters, [f"blocks.{block}" for block in later])
 
@@ -70,7 +70,7 @@ def fitted_exit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Where each character's computation stopped."""
+    """Outputs of each character, and the exit at which its computation stopped."""
 
     outputs: Single  # (n, k)
     exits: np.ndarray[tuple[int], np.dtype[np.int64]]  # (n,), from 0

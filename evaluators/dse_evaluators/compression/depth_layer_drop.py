@@ -68,7 +68,7 @@ class LayerDrop:
 
 
 def dropped(design: Mapping[str, Value], blocks: int) -> list[str]:
-    """The parts that a design leaves out, such as ``blocks.1.ffn`` where ``ffn[1]`` is false."""
+    """Return the parts that a design leaves out, e.g. ``blocks.1.ffn`` if ``ffn[1]`` is false."""
     names = {kind: members(kind, tuple(design)) for kind in KINDS}
     every = [
         f"blocks.{block}.{kind}"

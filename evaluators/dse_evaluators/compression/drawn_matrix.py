@@ -113,7 +113,7 @@ def _alone(text: str) -> list[str]:
 
 
 def _faithful(weight: Single, given: Single) -> dict[str, float]:
-    """How much of the weights is there again."""
+    """Return density, kept magnitude, wrong signs and error of the restored weights."""
     stays = given != 0
     sizes = np.abs(weight.astype(np.float64))
     largest = np.sort(sizes, axis=None)[::-1][: stays.sum()].sum()

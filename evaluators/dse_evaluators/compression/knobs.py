@@ -1,4 +1,4 @@
-"""What is done to a network: the knobs, their defaults and their ranges."""
+"""Knobs of a network's compression, with their defaults and ranges."""
 
 from __future__ import annotations
 

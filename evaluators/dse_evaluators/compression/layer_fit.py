@@ -1,4 +1,4 @@
-"""Whether a recipe suits a layer of a shape, told without the layer."""
+"""Fit of a recipe to a layer's shape, without the layer's weights."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_fits(
 
 
 def _misfit(recipe: str, shape: Shape) -> EvaluationError | None:
-    """Why the recipe does not suit the shape."""
+    """Return the error if the recipe does not suit the shape, else None."""
     try:
         check_fit(recipe, shape)
     except EvaluationError as error:

@@ -1,4 +1,4 @@
-"""Which recipe each layer of a model has."""
+"""Recipes of the layers of a model."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Told = Callable[[str, str], tuple[float, float]]
 
 
 def summed(parts: Sequence[Part], batch: Batch, told: Told) -> tuple[Floats, dict[int, Fault]]:
-    """The sums over the layers, (2, n), and why rows have none.
+    """Return the sums over the layers, (2, n), and the faults of rows without sums.
 
     What differs in a layer is told once, and then added up in all rows; an error of ours costs
     the rows that have its recipe.

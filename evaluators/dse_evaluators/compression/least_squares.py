@@ -1,4 +1,4 @@
-"""One layer's weights fitted to what the layer used to say, from the inputs that it now gets."""
+"""Least-squares fit of a layer's weights to its original outputs, from its new inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refitted(
     *,
     sparse: bool = False,
 ) -> Affine:
-    """The weights W and bias b that minimise |X W + b - Y|^2 + r |W - W0|^2, with W0 the start.
+    """Minimise |X W + b - Y|^2 + r |W - W0|^2 over weights W and bias b, W0 the start.
 
     With X and Y less their means the minimum is at (X'X + r I) W = X'Y + r W0.
 
@@ -58,7 +58,7 @@ def _descended(
     moment: Tensor,  # (columns, filters)
     start: Tensor,  # (columns, filters)
 ) -> Tensor:
-    """``gram @ W = moment`` for the non-zeros of each filter, by conjugate gradients.
+    """Solve ``gram @ W = moment`` for the non-zeros of each filter, by conjugate gradients.
 
     Source:
         Hestenes, Stiefel: Methods of Conjugate Gradients for Solving Linear Systems, 1952, eq. 3:1;

@@ -32,7 +32,7 @@ Recipes = Mapping[str, str]
 
 
 def weights(model: str, recipes: Recipes) -> dict[str, Single]:
-    """What the compressed layers stand for, from the shelf where it is there.
+    """Return the weights of the compressed layers, from the shelf if they are there.
 
     Raises:
         PluginError: the model's assets are not installed.
@@ -46,7 +46,7 @@ def weights(model: str, recipes: Recipes) -> dict[str, Single]:
 
 
 def smoothing(model: str, recipes: Recipes) -> dict[str, Single]:
-    """What the inputs of smoothed layers are divided by, (inputs,), by layer.
+    """Return the divisors of the inputs of smoothed layers, (inputs,), by layer.
 
     Raises:
         PluginError: the model's assets are not installed.
@@ -82,27 +82,27 @@ def rest(model: str) -> Cost:
 
 
 def count(model: str) -> int:
-    """How many weights the layers have that can be compressed."""
+    """Return the number of weights in the layers that can be compressed."""
     return sum(math.prod(shapes_of(model)[name]) for name in model_of(model).layers)
 
 
 @lru_cache(maxsize=2**16)
 def noise(model: str, layer: str, recipe: str) -> float:
-    """What a layer's weights are off by: the squared error over their squares."""
+    """Return the squared error of a layer's weights, divided by the sum of their squares."""
     weight = workload_of(model).parameters[layer].astype(np.float64)
     off = weights(model, {layer: recipe})[layer] - weight
     return float((off**2).sum() / max((weight**2).sum(), np.finfo(np.float64).tiny))
 
 
 def written(model: str, recipes: Recipes) -> bytes:
-    """The whole compressed model as bytes; ``unbundled`` reads its parameters back."""
+    """Return the compressed model as bytes; ``unbundle_layers`` reads its parameters back."""
     parameters = workload_of(model).parameters
     records = {name: _record(model, name, text) for name, text in recipes.items() if text != KEEP}
     return bundle.bundled(parameters, records).to_bytes()
 
 
 def _made(model: str, layer: str, recipe: str) -> tuple[Single, Cost]:
-    """The layer as it is stored and read back.
+    """Return the layer as it is stored and read back, and its cost.
 
     Quantising gives what encoding and decoding would, bit by bit, in a tenth of the time.
     """
@@ -135,14 +135,14 @@ def _operator(recipe: str) -> str:
 
 
 def _format(recipe: str) -> str | None:
-    """The format, where a recipe says nothing else."""
+    """Return the format if the recipe consists of a format only, else None."""
     plain = recipe.startswith(_FORMAT) and ">" not in recipe
     return recipe.removeprefix(_FORMAT).strip() if plain else None
 
 
 @lru_cache(maxsize=2**12)
 def _dense_cost(text: str, shape: tuple[int, ...]) -> Cost:
-    """What an array of this shape takes in a format, without one bit of it being packed."""
+    """Return the cost of an array of this shape in a format, without packing a bit."""
     form = format_of(text)
     size = form.bits(shape, dense.axis_of(shape))
     use: Use = "fp32" if form.grid.bits == 32 else "payload"
@@ -155,7 +155,7 @@ def _dense_cost(text: str, shape: tuple[int, ...]) -> Cost:
 
 @contextmanager
 def _named(layer: str, recipe: str) -> Iterator[None]:
-    """Errors inside say which layer they are about."""
+    """Add the layer and its recipe to the message of errors raised inside."""
     try:
         yield
     except DseError as error:

@@ -21,7 +21,7 @@ class ModelRecipes:
 
     @staticmethod
     def of(model: str, recipe: str, layers: Mapping[str, str]) -> ModelRecipes:
-        """What is done to each layer; ``layers`` are recipes by pattern, before the common one.
+        """Return the recipe of each layer; ``layers``, by pattern, come before ``recipe``.
 
         Raises:
             PluginError: there is no such model.

@@ -23,7 +23,7 @@ class Pruned:
 
 
 def narrowed(whole: Reference, keep: float) -> Pruned:
-    """The network with ``keep`` of the filters of every layer but the last.
+    """Return the network with ``keep`` of the filters of every layer but the last.
 
     From the first layer to the last, each refitted to the trained outputs from the inputs that
     it still gets.
@@ -54,7 +54,7 @@ def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
 def _repaired(
     whole: Reference, affines: Affines, kept: tuple[Ints, ...], *, sparse: bool
 ) -> Affines:
-    """The layers one after the other, each fitted on what the repaired ones before it say."""
+    """Refit the layers in order, each on the outputs of the repaired ones before it."""
     signal = whole.calibration
     repaired = []
     for place, stage in enumerate(whole.network):

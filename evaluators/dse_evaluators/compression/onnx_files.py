@@ -37,7 +37,9 @@ def file_of(workload: Magika, recipe: OnnxRecipe) -> Path:
 
 
 def weight_bytes(workload: Magika, recipe: OnnxRecipe, model: bytes) -> float:
-    """What all weights take: as the file stores them, or packed by their format where it has one.
+    """Return the bytes of all weights, as the file stores them or packed by their format.
+
+    They are packed where the format is not one of onnxruntime's.
 
     onnxruntime cannot read most formats: a file of rounded weights has them in fp32.
     """
@@ -80,7 +82,7 @@ def _made(workload: Magika, recipe: OnnxRecipe) -> bytes:
 
 
 def _rounded(workload: Magika, text: str) -> dict[str, Single]:
-    """The parameters with the layers' weights at the numbers of a format."""
+    """Return the parameters with the layers' weights rounded to a format's numbers."""
     chosen = format_of(text)
     return {
         name: chosen.quantize(array, _inputs(array)) if name in workload.compressible else array

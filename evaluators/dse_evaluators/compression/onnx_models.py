@@ -31,7 +31,7 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(kw_only=True)
 class OnnxModels:
-    """Quantises an ONNX file, runs it on files that it must tell apart, and times it.
+    """Evaluator that quantises an ONNX file, classifies files with it, and times it.
 
     A choice that is an option here is fixed; the others are read from the design, where it has
     them. ``size`` is of the real file; ``weight_size`` is what its weights take in it, or would

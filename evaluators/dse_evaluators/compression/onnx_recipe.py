@@ -1,4 +1,4 @@
-"""How an ONNX file is quantised: the choices, their words and what each depends on."""
+"""Quantisation of an ONNX file: the choices, their names and their dependencies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OPTIMIZATIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxRecipe:
-    """How the file is made and run.
+    """Settings by which the file is made and run.
 
     ``per_channel`` gives each output its own scale of weights; ``optimization`` is how far the
     graph is rewritten before it runs, and no part of the file.
@@ -53,7 +53,7 @@ class OnnxRecipe:
 
     @property
     def key(self) -> str:
-        """What the file depends on, as text: what its format has no use for is left out."""
+        """Settings that the file depends on, as text, without those that its format ignores."""
         parts = [self.runtime_format]
         if self.runtime_format in {DYNAMIC, STATIC}:
             parts += [self.operators, "channel" if self.per_channel else "tensor"]

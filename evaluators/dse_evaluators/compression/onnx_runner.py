@@ -1,4 +1,4 @@
-"""One ONNX file measured: what it says of files, how large it is and how long it takes."""
+"""Measurement of one ONNX file: its outputs, its size and its latency."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dse_evaluators.workloads.workload import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What was measured of one file; all but the latency is the same each time."""
+    """Measured values of one file; all but the latency are the same each time."""
 
     metrics: dict[str, float]
     latency_error_s: float
 
 
 def measured(recipe: OnnxRecipe, timing: Timing, split: Split) -> Reading:
-    """The reading of magika under a recipe.
+    """Return the measured values of magika under a recipe.
 
     Raises:
         PluginError: an asset, onnx or onnxruntime is not installed.
@@ -48,7 +48,7 @@ def measured(recipe: OnnxRecipe, timing: Timing, split: Split) -> Reading:
 
 
 def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
-    """What the file says of the examples, from the cache where it was asked before."""
+    """Return the file's outputs for the examples, from the cache if they are there."""
     tokens = workload.examples(split).tokens
     seen = hashlib.sha256(tokens.tobytes()).hexdigest()[:16]
     shape = (len(tokens), len(workload.parameters["dense.bias"].ravel()))

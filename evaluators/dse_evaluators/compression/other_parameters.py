@@ -22,7 +22,7 @@ LOOKED_UP = "embed"
 
 
 def judged(model: str, given: Single, split: Split) -> dict[str, float]:
-    """The workload's quality of these outputs, and how far they are off.
+    """Return the workload's quality of these outputs, and their deviation from the reference.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
@@ -37,14 +37,14 @@ def judged(model: str, given: Single, split: Split) -> dict[str, float]:
 def outputs(
     model: str, parameters: Parameters, split: Split, signals: Signals | None = None
 ) -> Single:
-    """What the model says with these parameters, on one thread."""
+    """Return the model's outputs with these parameters, computed on one thread."""
     with threadpool_limits(limits=1):
         return workload_of(model).outputs(parameters, split, signals or Signals())
 
 
 @cache
 def reference(model: str, split: Split) -> Single:
-    """What the uncompressed model says."""
+    """Return the outputs of the uncompressed model."""
     return outputs(model, workload_of(model).parameters, split)
 
 
@@ -56,7 +56,7 @@ def calibration(model: str) -> Mapping[str, Single]:
 
 
 def told(model: str, parameters: Parameters, split: Split) -> dict[str, float]:
-    """The quality, the size [B] and the computation of a model that was cut to these parameters.
+    """Return the quality, the size [B] and the computation of a model cut to ``parameters``.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
@@ -69,7 +69,10 @@ def told(model: str, parameters: Parameters, split: Split) -> dict[str, float]:
 
 
 def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None = None) -> int:
-    """What the parameters take on disk; those without a record are in single precision."""
+    """Return the bytes of the parameters on disk.
+
+    Those without a record are in single precision.
+    """
     return len(bundled(parameters, compressed or {}).to_bytes())
 
 
@@ -85,7 +88,7 @@ def work(model: str) -> float:
 
 
 def multiplications(parameters: Parameters) -> float:
-    """What a transformer multiplies for one character, on the mean over a window.
+    """Return a transformer's multiplications for one character, the mean over a window.
 
     Every table but the looked-up one is a product with the stream, and each head multiplies its
     query by every key so far, and as many values by their weights.

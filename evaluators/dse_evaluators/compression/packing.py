@@ -19,7 +19,7 @@ _NAMES = tuple(FORMATS)
 
 
 def packed(tensor: Quantised, bias: Single) -> bytes:
-    """The layer as bytes, in the smallest layout."""
+    """Return the layer as bytes, in the smallest layout."""
     shape = Shape.of(tensor)
     sides = tensor.words.shape
     layout = shape.layout
@@ -45,7 +45,7 @@ def packed(tensor: Quantised, bias: Single) -> bytes:
 
 
 def unpacked(data: bytes) -> tuple[Quantised, Single]:
-    """The layer and its biases from bytes, from nothing but them."""
+    """Return the layer and its biases from the bytes alone."""
     layout, name, scaled, rank, *sides = _HEADER.unpack_from(data)
     word = FORMATS[_NAMES[name]]
     side = tuple(sides[:rank])
@@ -80,7 +80,7 @@ class _Reader:
 
 
 def _places(table: Words, shape: Shape, layout: Layout) -> bytes:
-    """Where the kept words stand."""
+    """Return the encoded places of the kept words."""
     if layout is Layout.DENSE:
         return b""
     if layout is Layout.BITMAP:

@@ -1,4 +1,4 @@
-"""Which weights become zero, and which filters stay."""
+"""Selection of the weights that become zero, and of the filters that stay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dse_evaluators.formats.arrays import Single
 
 
 def thinned(weights: Sequence[Single], sparsity: float) -> list[Single]:
-    """The weights with the smallest of them all set to zero, ties by place.
+    """Return the weights with the smallest of them all set to zero, ties by place.
 
     Args:
         weights: the layers' tensors, judged together.

@@ -33,7 +33,7 @@ def quantised(
     word: NumberFormat,
     granularity: str,
 ) -> Quantised:
-    """The weights at the nearest words, scaled so that the largest weight is the largest word.
+    """Round the weights to the nearest words, scaled so that the largest is the largest word.
 
     Raises:
         EvaluationError: there is no weight, or one is infinite or no number.

@@ -1,4 +1,4 @@
-"""The evaluator `compression.recipe`: a real model, compressed as a study's file says."""
+"""Evaluator `compression.recipe`: a real model, compressed as a study's file states."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ByRecipe:
         return one_by_one(batch, self.provides, self._measured)
 
     def recipes(self, design: Mapping[str, Value]) -> dict[str, str]:
-        """What is done to each layer under a design."""
+        """Return the recipe of each layer under a design."""
         return {
             name: part.template.filled(design, place)
             for part in self._recipes.parts

@@ -30,7 +30,7 @@ _LEAST = 1e-15
 
 @dataclass(kw_only=True)
 class Noise:
-    """Tells what recipes do to the weights, as a hint of what they do to the outputs.
+    """Effect of recipes on the weights, as a hint of their effect on the outputs.
 
     ``noise`` is the squared error of a layer over its squares, the mean over the layers, and
     ``sqnr_db`` the same in decibels. Each layer is compressed once for each of its recipes; that

@@ -16,7 +16,7 @@ from dse_evaluators.workloads.workload import Signals, Split
 
 
 def measured(model: str, recipes: Recipes, split: Split, signals: Signals) -> dict[str, float]:
-    """The workload's quality, what the model takes, and how far its outputs are off.
+    """Return the workload's quality, the model's size, and the deviation of its outputs.
 
     Raises:
         PluginError: the model's assets are not installed.
@@ -35,7 +35,7 @@ def measured(model: str, recipes: Recipes, split: Split, signals: Signals) -> di
 
 
 def outputs(model: str, recipes: Recipes, split: Split, signals: Signals) -> Single:
-    """What the compressed model says of each example.
+    """Return the outputs of the compressed model for each example.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
@@ -58,7 +58,7 @@ def deviation(given: Single, whole: Single) -> float:
 
 @cache
 def _reference(model: str, split: Split) -> Single:
-    """What the uncompressed model says."""
+    """Return the outputs of the uncompressed model."""
     workload = workload_of(model)
     with threadpool_limits(limits=1):
         return workload.outputs(workload.parameters, split, Signals())

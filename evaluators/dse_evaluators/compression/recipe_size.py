@@ -18,7 +18,7 @@ from dse_evaluators.workloads.editions import edition_of
 
 @dataclass(kw_only=True)
 class Size:
-    """The ``size`` and ``bits_per_weight`` that `compression.recipe` tells of the same options.
+    """``size`` and ``bits_per_weight`` of `compression.recipe` with the same options.
 
     Both are known before anything is measured. Of a plain format it is a matter of shapes; a layer
     with other operators is compressed once for each of its recipes.

@@ -1,4 +1,4 @@
-"""The uncompressed network, with what it says of the calibration and held-out images."""
+"""Uncompressed network, with its outputs for the calibration and held-out images."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ from dse_evaluators.workloads.torch_scope import deterministic, one_thread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What was measured of one compressed network; all but the latency is exact."""
+    """Measured values of one compressed network; all but the latency are exact."""
 
     metrics: dict[str, float]
     latency_error_s: float
 
 
 def measured(model: str, recipe: Recipe, timing: Timing) -> Reading:
-    """The reading of a model under a recipe."""
+    """Measure a model under a recipe."""
     whole = reference(model)
     with deterministic(), torch.inference_mode():
         small = compressed(whole, recipe)
@@ -35,7 +35,10 @@ def measured(model: str, recipe: Recipe, timing: Timing) -> Reading:
 
 
 def _quality(whole: Reference, small: Compressed) -> dict[str, float]:
-    """How well the held-out images are read, in double precision after the logits."""
+    """Compute accuracy, loss and divergence on the held-out images.
+
+    Everything after the logits is computed in double precision.
+    """
     log_probabilities = torch.log_softmax(small.logits(whole.images).double(), dim=1)
     right = log_probabilities.argmax(dim=1) == whole.labels
     divergence = functional.kl_div(

@@ -1,4 +1,4 @@
-"""How many bytes a compressed layer takes, without writing it."""
+"""Size of a compressed layer in bytes, computed without writing it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BIAS_BYTES = 4
 
 
 class Layout(IntEnum):
-    """How the places of the weights are told.
+    """Encoding of the positions of the weights.
 
     ``DENSE`` keeps every word. The others keep the words that are not zero: ``BITMAP`` with one
     bit per weight, ``ROWS`` (compressed sparse rows) with each filter's count and each word's
@@ -29,7 +29,7 @@ class Layout(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What the size depends on: the tensor as rows (filters) of columns, and its non-zeros."""
+    """Inputs of the size: the tensor as rows (filters) of columns, and its non-zeros."""
 
     rows: int
     columns: int
@@ -49,12 +49,12 @@ class Shape:
 
     @property
     def count_bits(self) -> int:
-        """What a filter's count of words takes, 0 to all columns."""
+        """Bits of a filter's count of stored values, from 0 to all columns."""
         return self.columns.bit_length()
 
     @property
     def column_bits(self) -> int:
-        """What the number of a column takes."""
+        """Bits of a column number."""
         return (self.columns - 1).bit_length()
 
     def weight_bytes(self, layout: Layout) -> int:

@@ -21,7 +21,7 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Where the stream is read after its norm, and where what comes of it is added."""
+    """Point where the stream is read after its norm, and where the part's result is added."""
 
     gain: str
     reads: str
@@ -59,7 +59,7 @@ def sliced(
     shares: Sequence[float],
     directions: str = "principal",
 ) -> dict[str, Record]:
-    """All tables of the model with this share of the stream cut off before each part.
+    """Return all tables of the model with this share of the stream cut off before each part.
 
     Norms' gains go into the tables that read, so that only the root mean square is left, which a
     rotation does not change: with shares of 0 the model computes what it did.
@@ -103,12 +103,12 @@ def sliced(
 
 
 def read(records: Mapping[str, Record]) -> dict[str, Single]:
-    """The parameters that the model runs on."""
+    """Return the parameters that the model runs on."""
     return {name: restored(record) for name, record in records.items()}
 
 
 def _normed(parameters: Parameters, inputs: Mapping[str, Single], part: Part) -> Single:
-    """The stream before the part, divided by its root mean square, (n, width)."""
+    """Return the stream before the part divided by its root mean square, (n, width)."""
     return inputs[part.reads] / parameters[part.gain]
 
 

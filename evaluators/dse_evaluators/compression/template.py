@@ -18,7 +18,10 @@ _MOST_TEXTS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """What a design's values are put into: ``format {bits}`` with ``names`` of ``("bits",)``."""
+    """Text with places for a design's values.
+
+    ``format {bits}`` has ``names`` of ``("bits",)``.
+    """
 
     text: str
     names: tuple[str, ...]

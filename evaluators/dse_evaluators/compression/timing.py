@@ -1,4 +1,4 @@
-"""How long a call takes: warmed up, repeated, with the error of the median."""
+"""Duration of a call: warmed up, repeated, with the error of the median."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROUND_S = 5e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How many calls warm up, how many rounds are timed, and on how many images a call works."""
+    """Numbers of warm-up calls, of timed rounds, and of images in a call."""
 
     warmup: int
     repeats: int
@@ -25,7 +25,9 @@ class Timing:
 
 
 def timed(call: Callable[[], object], timing: Timing) -> tuple[float, float]:
-    """The seconds per call, the median of the rounds' medians, and its standard error.
+    """Return the seconds per call and their standard error.
+
+    The seconds are the median of the rounds' medians.
 
     The error is of this run: a machine that is busy for all of it is slower than it says.
 

@@ -35,7 +35,7 @@ Pairs = dict[str, tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """How the products are found; all of it is in the name under which they are kept."""
+    """Settings that determine the products; all are in the name under which they are kept."""
 
     text: str  # the format of the weights
     rank: int
@@ -49,7 +49,7 @@ class Tuning:
 def tuned(
     parameters: Parameters, inputs: Mapping[str, Single], tuning: Tuning
 ) -> dict[str, Record]:
-    """Each layer that has inputs in the format, with a product of this rank beside it.
+    """Return each layer that has inputs: in the format, plus a product of this rank.
 
     The short words stay as they are. The products start from ``nothing``, as adapters do, or from
     the least error of each layer's ``outputs``; then all of them together learn from what the
@@ -113,7 +113,7 @@ def _sides(found: Arrays, name: str) -> tuple[Floats, Floats]:
 def _learn(
     parameters: Parameters, given: Mapping[str, Single], pairs: Pairs, tuning: Tuning
 ) -> None:
-    """The products step down the divergence from what the whole model says."""
+    """Train the products to reduce the divergence from the uncompressed model's outputs."""
     whole = {name: torch.tensor(array) for name, array in parameters.items()}
     short = {name: torch.tensor(array) for name, array in given.items()}
     optimizer = torch.optim.Adam([side for pair in pairs.values() for side in pair], lr=tuning.rate)
@@ -138,7 +138,7 @@ def _learn(
 
 
 def _drawn(rng: np.random.Generator, count: int) -> Codes:
-    """Windows of training text, (count, CONTEXT)."""
+    """Draw windows of training text, (count, CONTEXT)."""
     chunks = plays().train
     rows = rng.integers(len(chunks), size=count)
     starts = rng.integers(CHUNK - CONTEXT, size=count)

@@ -84,7 +84,7 @@ class Narrowed:
 
 
 def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:
-    """What a design leaves of each block."""
+    """Return the width that a design leaves of each block."""
     heads, neurons = (_each(design, name, blocks) for name in ("heads", "neurons"))
     return [
         Width(heads=round(float(head)), neurons=float(share))

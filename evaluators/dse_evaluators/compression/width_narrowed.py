@@ -18,7 +18,7 @@ _RIDGE = 1e-3  # of the mean power: what was hardly seen is not trusted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Width:
-    """What stays of one block: so many heads, and a share of the neurons."""
+    """Remaining width of one block: a number of heads, and a share of the neurons."""
 
     heads: int
     neurons: float
@@ -31,7 +31,7 @@ def narrowed(
     *,
     head: int,
 ) -> dict[str, Single]:
-    """The parameters with the heads and neurons of each block that weigh most.
+    """Return the parameters with the heads and neurons of largest weight in each block.
 
     A head weighs the norm of all that it reads with and of what it is read by; a neuron its row
     by its column. A part of which nothing stays is left out.
@@ -100,7 +100,7 @@ def _cut(
 
 
 def _refitted(whole: Single, columns: Ints, seen: Floats) -> Single:
-    """The table of these columns that says most nearly what the whole one says."""
+    """Fit a table on these columns so that its outputs are nearest to the complete one's."""
     some = seen[:, columns]
     products = some.T @ some
     ridge = _RIDGE * np.trace(products) / len(products) * np.eye(len(products))

@@ -84,7 +84,7 @@ def _folded(
     table: Single,  # (b, g)
     of_two: np.ufunc,
 ) -> Single:
-    """The least or largest of each row."""
+    """Return the least or largest value of each row."""
     width = table.shape[1]
     if width & (width - 1):
         return of_two.reduce(table, axis=1)

@@ -21,7 +21,10 @@ def largest(word: NumberFormat) -> float:
 
 
 def is_scaled(word: NumberFormat) -> bool:
-    """True for integers and for floats of at most 8 bits; larger floats have range to spare."""
+    """Return whether a format needs a scale: integers, and floats of at most 8 bits.
+
+    Larger floats have range to spare.
+    """
     return word.kind == "int" or word.bits <= 8
 
 
@@ -29,7 +32,7 @@ def scales(
     peaks: Single,  # (s,), the largest magnitudes
     word: NumberFormat,
 ) -> Single:
-    """What a word is multiplied with so that the largest word is the peak, (s,).
+    """Return the factors that map the largest number of the format to the peaks, (s,).
 
     The peak of an all-zero tensor takes any scale; it gets 1.
 
@@ -50,7 +53,7 @@ def rounded(
     scale: Single,  # broadcasts against values
     word: NumberFormat,
 ) -> Single:
-    """The nearest numbers that the format has, ties to even; what is too large saturates."""
+    """Return the nearest numbers of the format, ties to even; larger values saturate."""
     return _restored(_nearest(values, scale, word), scale)
 
 
@@ -93,7 +96,7 @@ def _nearest(values: Single, scale: Single, word: NumberFormat) -> Single:
 
 
 def _restored(quotients: NDArray[np.generic], scale: Single) -> Single:
-    """Quotients times scale; the last rounding of a huge scale must not make infinity of it."""
+    """Return quotients times scale, kept finite at the last rounding of a huge scale."""
     top = np.finfo(np.float32).max
     wide = quotients.astype(np.float32).astype(np.float64) * scale
     return np.clip(wide, -top, top).astype(np.float32)

@@ -17,7 +17,10 @@ def least_error(
     blocks: Single,  # (b, g)
     lattices: Sequence[Lattice],
 ) -> NDArray[np.intp]:
-    """Which lattice has the least squared error, for each block, (b,); of equals, the first."""
+    """Return the index of the lattice with the least squared error for each block, (b,).
+
+    Of equal lattices, the first is chosen.
+    """
     errors = np.zeros((len(lattices), len(blocks)), dtype=np.float32)
     for rows, columns in chunks(blocks.shape):
         # Turned, so that a block's scale stands beside others and not before a short row: each

@@ -1,4 +1,4 @@
-"""The families of formats, one row each: what its texts say and what is made of them."""
+"""Families of formats, one row each: the contents of their texts, and how they are built."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INTEGER_BITS = (2, 16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One kind of format; ``firsts`` is how many things its texts say before their options."""
+    """One kind of format; ``firsts`` is the number of items in its texts before the options."""
 
     example: str
     made: Callable[[Request], Made]

@@ -1,4 +1,4 @@
-"""Minifloats by name: which specials a split of bits has where its text does not say."""
+"""Minifloats by name: the special values of a split of bits where its text gives none."""
 
 from __future__ import annotations
 

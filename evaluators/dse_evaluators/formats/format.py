@@ -22,7 +22,7 @@ Loose = NDArray[np.uint8]  # one bit in each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """What a text such as ``int4:group=32`` names; two of the same name are equal.
+    """Number format of a text such as ``int4:group=32``; two of the same name are equal.
 
     Scales run along ``axis``: one axis, several that count as one (``(1, 2, 3)`` for the inputs of
     a convolution's filters), or ``None`` for the tensor as one row.
@@ -98,7 +98,7 @@ class Format:
         return np.packbits(np.concatenate(bits), bitorder="little").tobytes()
 
     def unpacked(self, data: bytes, shape: tuple[int, ...], axis: Axis = -1) -> Encoded:
-        """What :meth:`packed` made bytes of."""
+        """Return the encoded tensor from the bytes that :meth:`packed` made."""
         bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")
         found = {}
         start = 0
@@ -112,7 +112,7 @@ class Format:
         return Layout.of(tuple(shape), axis, self.scaling.span, short=self.short)
 
     def _snapped(self, blocks: Single, lattice: Lattice, part: tuple[slice, slice]) -> Single:
-        """A part of the blocks at the numbers of their grid, not yet multiplied back."""
+        """Round a part of the blocks to numbers of their grid, not yet multiplied back."""
         rows, columns = part
         values = blocks[part]
         scaled = values.copy() if lattice.into is None else values * lattice.into[rows]

@@ -18,11 +18,11 @@ class Lattice(Protocol):
 
     @property
     def into(self) -> Single | None:
-        """What values are multiplied with, (b, 1); without it they stay."""
+        """Factor that values are multiplied by, (b, 1); ``None`` leaves them unchanged."""
 
     @property
     def back(self) -> Single | None:
-        """What the grid's numbers are multiplied with, (b, 1)."""
+        """Factor that the grid's numbers are multiplied by, (b, 1)."""
 
     def snap(self, values: Single, rows: slice, chance: Single | None) -> None:
         """Moves values, already multiplied, to numbers of the grid; ``rows`` are their blocks."""
@@ -31,7 +31,7 @@ class Lattice(Protocol):
         """The codes of what was snapped."""
 
     def values(self, codes: Words, rows: slice) -> Single:
-        """What the codes stand for, not yet multiplied back."""
+        """Return the numbers of the codes, not yet multiplied back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

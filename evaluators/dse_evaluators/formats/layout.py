@@ -59,12 +59,12 @@ class Layout:
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
         return self.rows * -(-self.length // self.block)
 
     @property
     def size(self) -> int:
-        """How many numbers there are, without filling."""
+        """Number of values, without padding."""
         return self.rows * self.length
 
     def table(self, values: Single) -> Single:

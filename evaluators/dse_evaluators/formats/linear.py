@@ -54,7 +54,7 @@ class Linear:
         return Plain(grid=grid, into=inverse(scale), back=scale)
 
     def _ends(self, blocks: Single, grid: Grid) -> Single:
-        """What the grid's largest number is to be, (b,)."""
+        """Return the value that the grid's largest number is to have, (b,)."""
         match self.measure:
             case "max":
                 return peaks(blocks)
@@ -110,7 +110,7 @@ def _ordered(
     row: Single,  # (g,)
     place: int,
 ) -> np.float32:
-    """The magnitude with so many before it; first the upper half of its bits, then the rest."""
+    """Return the magnitude of this rank: by the upper half of its bits, then by the rest."""
     bits = row.view(np.int32) & MAGNITUDE
     upper = np.bincount(bits >> np.int32(16), minlength=1).cumsum()
     bucket = int(np.searchsorted(upper, place, side="right"))

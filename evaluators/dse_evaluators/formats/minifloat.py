@@ -78,7 +78,10 @@ class Minifloat:
             values += np.float32(0)
 
     def near(self, values: Single, chance: Single | None) -> None:
-        """What :meth:`snap` does, but that the sign is lost: of zero, and by chance of all."""
+        """Round as :meth:`snap` does, but without keeping signs.
+
+        The sign of zero is lost, and with stochastic rounding the signs of all values.
+        """
         bits = values.view(np.int32)
         self._limit(values)
         special = ~np.isfinite(values) if self.is_wide else None
@@ -133,7 +136,7 @@ class Minifloat:
         return float(whole * 2.0 ** (max(field, 1) - self.bias - self.mantissa))
 
     def _limit(self, values: Single) -> None:
-        """What is beyond the largest number to that; or where it overflows, not to infinity yet."""
+        """Clip values to the largest number; if they may overflow, to a bound beyond it."""
         if self.overflow == "sat":
             bound = np.float32(self.top)
         elif self.is_wide:
@@ -172,7 +175,7 @@ class Minifloat:
         values *= step
 
     def _overflow(self, values: Single) -> None:
-        """What rounded beyond the largest number becomes infinite, or NaN without infinities."""
+        """Make values rounded beyond the largest number infinite, or NaN without infinities."""
         beyond = np.abs(values) > np.float32(self.top)
         if beyond.any():
             values[beyond] = np.inf if self.specials == "ieee" else np.nan

@@ -58,7 +58,7 @@ def format_of(text: str) -> Format:
 
 
 def _spelled(name: str) -> str:
-    """The text that an alias stands for, with the options that follow it."""
+    """Return the text that an alias stands for, with the options that follow it."""
     head, _, rest = name.partition(":")
     if head not in ALIASES:
         return name

@@ -63,7 +63,7 @@ class Posit:
         self,
         values: Single,  # (n,)
     ) -> None:
-        """Where a posit has fraction bits it rounds as a float of that mantissa does."""
+        """Round as a float of the same mantissa does where the posit has fraction bits."""
         taper = _tapered(self.bits, self.scale_bits)
         bits = values.view(np.int32)
         magnitude = bits & MAGNITUDE
@@ -85,7 +85,7 @@ class Posit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Taper:
-    """What is added to round to the fraction bits of an exponent, and the numbers without any."""
+    """Addends that round to an exponent's fraction bits, and the numbers without such bits."""
 
     shifts: Single  # (256,), by the exponent of a float
     inside: tuple[float, float]  # where there are fraction bits
@@ -123,7 +123,10 @@ def _all(bits: int, scale_bits: int) -> Table:
 
 
 def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
-    """What a magnitude and a negative magnitude must exceed to be past each code."""
+    """Return the bounds of each code, for magnitudes and for negative magnitudes.
+
+    A value must exceed the bound to be past the code.
+    """
     between = posit_values(bits + 1, scale_bits)[1::2]  # of code p and p + 1
     odd = np.arange(len(between) - 1) % 2 == 1
     up = np.where(odd, np.nextafter(between[:-1], np.float32(0)), between[:-1])
@@ -133,7 +136,7 @@ def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
 
 
 def _mirrored(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> Table:
-    """The table of the magnitudes and their negatives."""
+    """Return the table of the magnitudes and their negatives."""
     up, down = bounds
     numbers = np.concatenate([-magnitudes[:0:-1], magnitudes])
     return Table.of(numbers, bits, thresholds=np.concatenate([-down[::-1], up]))
@@ -141,7 +144,7 @@ def _mirrored(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> T
 
 @cache
 def _tapered(bits: int, scale_bits: int) -> _Taper:
-    """The fraction bits of every exponent of a float32."""
+    """Return the fraction bits of every exponent of a float32."""
     exponent = np.arange(256) - 127
     regime = exponent >> scale_bits
     length = np.where(regime >= 0, regime + 2, 1 - regime)

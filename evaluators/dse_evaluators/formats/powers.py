@@ -20,7 +20,7 @@ _CARRY = {"log": np.int32(0x800000 - 0x3504F4), "value": np.int32(0x800000 - 0x4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Powers:
-    """Zero and 1, 1/2, 1/4 ... of both signs; what is nearest is told by logarithm or by value.
+    """Grid of zero and 1, 1/2, 1/4 ... of both signs, nearest by logarithm or by value.
 
     By logarithm, what would round to less than the smallest power is zero; by value, what is
     less than half of it. A value in the middle goes up.

@@ -40,7 +40,7 @@ class Request:
         return Request(text=text, first=tuple(items[:firsts]), options=options)
 
     def parts(self, place: int, pattern: str, example: str) -> tuple[str, ...]:
-        """What a position says by this pattern.
+        """Return the groups that this pattern matches in the text at a position.
 
         Raises:
             SpecError: it does not fit.
@@ -96,7 +96,7 @@ class Request:
         return self.whole(name, self.options[name], ends, letter=f"{name}=")
 
     def one_of(self, flags: Sequence[Word]) -> Word | None:
-        """Which of these options is there, or nothing.
+        """Return the one of these options that is given, or ``None``.
 
         Raises:
             SpecError: more than one is.

@@ -1,4 +1,4 @@
-"""How a tensor's grid is found: what is measured, what of it is stored, in how many bits."""
+"""Fit of a tensor's grid: what is measured, what of it is stored, and in how many bits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Field:
 
 
 class Scaling(Protocol):
-    """What lays a grid over a tensor.
+    """Method that lays a grid over a tensor.
 
     Law: the lattice that is read back from the stored fields takes codes to the same numbers as
     the one that was fitted.
@@ -37,13 +37,13 @@ class Scaling(Protocol):
 
     @property
     def span(self) -> Span:
-        """What shares a scale."""
+        """Extent of the numbers that share a scale."""
 
     def fields(self, blocks: int, grid: Grid) -> tuple[Field, ...]:
-        """What is stored for a tensor of so many blocks, in order."""
+        """Return the fields stored for a tensor of this many blocks, in order."""
 
     def fitted(self, blocks: Single, grid: Grid) -> tuple[Sides, Lattice]:
-        """What is to be stored of these blocks, (b, g), and the numbers that they can then hold."""
+        """Return the fields to store for these blocks, (b, g), and the lattice that results."""
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
         """The numbers of the blocks whose fields these are."""

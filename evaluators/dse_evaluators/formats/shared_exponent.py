@@ -57,7 +57,7 @@ class SharedExponent:
         blocks: Single,  # (b, g)
         grid: Grid,
     ) -> Bits:
-        """The power of two of each block, (b,), as far as eight bits can tell it."""
+        """Return the power of two of each block, (b,), clipped to the range of eight bits."""
         largest = peaks(blocks)
         if self.rule == "rceil":
             found = _exponent(largest / np.float32(grid.top), "ceil", 0)

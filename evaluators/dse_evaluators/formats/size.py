@@ -1,4 +1,4 @@
-"""How many bits a tensor takes, and what for."""
+"""Size of a tensor in bits, by purpose."""
 
 from __future__ import annotations
 

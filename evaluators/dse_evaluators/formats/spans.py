@@ -20,7 +20,7 @@ LONGEST = 1 << 20
 
 
 def span(request: Request, default: Span) -> Span:
-    """How many numbers share a scale."""
+    """Return the number of values that share a scale, or ``tensor`` or ``channel``."""
     match request.one_of(SPANS):
         case "group":
             return request.number("group", (1, LONGEST), 32)
@@ -33,12 +33,12 @@ def span(request: Request, default: Span) -> Span:
 
 
 def block(request: Request, default: int) -> int:
-    """How many numbers are in a block."""
+    """Return the number of values in a block."""
     return request.number("block", (1, LONGEST), default)
 
 
 def linear(request: Request, default: Span = "tensor") -> Scaling:
-    """A stored scale for each span, with a zero point if the text says ``asym``.
+    """Return a stored scale for each span, with a zero point if the text has ``asym``.
 
     Raises:
         SpecError: options contradict one another, or a value is none.

@@ -46,7 +46,7 @@ class Steps:
         return Steps(thresholds, before.astype(np.uint8), within)
 
     def below(self, values: Single) -> Places:
-        """How many thresholds are less than each value; none for what is no number."""
+        """Return the number of thresholds less than each value; none for NaN."""
         if not len(self.base):
             return np.searchsorted(self.thresholds, values, side="left")
         bucket = (values.view(np.uint32) >> np.uint32(16)).astype(np.intp)

@@ -44,5 +44,5 @@ STORED: Mapping[str, Stored] = {
 
 
 def inverse(scales: Single) -> Single:
-    """One over each scale, as far as a float32 can tell it."""
+    """Return one over each scale, as far as a float32 can represent it."""
     return np.divide(np.float32(1), np.maximum(scales, _LEAST), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What a user's code said of one design, as numbers or as the fault that they are not."""
+"""Answer of a user's code on one design: numbers, or the fault if it has none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def readings(
     said: object,  # {"power": 3.1}, {"power": {"value": 3.1, "spread": 0.2}}, {"power": (3.1, 0.2)}
     names: Sequence[str],
 ) -> Answer:
-    """The declared metrics in what was said; what else it holds is passed over."""
+    """Extract the declared metrics from an answer; its other entries are ignored."""
     if not isinstance(said, Mapping):
         like = f" such as {{{names[0]!r}: 1.5}}" if names else ""
         return invalid(f"expected a mapping from metrics to numbers{like}, got {shown(said)}")
@@ -53,12 +53,15 @@ def readings(
 
 
 def invalid(reason: str) -> Fault:
-    """What was said is not what was asked."""
+    """Return the fault for an answer of the wrong form."""
     return Fault(kind="invalid", reason=reason)
 
 
 def shown(said: object) -> str:
-    """A value for an error: its text, cut, with its type where the text alone would not tell."""
+    """Return the text of a value for an error message, cut to a limit.
+
+    The type is added where the text alone does not show it.
+    """
     text = repr(said)
     cut = f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
     told_by_text = isinstance(said, str | int | float | list | dict | tuple) or said is None

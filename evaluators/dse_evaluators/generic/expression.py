@@ -24,7 +24,7 @@ _KEYS = ("formula", "unit")
 
 
 class Formulas:
-    """Computes formulas in coherent SI and tells each in its declared unit.
+    """Formulas computed in coherent SI, each reported in its declared unit.
 
     ``formulas`` holds them as they were written, with the units of their literals, so that their
     dimension can be checked against the declared unit where the units of all names are known.
@@ -99,7 +99,7 @@ class Formulas:
 def _reason(
     name: str, formula: Expression, value: float, inputs: Mapping[str, Column], row: int
 ) -> str:
-    """Why a formula has no value, with what it read."""
+    """Return the reason why a formula has no value, with the inputs that it read."""
     read = [f"{word} = {_seen(inputs[word], row)}" for word in sorted(formula.names)]
     return f"{name} is {value}: {formula.text!r} with {', '.join(read) or 'no name in it'}"
 
@@ -115,7 +115,7 @@ def _nowhere(size: int) -> Column:
 
 
 def _all_parsed(texts: Mapping[str, str]) -> dict[str, Expression]:
-    """The formulas by name. Raises SpecErrors with the mistakes of all of them."""
+    """Parse the formulas by name; raise SpecErrors with the mistakes of all of them."""
     formulas: dict[str, Expression] = {}
     errors: list[DseError] = []
     for name, text in texts.items():
@@ -138,7 +138,7 @@ def _parsed(name: str, text: str) -> Expression:
 
 
 def _checked(metrics: Any) -> Mapping[str, Mapping[str, str]]:
-    """The metrics, each with a formula and nothing unknown.
+    """Check that each metric has a formula and nothing unknown, and return the metrics.
 
     Raises:
         PluginError: what was given is of another form.

@@ -1,4 +1,4 @@
-"""What a user tells a generic evaluator: its metrics and their units, its readings, its kind.
+"""Options of a generic evaluator: metrics and their units, parameters it reads, its kind.
 
 Options come from YAML as they stand there, so that nothing about their types is certain here.
 """
@@ -48,7 +48,7 @@ def metrics_of(units: Any) -> dict[str, Metric]:
 
 
 def _no_metrics(found: Any) -> PluginError:
-    """Return what to say where no mapping of metrics stands."""
+    """Return the error for an option that is not a mapping of metrics, or is empty."""
     names = [found] if isinstance(found, str) else found if isinstance(found, list) else []
     shown = ", ".join(f"{name}: UNIT" for name in names if isinstance(name, str))
     hint = f"write metrics: {{{shown}}}, with '' for no unit" if shown else ""
@@ -132,7 +132,7 @@ def kind_of(kind: Any) -> Kind:
 
 
 def seconds_of(option: str, given: Any) -> float:
-    """A span of time in seconds, told as a number of them or as a text such as ``5 min``.
+    """Return a span of time in seconds, from a number of them or a text such as ``5 min``.
 
     Raises:
         PluginError: it is no span of time, or not above zero.

@@ -1,4 +1,4 @@
-"""What a program printed, read as its answer: the JSON object at the end of its output."""
+"""Answer in a program's output: the JSON object at its end."""
 
 from __future__ import annotations
 

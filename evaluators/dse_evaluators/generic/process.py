@@ -46,7 +46,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended; ``status`` is negative for a signal, and means nothing on time-out."""
+    """Outcome of a run; ``status`` is negative for a signal, and meaningless on time-out."""
 
     status: int
     timed_out: bool
@@ -92,7 +92,7 @@ def run(
 
 
 class Tail:
-    """The last bytes of a pipe; each line is told when it is whole, until that raises."""
+    """Last bytes of a pipe; each complete line is passed to ``on_line`` until that raises."""
 
     def __init__(self, most: int, on_line: Callable[[bytes], None] = lambda _: None) -> None:
         self.kept = bytearray()
@@ -129,7 +129,7 @@ def _started(program: Program, given: bytes, mark: str) -> subprocess.Popen[byte
 
 
 def _followed(process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadline: float) -> bool:
-    """True when the program has ended, False when the deadline has passed before."""
+    """Return True once the program has ended, False if the deadline passes before."""
     with selectors.DefaultSelector() as selector:
         for name, pipe in _pipes(process):
             os.set_blocking(pipe, False)
@@ -149,7 +149,7 @@ def _followed(process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadl
 
 
 def _read(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
-    """Takes what is in a pipe that is ready; False at its end."""
+    """Read the content of a pipe that is ready; return False at its end."""
     chunk = os.read(pipe, _CHUNK)
     tails[name].take(chunk)
     return bool(chunk)

@@ -1,4 +1,4 @@
-"""Whether a program and its script are on this machine: what `dse check` can see without a run."""
+"""Checks of a program and its script on this machine, by `dse check` without a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any function of Python that tells metrics of a design, or of whole columns of designs."""
+"""Python functions that return metrics of a design, or of complete columns of designs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Python:
 
     @property
     def pure(self) -> bool:
-        """True for a function that the program gives; one of a package says so: ``f.pure = True``.
+        """True for a function given by the program, or a package's with ``f.pure = True``.
 
         A package's function is imported to know it.
         """
@@ -206,7 +206,7 @@ def _undefined(columns: Mapping[str, Floats]) -> dict[str, dict[int, str]]:
 
 
 def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
-    """What a function cannot do without, and what it has a default for.
+    """Return the parameters that a function requires, and those that have a default.
 
     Raises:
         PluginError: its parameters have no names to pass them by.
@@ -227,12 +227,15 @@ def _signature(function: Function) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _has_own_signature(function: object) -> bool:
-    """True for a partial too, even if it says that it wraps the function which it calls."""
+    """Return whether a function has its own signature.
+
+    A partial has one too, even if it is marked as a wrapper of the function that it calls.
+    """
     return isinstance(function, functools.partial) or hasattr(function, "__signature__")
 
 
 def _missing(function: str | Function) -> str:
-    """Why there is no function to call; empty if there is one."""
+    """Return the reason why there is no function to call; empty if there is one."""
     kind, _, name = function.partition(":") if isinstance(function, str) else ("", "", "")
     return _ABSENT[kind].format(name) if kind in _ABSENT else ""
 
@@ -243,7 +246,9 @@ def _nobody(**_: Any) -> Any:
 
 
 def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:
-    """The function or the entry point of that name, with its version; nothing is imported yet.
+    """Return the function or the entry point of that name, with its version.
+
+    Nothing is imported yet.
 
     Raises:
         PluginError: there is no entry point of that name, or what was given cannot be called.
@@ -261,7 +266,7 @@ def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:
 
 
 def _loaded(function: EntryPoint | Function) -> Function:
-    """The function itself; an entry point is imported when it is first needed.
+    """Return the function itself; an entry point is imported when it is first needed.
 
     Raises:
         PluginError: it cannot be imported, or cannot be called.

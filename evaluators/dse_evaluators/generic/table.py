@@ -22,7 +22,7 @@ Key = float | str | None  # None: the parameter is absent
 
 
 class Table:
-    """Tells what a file holds for a design, and that a design which it lacks cannot be had.
+    """Metrics of designs looked up in a file; a design that it lacks is infeasible.
 
     Rows of the same design are repeated measurements: their mean is told, with its standard
     error. An empty cell in a parameter's column means that the parameter is absent. Values are
@@ -102,7 +102,7 @@ def _names(
 
 
 def _indexed(table: TableFile, names: Sequence[str]) -> tuple[dict[tuple[Key, ...], int], Ints]:
-    """The number of each distinct design, and that of the design in each row, (r,)."""
+    """Return the number of each distinct design, and that of the design in each row, (r,)."""
     columns = [[_key(value) for value in table.values(name)] for name in names]
     numbers: dict[tuple[Key, ...], int] = {}
     place = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]

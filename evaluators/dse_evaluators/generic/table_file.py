@@ -1,4 +1,4 @@
-"""The columns of a CSV or Parquet file, with whatever is wrong in them told by name and row."""
+"""Columns of a CSV or Parquet file, with every mistake in them reported by name and row."""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ for group, mark in told[-1:]:
 
 
 class Warden:
-    """Kills the process group that it was last told of, and its marked strays, when this dies."""
+    """Guard that kills a process group, and its marked strays, when this process dies.
+
+    The group is the last one that it was given.
+    """
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(  # noqa: S603 - a constant program

@@ -9,7 +9,7 @@ from dse.units.units import converted, quantity
 
 
 def amount(name: str, told: float | str, unit: str, *, least: float = 0.0) -> float:
-    """What an option tells, in ``unit``.
+    """Return the value of an option in ``unit``.
 
     Raises:
         SpecError: it is no number, in a unit that does not fit, or less than ``least``.

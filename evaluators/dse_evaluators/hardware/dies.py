@@ -84,7 +84,7 @@ class Wafer:
 
     @property
     def usable_mm2(self) -> float:
-        """What is within the outer ring."""
+        """Area within the outer ring, in mm2."""
         return math.pi * (self.diameter_mm / 2.0 - self.edge_mm) ** 2
 
     def dies(self, area_mm2: Floats) -> Floats:
@@ -112,7 +112,7 @@ def wafer_dollars(nm: float) -> float:
 
 
 def design_dollars(nm: float) -> float:
-    """What designing a chip costs once; above 65 nm as at 65 nm.
+    """Return the one-time cost of designing a chip, in dollars; above 65 nm as at 65 nm.
 
     Raises:
         SpecError: the node is smaller than all that is tabulated.

@@ -65,7 +65,7 @@ class MacCost:
         check_readings(values, {**formats, "node_nm": check_node, "voltage": number(0, 2)})
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """What it costs in n designs."""
+        """Compute the costs of a multiply-accumulate in n designs."""
         weights = batch["weight_format"].tolist()
         inputs = batch["activation_format"].tolist() if "activation_format" in batch else weights
         nodes = np.asarray(batch.get("node_nm", self.node_nm), dtype=np.float64).tolist()

@@ -19,7 +19,7 @@ from dse_evaluators.formats.words import FORMATS, NumberFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """What a multiplier is given: an element, and how many of them share a scale.
+    """Input of a multiplier: an element, and the number of elements that share a scale.
 
     ``scale_steps`` are the operations that two blocks' scales take once for each block: exponents
     are added, other scales multiplied and their product put on the partial sum.

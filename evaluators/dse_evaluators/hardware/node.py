@@ -110,13 +110,13 @@ class NodeFactors:
         return Metrics(columns=columns, faults=_faults(clock, fastest, voltage))
 
     def _clock(self, batch: Batch, fastest: Floats) -> Floats:
-        """What the design sets, else its share of the fastest."""
+        """Return the clock that the design sets, else its share of the fastest clock."""
         own = fastest * np.asarray(batch.get("clock_share", 1.0), dtype=np.float64)
         told = np.asarray(batch.get("clock", np.nan), dtype=np.float64)
         return np.where(batch.absent("clock"), own, told)
 
     def _table(self, batch: Batch) -> dict[str, Floats]:
-        """What is looked up, for each row by its node."""
+        """Return the values looked up for each row by its node."""
         told = np.asarray(batch["node_nm"], dtype=np.float64)
         nodes, place = np.unique(told, return_inverse=True)
         rows = [self._row(node_of(float(nm))) for nm in nodes]

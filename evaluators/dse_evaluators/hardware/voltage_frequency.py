@@ -12,7 +12,7 @@ from dse_evaluators.accelerators.technology import NOMINAL_V
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """How fast a circuit is at each voltage.
+    """Speed of a circuit at each voltage.
 
     The defaults are assumptions: 1 GHz at the nominal voltage at 45 nm, a threshold of 0.3 V.
     From 0.9 to 0.7 V delays then grow by 1.32; Stillmaker and Baas (Integration 2017) have 2.27 at

@@ -35,7 +35,7 @@ class ConvolutionShape:
 
     @property
     def uneven(self) -> str:
-        """Why there is no such convolution; nothing where there is one."""
+        """Reason why there is no such convolution; empty if there is one."""
         left_over = self.channels % self.group
         if left_over:
             return f"{self.channels} channels in groups of {self.group}: {left_over} left over"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU's resources; what is of one streaming multiprocessor says so."""
+    """Resources of a GPU; those of one streaming multiprocessor are marked as such."""
 
     sms: int
     clock: float

@@ -27,7 +27,10 @@ class Shapes:
             raise SpecError(f"layer cannot be {layer!r}", hint=nearest(layer, self.place))
 
     def times(self, batch: Batch) -> Floats:
-        """How often each shape runs in each design, (l, n): once, where it names its ``layer``."""
+        """Return the number of runs of each shape in each design, (l, n).
+
+        A design that names its ``layer`` runs the shape of that layer once, and no other.
+        """
         every = np.bincount(list(self.place.values()), minlength=len(self.shapes)).astype(float)
         if "layer" not in batch:
             return np.repeat(every[:, None], len(batch), axis=1)

@@ -16,7 +16,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misses:
-    """How many loads have a cache of some size miss: those used again only after more elements."""
+    """Number of loads that miss a cache of some size: those reused only after more elements."""
 
     distances: Ints  # (d,), sorted; elements that a cache must hold to find the load
     counts: Ints  # (d,), loads of a distance or a larger one
@@ -44,7 +44,7 @@ class Replayed:
 
 @lru_cache(maxsize=256)
 def replay(layer: Layer, batch: int, tile: tuple[int, int, int], sms: int) -> Replayed:
-    """What the loads of one convolution find in L2.
+    """Count the elements that one convolution requests from L2, and the misses by L2 size.
 
     ``tile`` is rows, columns and depth. Tiles are numbered down the pixels first; ``sms`` at a
     time go through the depth together, one step each in turn. A tile and step asks for each
@@ -113,7 +113,7 @@ class _Walk:
         m: Ints,  # (m,)
         k: Ints,  # (k,)
     ) -> Ints:
-        """Where the element of row ``m`` and column ``k`` of the im2col matrix lies, (m, k)."""
+        """Return the address of row ``m`` and column ``k`` of the im2col matrix, (m, k)."""
         one = self.layer
         image, place = np.divmod(m, one.output_height * one.output_width)
         row, col = np.divmod(place, one.output_width)
@@ -127,7 +127,7 @@ class _Walk:
 
 @dataclass(slots=True, kw_only=True)
 class _Recency:
-    """When each element was used last, and of how many elements each time was the last one."""
+    """Time of each element's last use, and the number of elements last used at each time."""
 
     elements: int
     _last: Ints = field(init=False)

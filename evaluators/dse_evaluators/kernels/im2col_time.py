@@ -1,4 +1,4 @@
-"""How long a GPU takes for convolutions whose traffic is known."""
+"""Time that a GPU takes for convolutions whose traffic is known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOVED = ("l1", "l2", "input", "filter", "output")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What the GPU of each design has; each (n,), as in :class:`.gpus.Gpu`."""
+    """Resources of the GPU of each design; each (n,), as in :class:`.gpus.Gpu`."""
 
     sms: Floats
     clock: Floats
@@ -73,7 +73,7 @@ class Run:
 def _moved(
     counted: Sequence[tuple[Tile, Traffic]], place: Ints, resources: Resources
 ) -> dict[str, Floats]:
-    """The elements that one layer moves, each (n,)."""
+    """Return the elements that one layer moves, each (n,)."""
     every = [one for _, one in counted]
     thresholds = np.array([one.thresholds for one in every])  # (c, 4)
     size = resources.l2_size / ELEMENT_BYTES
@@ -94,7 +94,7 @@ def _seconds(
     moved: dict[str, Floats],
     resources: Resources,
 ) -> dict[str, Floats]:
-    """How long each level works for one layer, and what lies before and after, each (n,).
+    """Return the seconds of each level for one layer, and those before and after, each (n,).
 
     Every wave computes whole tiles. The first step of each tile arrives through L2 before it can
     begin; outputs are written when all else is done.

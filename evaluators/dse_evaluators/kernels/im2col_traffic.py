@@ -1,4 +1,4 @@
-"""How much an im2col convolution on a GPU moves through L1, L2 and DRAM, counted on tiles."""
+"""Traffic of an im2col convolution on a GPU through L1, L2 and DRAM, counted on tiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEPT = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """What one group of threads computes: ``rows`` pixels x ``cols`` filters, ``depth`` at a time.
+    """Work of one group of threads: ``rows`` pixels x ``cols`` filters, ``depth`` at a time.
 
     A row of the product is an output pixel, a column a filter; along the depth lie the taps of the
     first channel, then those of the second.
@@ -56,7 +56,7 @@ def tile_of(text: str) -> Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a layer moves, in elements, and how large an L2 keeps what is used again.
+    """Elements that a layer moves, and the L2 sizes that keep elements for reuse.
 
     An L2 below the first threshold keeps nothing from one tile to the next; below the second no
     filters for the next wave; below the third no inputs for the next column of tiles, and below
@@ -212,7 +212,7 @@ def _taps(layer: Layer) -> tuple[int, int]:
 
 @lru_cache(maxsize=_KEPT)
 def _touched(layer: Layer, begin: int, end: int, taps: tuple[int, int]) -> int:
-    """Distinct positions of the image under a run of output pixels and a run of taps.
+    """Count distinct positions of the image under a run of output pixels and a run of taps.
 
     Pixels are numbered through the images of the batch.
     """

@@ -10,7 +10,7 @@ from dse_evaluators.accelerators.devices.devices import DEVICES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedDevice:
-    """What a product of 16-bit activations and narrow weights needs of a device."""
+    """Device properties for a product of 16-bit activations and narrow weights."""
 
     dram_bytes: float
     dram_bytes_per_s: float

@@ -43,7 +43,7 @@ _METRICS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """How many times Tilus' time a kernel takes, which widths it has, whether it skips zeros."""
+    """Kernel properties: time as a multiple of Tilus', widths, whether it skips zeros."""
 
     factor: float
     bits: frozenset[int]
@@ -185,7 +185,7 @@ class _Matrix:
 
     @property
     def wide_bytes(self) -> Floats:
-        """What the dense product of 16-bit weights reads and writes."""
+        """Bytes that the dense product of 16-bit weights reads and writes."""
         return 2 * self.inputs * self.outputs + 2 * self.rows * (self.inputs + self.outputs)
 
     def traffic(self) -> dict[str, Floats]:

@@ -169,7 +169,7 @@ _TIMES = {"fitted": _fitted, "sheet": _sheet}
 
 
 def _bottleneck(parts: Floats) -> Floats:
-    """Which part is longest; the host, wherever the device waits for it, (n,)."""
+    """Return the index of the longest part, (n,); the host, wherever the device waits for it."""
     last = len(_PARTS) - 1
     return np.where(parts[last] > 0, last, parts[:last].argmax(axis=0)).astype(float)
 

@@ -1,4 +1,4 @@
-"""How long the processor works on a call: what others run meanwhile is not counted."""
+"""Processor time of a call, without that of other processes that run meanwhile."""
 
 from __future__ import annotations
 

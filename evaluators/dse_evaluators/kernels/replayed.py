@@ -29,7 +29,7 @@ _ELEMENT_BYTES = 4
 
 @dataclass(kw_only=True, eq=False)
 class ConvolutionReplayed:
-    """What L2 is asked for and what it reads from DRAM, by walking through every load.
+    """Requests to L2 and its reads from DRAM, counted by walking through every load.
 
     The oracle of ``kernels.convolution``, of which it uses nothing: seconds for a small layer.
     Reads layer, a name of the workload's, tile and l2_size, and where the space has them batch

@@ -1,1 +1,1 @@
-"""What rounding does to results: attention, decoding and tensors in short number formats."""
+"""Effects of rounding on results: attention, decoding and tensors in short formats."""

@@ -130,7 +130,7 @@ _LARGEST = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """What the inputs depend on: block sizes do not change them."""
+    """Settings on which the inputs depend; block sizes do not change them."""
 
     format_text: str
     shape: tuple[int, int, int]  # queries, keys, width
@@ -157,7 +157,7 @@ def _case(case: _Case) -> tuple[Heads, Floats, Single]:
 
 
 def _whole(name: str, value: Value) -> int:
-    """The count that a reading says.
+    """Return the count that an input gives.
 
     Raises:
         EvaluationError: it is none.
@@ -177,7 +177,7 @@ def _wasserstein(ours: Single, truth: Floats) -> float:
 
 
 def _quotient(ours: float, theirs: float) -> float:
-    """How many times as far off as plain attention.
+    """Return the error as a multiple of that of plain attention.
 
     Raises:
         EvaluationError: that is exact.

@@ -28,7 +28,7 @@ class Heads:
 
     @property
     def scale(self) -> float:
-        """What scores are multiplied by."""
+        """Factor that scores are multiplied by."""
         return float(self.queries.shape[1] ** -0.5)
 
 

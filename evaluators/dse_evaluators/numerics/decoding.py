@@ -29,7 +29,7 @@ _SLOWEST = 10_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """How the machine computes: the format of every result, and the parts of a sum."""
+    """Arithmetic of the machine: the format of every result, and the parts of a sum."""
 
     rounding: Format
     parts: int
@@ -54,7 +54,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """What was chosen after the prompts, and the logits that it was chosen by."""
+    """Symbols chosen after the prompts, and the logits by which they were chosen."""
 
     codes: Codes  # (n, steps)
     logits: Single  # (n, steps, symbols)
@@ -96,7 +96,7 @@ class Decoder:
         return Decoded(codes=chosen, logits=np.stack(seen, axis=1))
 
     def _told(self, codes: Codes, place: int) -> Single:
-        """The logits of the next symbols, (n, symbols)."""
+        """Return the logits of the next symbols, (n, symbols)."""
         near, product = self._arithmetic.near, self._arithmetic.product
         stream = near(self._weights["embed"][codes])
         for name in sorted(key[:-4] for key in self._weights if key.endswith(".qkv")):
@@ -108,7 +108,7 @@ class Decoder:
         return product(self._normed(stream, "norm"), self._weights["head"])
 
     def _attention(self, name: str, stream: Single, place: int) -> Single:
-        """What the past has to say, head by head."""
+        """Compute attention over the past, head by head."""
         near = self._arithmetic.near
         signal = self._normed(stream, f"{name}.norm")
         mixed = self._arithmetic.product(signal, self._weights[f"{name}.qkv"])
@@ -128,7 +128,7 @@ class Decoder:
         new: Single,  # (n, 2, heads, HEAD): keys and values
         place: int,
     ) -> tuple[Single, Single]:
-        """All keys and values up to this place, each (n, heads, t, HEAD)."""
+        """Add keys and values; return all up to this place, each (n, heads, t, HEAD)."""
         if name not in self._past:
             count, _, heads, _ = new.shape
             self._past[name] = np.empty((2, count, heads, self._length, HEAD), dtype=np.float32)
@@ -147,7 +147,7 @@ def _turned(
     heads: Single,  # (n, heads, HEAD)
     place: int,
 ) -> Single:
-    """Queries or keys, turned by their place.
+    """Rotate queries or keys by their position.
 
     Source:
         Su et al., RoFormer, 2021, eq. 34.

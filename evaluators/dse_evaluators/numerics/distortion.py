@@ -34,7 +34,7 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(kw_only=True)
 class Distortion:
-    """Rounds tensors to a format and tells what was lost.
+    """Error of rounding tensors to a format.
 
     ``noise`` is the squared error over the squares, of all numbers together, and ``sqnr_db`` the
     same in decibels (at most 300: a format without loss has no end). ``tensor_error`` is the root

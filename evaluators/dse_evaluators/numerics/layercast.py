@@ -113,7 +113,7 @@ _MOST_PARTS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What a decoding depends on, but for the parts of its sums."""
+    """Settings that a decoding depends on, except for the parts of its sums."""
 
     storage: str
     compute: str
@@ -132,7 +132,7 @@ def _weights() -> Mapping[str, Single]:
 
 @lru_cache(maxsize=4)
 def _prompts(count: int, seed: int) -> Codes:
-    """What the model says when it draws by its own shares, in single precision."""
+    """Sample prompts from the model's own distribution, in single precision."""
     rng = np.random.default_rng(seed)
     weights = _weights()
     starts = rng.integers(0, len(weights["embed"]), (count, 1))
@@ -153,7 +153,7 @@ def _decoded(run: _Run, parts: int) -> Decoded:
 
 
 def _memory_bytes(run: _Run) -> float:
-    """What weights, the largest one as it is cast, and the cache of keys and values take."""
+    """Return the bytes of the weights, of the largest one as it is cast, and of the KV cache."""
     stored, compute = format_of(run.storage), format_of(run.compute)
     weights = _weights()
     bits = sum(stored.bits(array.shape).total for array in weights.values())

@@ -1,4 +1,4 @@
-"""What FlashAttention keeps on the chip, and what it moves to and from memory."""
+"""On-chip memory of FlashAttention, and its traffic to and from memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def sram_bytes(
 
 
 def traffic_bytes(rounding: Format, state: Format, head: tuple[int, int], block_keys: int) -> float:
-    """What one head moves: keys and values once, queries and the state with each block of keys.
+    """Return the bytes that one head moves.
+
+    Keys and values are moved once, queries and the state with each block of keys.
 
     ``head`` is its length and width. The state is the outputs, sums and maxima so far, which are
     read and written.

@@ -20,7 +20,7 @@ def asked(
     names: Sequence[str],
     shown: Callable[[Mapping[str, Value]], Mapping[str, Any]],
 ) -> Metrics:
-    """The metrics of n designs, each as its own outcome.
+    """Return the metrics of n designs, each as its own outcome.
 
     Args:
         batch: the designs.

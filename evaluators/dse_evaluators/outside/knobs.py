@@ -1,4 +1,4 @@
-"""What an outside model reads of a design, where an option has not fixed it."""
+"""Parameters that an outside model reads from a design, if no option has fixed them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class Knob:
     text: bool = False
 
     def value(self, given: Any) -> Value:
-        """What an option sets it to; a text such as ``1.2 GHz`` is a number in the knob's unit.
+        """Return the value that an option sets the knob to.
+
+        A text such as ``1.2 GHz`` becomes a number in the knob's unit.
 
         Raises:
             SpecError: it cannot be that.

@@ -1,4 +1,4 @@
-"""Layers as what workers are told: their shapes, equal ones once."""
+"""Layer shapes as sent to workers, with equal ones listed once."""
 
 from __future__ import annotations
 

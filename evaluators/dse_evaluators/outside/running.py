@@ -1,4 +1,4 @@
-"""One process that is told a line and says a line, until its time is over or it ends."""
+"""Process that answers each line with a line, until its time is over or it ends."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Running:
 
     @property
     def waits(self) -> bool:
-        """True if it waits to be told a line: it is alive, is ours and has said nothing unasked."""
+        """True if it waits for a line: it is alive, is ours and has no unrequested output."""
         if self._closed or not self._ours:
             return False
         with contextlib.suppress(BlockingIOError):
@@ -85,7 +85,7 @@ class Running:
         return not self._said
 
     def exchanged(self, line: bytes, timeout_s: float) -> bytes:
-        """The line that it says after it is told one.
+        """Send a line and return the line that answers it.
 
         Raises:
             TimedOut: it does not say one, or does not listen, within the time.
@@ -139,7 +139,10 @@ class Running:
             yield pipe.fileno()
 
     def _told(self, left: memoryview) -> memoryview:
-        """What is left to be told; nothing, if it has stopped listening: it will have ended."""
+        """Write to stdin and return what is left; nothing if the process no longer reads.
+
+        It will have ended then.
+        """
         try:
             return left[os.write(self._stdin, left[:_CHUNK]) :]
         except BlockingIOError:

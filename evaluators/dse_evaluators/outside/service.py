@@ -21,7 +21,7 @@ from dse_evaluators.outside.running import Ended, Running, TimedOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long a program may take to be ready, and for each design, in seconds."""
+    """Time limits of a program, in seconds: until it is ready, and for each design."""
 
     start_s: float = 120.0
     design_s: float = 600.0
@@ -105,7 +105,7 @@ class Service:
         return running
 
     def _said(self, told: Mapping[str, Any], running: Running, timeout_s: float) -> dict[str, Any]:
-        """The object that is said to this one.
+        """Send an object and return the object that answers it.
 
         Raises:
             _Broken: there is none, or it is none.
@@ -161,7 +161,10 @@ def _answer(said: Mapping[str, Any], names: Sequence[str]) -> Answer:
 
 
 def _crash(status: int | None, words: str) -> Fault:
-    """Return why the program is gone: a signal from outside says nothing of the design."""
+    """Return the fault of a program that has ended.
+
+    A signal from outside gives no information on the design.
+    """
     if status is not None and status < 0:
         reason = f"was killed by {describe_death(-status)}{words}"
         return Fault(kind=kind_of_death(-status), reason=reason)

@@ -20,7 +20,7 @@ _CLASSES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one image takes: multiplications, and the weights of convolutions and products."""
+    """Work for one image: multiplications, and the weights of convolutions and products."""
 
     macs: int = 0
     weights: int = 0

@@ -35,7 +35,7 @@ FULL_FACTOR, QUANTISED_POWER, FULL_POWER, BOTH_POWER = float(np.exp(5.065)), 1.4
 
 @dataclass(kw_only=True, eq=False)
 class QatLaw:
-    """Where the best share of quantisation-aware training lies, and what a model costs.
+    """Best share of quantisation-aware training, and the cost of a model.
 
     Reads parameters, bits, tokens (of both phases) and share, that of the quantised phase, which
     is more than 0 and less than 1.

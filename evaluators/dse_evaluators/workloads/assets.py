@@ -108,7 +108,7 @@ def asset_folder(name: str) -> Path:
 
 
 def installed(name: str) -> bool:
-    """True if the asset's files are there.
+    """Return whether the asset's files are there.
 
     Raises:
         PluginError: there is no such asset.

@@ -81,7 +81,7 @@ def character_lm() -> CharacterLm:
 
 
 def checkpoint(path: Path) -> Parameters:
-    """The weights of a file, in single precision; nobody can write into them."""
+    """Return the weights of a file, in single precision and read-only."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name].astype(np.float32) for name in archive.files}
     for array in arrays.values():

@@ -1,4 +1,4 @@
-"""A transformer that tells the next character, of whatever widths its tensors are."""
+"""Transformer that predicts the next character, with the widths of its tensors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def logits(
 
 
 def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """What the past has to say, head by head."""
+    """Compute attention over the past, head by head."""
     signal = _normed(stream, tensors[f"{name}.norm"])
     mixed = _linear(tensors, f"{name}.qkv", signal, taps)
     count, length, _ = mixed.shape
@@ -60,7 +60,7 @@ def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tenso
 
 
 def _ffn(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """What each place makes of itself."""
+    """Compute the feed-forward output of each position."""
     signal = _normed(stream, tensors[f"{name}.norm"])
     inner = functional.gelu(_linear(tensors, f"{name}.up", signal, taps))
     return _linear(tensors, f"{name}.down", inner, taps)
@@ -84,7 +84,7 @@ def _past(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
 def _turned(
     heads: Tensor,  # (n, heads, t, HEAD)
 ) -> Tensor:
-    """Queries or keys, turned by their places, so that products tell how far two are apart."""
+    """Rotate queries or keys by position, so that products depend on relative distance."""
     rates = _SLOWEST ** (-torch.arange(HEAD // 2) / (HEAD // 2))
     angles = torch.arange(heads.shape[2])[:, None] * rates
     left, right = heads.chunk(2, dim=-1)

@@ -13,7 +13,7 @@ TRAINING = Training(epochs=30, batch=32, peak_rate=3e-3, weight_decay=1e-2, shif
 
 
 def trained() -> Affines:
-    """The network's weights, from the cache where they are there."""
+    """Return the network's weights, from the cache if they are there."""
     return kept("digits-cnn", DIGITS_CNN, digits().train, TRAINING)
 
 

@@ -1,4 +1,4 @@
-"""The recommenders that are trained over many cards, by the sizes that a paper tells of them.
+"""Recommenders that are trained over many cards, with the sizes that a paper reports.
 
 Each has a stack of equal square layers below and one above, and equal tables of vectors. The
 products of vectors with one another are left out, as they are in the source.

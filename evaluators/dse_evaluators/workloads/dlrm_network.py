@@ -16,7 +16,7 @@ Given = Callable[[str, Tensor], Tensor]
 
 
 def as_given(_: str, inputs: Tensor) -> Tensor:
-    """The inputs, unchanged."""
+    """Return the inputs unchanged."""
     return inputs
 
 

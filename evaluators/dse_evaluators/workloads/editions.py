@@ -1,4 +1,4 @@
-"""Which edition of a model it is: text that changes with its weights, told without them."""
+"""Edition of a model: text that changes with its weights, known without loading them."""
 
 from __future__ import annotations
 

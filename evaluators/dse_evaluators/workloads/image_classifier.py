@@ -106,7 +106,7 @@ def _tensor(array: Single) -> Tensor:
 
 
 def _rounded(signal: Tensor, signals: Signals, stage: Stage) -> Tensor:
-    """A layer's inputs at the numbers of the format."""
+    """Round a layer's inputs to the numbers of the format."""
     if signals.activations is None:
         return signal
     if stage.dense:
@@ -115,7 +115,7 @@ def _rounded(signal: Tensor, signals: Signals, stage: Stage) -> Tensor:
 
 
 def _samples(stage: Stage, affine: Affine, signal: Tensor) -> Single:
-    """What the layer multiplies, a row for each output position of some of the images."""
+    """Return the layer's inputs, a row for each output position of some of the images."""
     if stage.dense:
         windows = signal.flatten(1)
     else:

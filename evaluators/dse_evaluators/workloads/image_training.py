@@ -23,7 +23,7 @@ Layers = Sequence[Layer]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How a network is trained; part of the name under which its weights are kept."""
+    """Training settings of a network; part of the name under which its weights are kept."""
 
     epochs: int = 30
     batch: int = 32
@@ -34,7 +34,7 @@ class Training:
 
 
 def kept(name: str, layers: Layers, examples: Examples, training: Training) -> Affines:
-    """The network's weights, from the cache where they are there."""
+    """Return the network's weights, from the cache if they are there."""
     shapes = {f"{layer.name}.weight": shape(layer) for layer in layers}
     shapes |= {f"{layer.name}.bias": (layer.filters,) for layer in layers}
     arrays = cached(
@@ -92,7 +92,7 @@ def _start(layers: Layers, chance: torch.Generator) -> Affines:
 
 
 def _shifted(images: Tensor, most: int, chance: torch.Generator) -> Tensor:
-    """The images moved by the same few pixels, black where nothing was."""
+    """Shift the images by the same few pixels, black where nothing was."""
     height, width = images.shape[-2:]
     down, right = torch.randint(0, 2 * most + 1, (2,), generator=chance).tolist()
     padded = functional.pad(images, (most, most, most, most))

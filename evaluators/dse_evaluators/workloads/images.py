@@ -24,7 +24,7 @@ class Examples:
 
 
 def parted(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
-    """The rows of the parts, drawn from each class by its own share; the first part is the rest.
+    """Draw the rows of the parts from each class by share; the first part is the rest.
 
     Args:
         labels: (n,).
@@ -45,6 +45,6 @@ def parted(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tup
 
 
 def halved(examples: Examples) -> tuple[Examples, Examples]:
-    """Every other example of each class, and those in between."""
+    """Return every other example of each class, and those in between."""
     order = np.argsort(examples.labels, kind="stable")
     return examples.at(np.sort(order[0::2])), examples.at(np.sort(order[1::2]))

@@ -1,4 +1,4 @@
-"""How good a model's outputs are: against the truth, and against those of the whole model."""
+"""Quality of a model's outputs: against the truth, and against the uncompressed model's."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def auc(
     scores: Table,  # (n,)
     labels: Labels,  # (n,), 0 or 1; both occur
 ) -> float:
-    """How often an example of label 1 scores more than one of label 0; equals count half.
+    """Return the share of pairs in which label 1 scores above label 0; equals count half.
 
     Source:
         Hanley, McNeil: The Meaning and Use of the Area under a ROC Curve, 1982, eq. 1.
@@ -117,7 +117,9 @@ def mismatches(
     labels: Labels,  # (n,)
     tail: Sequence[int] = (),
 ) -> dict[str, float]:
-    """How often the two name different classes: of all, of all and the reference right, tail gap.
+    """Return how often the model and the reference predict different classes.
+
+    The metrics are over all examples, over all with the reference right, and the gap of the tail.
 
     The first two are shares of all examples. ``tail_gap`` is by how much more often they differ on
     the classes in ``tail`` than on the others; it is left out where there is no tail.
@@ -143,7 +145,7 @@ def classified(
     reference: Table,  # (n, classes)
     labels: Labels,  # (n,)
 ) -> dict[str, float]:
-    """All that is told of a classifier without a tail: the metrics of :data:`CLASSIFIER`."""
+    """Return the metrics of a classifier without a tail: those of :data:`CLASSIFIER`."""
     return {
         "accuracy": accuracy(logits, labels),
         "loss": cross_entropy_nat(logits, labels),

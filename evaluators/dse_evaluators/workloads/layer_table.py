@@ -60,7 +60,7 @@ class LayerTable:
 
 
 def joined(*tables: LayerTable) -> LayerTable:
-    """One table after the other."""
+    """Join tables, one after the other."""
     return LayerTable(
         layers=tuple(layer for table in tables for layer in table.layers),
         lookups=tuple(lookup for table in tables for lookup in table.lookups),
@@ -69,5 +69,5 @@ def joined(*tables: LayerTable) -> LayerTable:
 
 
 def biased(*layers: Layer) -> LayerTable:
-    """These layers, with a bias for every filter."""
+    """Return these layers with a bias for every filter."""
     return LayerTable(layers=layers, others=sum(layer.filters for layer in layers))

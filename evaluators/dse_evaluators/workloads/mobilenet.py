@@ -54,7 +54,7 @@ def _v1() -> LayerTable:
 
 
 def _inverted(name: str, side: int, ends: tuple[int, int], inner: int, stride: int) -> list[Layer]:
-    """Expand, depthwise and narrow; ``side`` is of the image that comes in."""
+    """Build the expand, depthwise and narrow layers; ``side`` is that of the input image."""
     channels, filters = ends
     after = side // stride
     layers = [convolution(f"{name}-expand", side, 1, channels, inner)] if inner > channels else []

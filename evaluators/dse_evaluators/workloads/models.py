@@ -19,7 +19,7 @@ from dse_evaluators.workloads.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """Where a workload is made, and what it will say of itself."""
+    """Maker of a workload, and the properties that the workload will report."""
 
     maker: str  # module:function
     quality: tuple[str, ...]  # names in METRICS
@@ -102,7 +102,7 @@ MODELS: Mapping[str, Model] = {
 
 
 def model_of(name: str) -> Model:
-    """What is known of a model before it is made.
+    """Return the known properties of a model before it is made.
 
     Raises:
         PluginError: there is none of this name.

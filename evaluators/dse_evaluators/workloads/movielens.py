@@ -79,7 +79,7 @@ def movielens() -> MovieLens:
 
 
 def _joined() -> tuple[dict[str, int], Ratings]:
-    """Every rating with its user and its movie, in the order of the file."""
+    """Return every rating with its user and its movie, in the order of the file."""
     data, users, movies = (_table(name) for name in ("data", "users", "items"))
     of_user = _numbers(data, "user_id").astype(np.int64) - 1
     of_movie = _numbers(data, "movie_id").astype(np.int64) - 1
@@ -113,7 +113,7 @@ def _numbers(table: pa.Table, column: str) -> NDArray[np.float64]:
 
 
 def _coded(words: list[str], of_user: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """The place of each rating's word among all words, and how many these are."""
+    """Return the index of each rating's text among all texts, and the number of texts."""
     known, codes = np.unique(np.array(words), return_inverse=True)
     return codes[of_user], len(known)
 

@@ -24,7 +24,7 @@ QUALITY = ("auc", "loss", "divergence")
 
 @dataclass(frozen=True, kw_only=True)
 class MovieLensDlrm:
-    """Whether a user likes a movie: one score, the logarithm of the odds, for each rating.
+    """Recommender: one score, the log odds that the user likes the movie, for each rating.
 
     The vectors may be of any length that all tables and the layers around them share; no layer
     may go. Activations are rounded vector by vector.

@@ -23,7 +23,7 @@ VECTOR = MOVIELENS_MLP[1].filters
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How the recommender is trained; part of the name under which its weights are kept.
+    """Training settings of the recommender; part of the name its weights are kept under.
 
     The tables are learnt by heart within two epochs unless they are strongly pulled to zero: of
     15 settings of epochs, rate, decay and dropout, this one had the best area under the curve on
@@ -43,7 +43,7 @@ TRAINING = Training()
 
 
 def kept(data: MovieLens, training: Training = TRAINING) -> Arrays:
-    """The weights, from the cache where they are there."""
+    """Return the weights, from the cache if they are there."""
     shapes = {name: tuple(weight.shape) for name, weight in _start(data.rows, training)[0].items()}
     return cached(_name(data, training), shapes, lambda: train(data, training))
 

@@ -76,7 +76,7 @@ def applied(
     affine: Affine,
     inputs: Tensor,  # (n, channels, height, width), or (n, inputs)
 ) -> Tensor:
-    """What the layer makes of its inputs, before rectifying and pooling."""
+    """Return the layer's outputs before rectifying and pooling."""
     if stage.dense:
         return functional.linear(inputs.flatten(1), affine.weight, affine.bias)
     return functional.conv2d(
@@ -85,7 +85,7 @@ def applied(
 
 
 def passed_on(stage: Stage, outputs: Tensor) -> Tensor:
-    """What the next layer sees of the outputs."""
+    """Return the outputs as the next layer receives them."""
     if stage.rectified:
         outputs = torch.relu(outputs)
     return functional.max_pool2d(outputs, stage.pool) if stage.pool > 1 else outputs

@@ -1,4 +1,4 @@
-"""What an ONNX file says of its operators: shapes, attributes, and what is learnt."""
+"""Operators of an ONNX file: shapes, attributes, and learnt tensors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Operators in order; ``made_of`` tells of each constant signal the stored ones it comes from.
+    """Operators in order; ``made_of`` maps each constant signal to its stored sources.
 
     ``shapes`` has no signal whose shape cannot be told. ``stored`` are the stored tensors of
     floating-point numbers, with how many there are.
@@ -78,7 +78,7 @@ def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
 
 
 def _loaded(onnx: Any, path: Path) -> Any:  # onnx has no types
-    """The model, its functions written out; large weights that lie beside it stay there."""
+    """Load the model with its functions inlined; large weights in other files stay there."""
     try:
         model = onnx.load(str(path), load_external_data=False)
     except OSError as error:
@@ -89,7 +89,7 @@ def _loaded(onnx: Any, path: Path) -> Any:  # onnx has no types
 
 
 def _close(graph: Any, path: Path, sizes: Mapping[str, int]) -> None:
-    """Give every open axis its size, and forget what was said of inner shapes before."""
+    """Set the size of every open axis, and remove the recorded shapes of inner signals."""
     axes = _open_axes(graph)
     for name in sizes:
         if name not in axes:

@@ -128,7 +128,7 @@ def _convolution(graph: Graph, node: Node) -> list[Layer]:
 
 
 def _transposed(graph: Graph, node: Node) -> list[Layer]:
-    """Each pixel times all that it adds to."""
+    """Return a transposed convolution as products of each pixel with all that it adds to."""
     (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
     groups = node.number("group", 1)
     outputs = filters * groups * prod(window)

@@ -90,7 +90,7 @@ def with_initializers(model: bytes, arrays: Mapping[str, Single]) -> bytes:
 
 
 def with_outputs(model: bytes, names: Sequence[str]) -> bytes:
-    """The model that tells these inner signals, and nothing else."""
+    """Return the model with these inner signals as its only outputs."""
     onnx = library("onnx")
     changed = onnx.load_model_from_string(model)
     del changed.graph.output[:]
@@ -102,7 +102,7 @@ def with_outputs(model: bytes, names: Sequence[str]) -> bytes:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a model's file.
+    """Return the bytes of a model's file.
 
     Raises:
         PluginError: there is none.

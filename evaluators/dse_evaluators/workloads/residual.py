@@ -14,7 +14,7 @@ WIDENED = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """How many blocks each stage has, and of which kind; each stage has twice the filters.
+    """Number and kind of the blocks of each stage; each stage has twice the filters.
 
     A block has two convolutions of 3 x 3, or is a ``bottleneck`` of 1 x 1, 3 x 3 and 1 x 1. There
     the first one strides if ``strides_first``, else the middle one. The first block of a stage has
@@ -52,7 +52,7 @@ def residual(network: Residual) -> LayerTable:
 
 
 def normed(layers: tuple[Layer, ...]) -> LayerTable:
-    """With a norm's gain and bias for each filter, and the last layer's biases."""
+    """Add a norm's gain and bias for each filter, and the last layer's biases."""
     *convolutions, last = layers
     norms = 2 * sum(layer.filters for layer in convolutions)
     return LayerTable(layers=layers, others=norms + last.filters)

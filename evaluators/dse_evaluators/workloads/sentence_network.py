@@ -21,7 +21,7 @@ def encoded(
     pieces: Tensor,  # (n, t, width), what each word piece is embedded as
     taps: Taps,
 ) -> Tensor:
-    """A vector of length 1 for each sentence, (n, width): the mean over its pieces.
+    """Return a vector of length 1 for each sentence, (n, width): the mean over its pieces.
 
     Heads and neurons are those whose weights are there; without its query, block 0 does not
     attend, and without its intermediate layer it has no feed-forward part.
@@ -46,7 +46,7 @@ def encoded(
 
 
 def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """What all pieces have to say, head by head."""
+    """Compute attention over all pieces, head by head."""
     queries, keys, values = (
         _heads(_linear(tensors, f"{name}.self.{role}", stream, taps))
         for role in ("query", "key", "value")
@@ -64,7 +64,7 @@ def _heads(
 
 
 def _ffn(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
-    """What each piece makes of itself."""
+    """Compute the feed-forward output of each piece."""
     inner = functional.gelu(_linear(tensors, f"{name}.intermediate.dense", stream, taps))
     return _linear(tensors, f"{name}.output.dense", inner, taps)
 

@@ -51,7 +51,7 @@ def plays() -> Plays:
 
 
 def coded(text: str) -> Codes:
-    """The place in :data:`SYMBOLS` of each character; all of them must be there."""
+    """Return the index in :data:`SYMBOLS` of each character; all of them must be there."""
     places = {symbol: place for place, symbol in enumerate(SYMBOLS)}
     return np.array([places[symbol] for symbol in text], dtype=np.int64)
 

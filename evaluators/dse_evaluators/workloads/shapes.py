@@ -32,7 +32,7 @@ def shapes_of(model: str) -> Shapes:
 
 
 def found(model: str) -> Shapes:
-    """The same, asked of the model itself."""
+    """Return the same shapes, read from the model itself."""
     return {name: value.shape for name, value in workload_of(model).parameters.items()}
 
 

@@ -1,4 +1,4 @@
-"""Where signals can be rounded, or only looked at, on their way through a transformer."""
+"""Points in a transformer where signals can be rounded, or only observed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dse_evaluators.workloads.workload import Signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taps:
-    """What becomes of the inputs of the layer that is named, and of keys and values."""
+    """Functions applied to the inputs of the named layer, and to keys and values."""
 
     inputs: Callable[[str, Tensor], Tensor]
     cached: Callable[[Tensor], Tensor]  # (n, heads, t, numbers of a head)
 
 
 def untouched() -> Taps:
-    """Signals go on as they are."""
+    """Return taps that leave the signals unchanged."""
     return Taps(inputs=lambda _, signal: signal, cached=lambda signal: signal)
 
 

@@ -26,7 +26,7 @@ _QUIET = 0.3  # of what is added to the stream at first, relative to a part's in
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How the model is trained."""
+    """Training settings of the model."""
 
     steps: int = 2500
     batch: int = 16
@@ -39,7 +39,7 @@ class Training:
 
 
 def trained(training: Training) -> dict[str, Tensor]:
-    """Weights learnt from scratch on the training part.
+    """Train weights from scratch on the training part.
 
     Source:
         Jordan et al., Muon: An Optimizer for Hidden Layers in Neural Networks, 2024 (matrices);
@@ -66,7 +66,7 @@ def trained(training: Training) -> dict[str, Tensor]:
 
 
 def started(chance: torch.Generator) -> dict[str, Tensor]:
-    """Random weights under which the stream is little more than its embedding."""
+    """Return random weights for which the stream is little more than its embedding."""
     width = network.WIDTH
     shapes = {"embed": (len(SYMBOLS), width, 1.0)}
     for block in range(network.BLOCKS):
@@ -106,7 +106,7 @@ def _optimizers(tensors: dict[str, Tensor], training: Training) -> Sequence[torc
 
 
 def _drawn(chunks: Tensor, count: int, chance: torch.Generator) -> Tensor:
-    """Windows anywhere in the text, with the character that follows, (count, CONTEXT + 1)."""
+    """Draw windows of the text, with the next character, (count, CONTEXT + 1)."""
     rows = torch.randint(len(chunks), (count,), generator=chance)
     starts = torch.randint(CHUNK - CONTEXT, (count,), generator=chance)
     return chunks[rows[:, None], starts[:, None] + torch.arange(CONTEXT + 1)]

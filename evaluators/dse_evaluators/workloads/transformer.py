@@ -11,7 +11,7 @@ from dse_evaluators.workloads.transformer_configs import Transformer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """How many tokens are worked on: ``fresh`` ones in each of ``batch`` texts.
+    """Tokens to process: ``fresh`` ones in each of ``batch`` texts.
 
     Each attends to the ``context`` of its text, the fresh tokens included. Prefill has as many
     fresh tokens as context, decoding has one.

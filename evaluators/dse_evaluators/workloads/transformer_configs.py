@@ -1,4 +1,4 @@
-"""Transformers as rows: what tells one from another."""
+"""Transformers as rows of the sizes that distinguish them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
-    """The sizes of a transformer; what is not told is as in a Llama.
+    """Sizes of a transformer; those not given are as in a Llama.
 
     ``positions`` are learnt vectors, one a place; with none, places are told by rotation and a
     text may be of any length. ``biased`` layers and norms have biases, the others none. A

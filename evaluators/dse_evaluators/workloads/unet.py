@@ -102,7 +102,7 @@ def _square(  # a convolution is these six facts
     stride: int = 1,
     prunes: Prunes = "neither",
 ) -> Layer:
-    """A convolution that pruning leaves as it is, but for one side where that is told."""
+    """Build a convolution that pruning leaves as it is, except for one side where given."""
     return replace(
         convolution(name, side, window, *ends, stride=stride),
         pruned_inputs=prunes == "inputs",
@@ -111,7 +111,10 @@ def _square(  # a convolution is these six facts
 
 
 def _attended(name: str, side: int, width: int) -> LayerTable:
-    """A transformer's block on the pixels, which attend to one another and then to the text."""
+    """Build a transformer block on the pixels.
+
+    The pixels attend to one another and then to the text.
+    """
     pixels = side * side
     inner = _WIDENED * width
     return joined(

@@ -40,7 +40,7 @@ def _alexnet() -> LayerTable:
 
 
 def _classified(layers: list[Layer], inputs: int) -> LayerTable:
-    """With three dense layers; every filter has a bias."""
+    """Add three dense layers; every filter has a bias."""
     return biased(
         *layers,
         dense("fc1", inputs, _NEURONS),

@@ -21,12 +21,15 @@ _DAMAGE = (OSError, ValueError, TypeError, EOFError, NotImplementedError, zipfil
 
 
 def folder() -> Path:
-    """Where weights are kept: beside all else that can be made or fetched again."""
+    """Return the folder of the weights.
+
+    It is the cache folder, with all else that can be made or fetched again.
+    """
     return cache_folder()
 
 
 def cached(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
-    """The arrays of that name, made where there is no sound file of them.
+    """Return the arrays of that name, made if there is no sound file of them.
 
     A cache that cannot be written costs the next process its time, and nothing else.
     """
@@ -43,7 +46,7 @@ def cached(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
 
 
 def _read(path: Path, shapes: Shapes) -> Arrays | None:
-    """The arrays of the file; ``None`` if it is missing, damaged or of other shapes."""
+    """Return the arrays of the file; ``None`` if it is missing, damaged or of other shapes."""
     try:
         # Numpy leaves a damaged file open that it opened itself.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:

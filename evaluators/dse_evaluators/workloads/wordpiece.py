@@ -19,7 +19,7 @@ def vocabulary(path: Path) -> dict[str, int]:
 
 
 def coded(word: str, pieces: Vocabulary) -> tuple[int, ...]:
-    """The codes of one word of letters, in the frame that a sentence stands in.
+    """Return the codes of one word of letters, in the frame of a sentence.
 
     Source:
         Devlin et al., BERT, 2019: WordPiece, always the longest piece that fits.

@@ -75,7 +75,7 @@ class Workload(Protocol):
     def outputs(
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        """What the model says of each example, (n, k): logits, scores or embeddings.
+        """Return the outputs for each example, (n, k): logits, scores or embeddings.
 
         Raises:
             EvaluationError: the parameters do not fit one another.
@@ -83,5 +83,5 @@ class Workload(Protocol):
         ...
 
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        """The metrics of these outputs; ``reference`` is what the uncompressed model says."""
+        """Return the metrics of these outputs; ``reference`` is the uncompressed model's."""
         ...

@@ -39,19 +39,19 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """What makes a table from a text of these keys."""
+    """Maker of a table from a text of these keys."""
 
     make: Callable[[Told], LayerTable]
     keys: Mapping[str, Number | Word]
 
 
 def fixed(table: LayerTable) -> Family:
-    """A family of one, without keys."""
+    """Return a family of one, without keys."""
     return Family(make=lambda _: table, keys={})
 
 
 def told(text: str, keys: Mapping[str, Number | Word]) -> Told:
-    """The values of ``name:key=value,...``.
+    """Return the values of ``name:key=value,...``.
 
     Raises:
         SpecError: a key is unknown, stands twice, or cannot have that value.

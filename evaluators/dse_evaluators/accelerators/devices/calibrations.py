@@ -1,4 +1,4 @@
-"""What devices made of their data sheets when they were measured, by format and software stack."""
+"""Measured device constants relative to data sheets, by format and software stack."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _NARROW = {"int8": "fp8"}  # nobody measured it at all
 
 
 def _measured_like(number_format: str) -> str:
-    """The format whose medians stand for one in which nobody measured a device."""
+    """Return the format whose medians stand in for one in which no device was measured."""
     wide = RECIPES[number_format].operand_bytes >= 2
     return "bf16" if wide else _NARROW.get(number_format, number_format)
 

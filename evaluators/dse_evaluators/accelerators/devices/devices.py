@@ -1,4 +1,4 @@
-"""Devices that one can buy or rent, as their data sheets tell of them."""
+"""Devices that can be bought or rented, with the figures of their data sheets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One part with its dense rates; ``None`` is what no source tells.
+    """One part with its dense rates; ``None`` marks a figure that no source reports.
 
     ``source`` names where its figures were read, ``recalled`` those that are from memory of the
     named document and were not looked up again. ``dram_bytes`` is the largest memory that the

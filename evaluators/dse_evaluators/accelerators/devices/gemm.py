@@ -87,7 +87,7 @@ class Gemm:
         return gathered(len(batch), self.provides, parts)
 
     def _told(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
-        """The metrics of products on one device in one format and tile."""
+        """Return the metrics of products on one device in one format and tile."""
         lacks = _lacks(device, number_format, tile)
         if lacks:
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
@@ -146,7 +146,7 @@ def _waited(time: Times) -> dict[str, Floats]:
 
 
 def _lacks(device: str, number_format: str, tile: str) -> str:
-    """Why a device cannot do that, or nothing."""
+    """Return why a device cannot run this format and tile; empty if it can."""
     found = device_of(device)
     if RECIPES[number_format].rate not in found.flops_per_s:
         return f"{device} has no units for {number_format}"

@@ -1,4 +1,4 @@
-"""How a product is cut into tiles, and what the last, half-empty wave of them costs."""
+"""Cutting of a product into tiles, and the cost of their last, half-empty wave."""
 
 from __future__ import annotations
 

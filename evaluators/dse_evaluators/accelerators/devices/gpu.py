@@ -136,7 +136,7 @@ class Gpu:
 
 
 def _tried(machine: Machine, workload: str, load: Load) -> Metrics:
-    """The metrics of a load, and which of its rows cannot be."""
+    """Return the metrics of a load, with a fault for each row that cannot exist."""
     power = machine.power
     cap_w = load.power_cap * power.limit_w
     starved = cap_w <= power.base_w

@@ -1,4 +1,4 @@
-"""What a network's layers ask of a device, equal layers once."""
+"""Work that a network's layers ask of a device, equal layers once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Kernels:
         return self.pixels * self.filters * self.products * batch
 
     def work(self, recipe: Recipe, batch: Floats) -> Work:
-        """What each layer does on a batch, (l, n)."""
+        """Return the work of each layer on a batch, (l, n)."""
         lefts, results = self.inputs * batch, self.results(batch)
         return Work(
             flops=2.0 * self.chain * results,
@@ -51,7 +51,7 @@ class Kernels:
         )
 
     def resident_bytes(self, recipe: Recipe, batch: Floats) -> Floats:
-        """What must lie in memory at once, (n,).
+        """Return the bytes that must lie in memory at once, (n,).
 
         All that was learnt, keys and values of all layers (right-hand sides that are
         activations), and the operands and results of the layer that has most of them.

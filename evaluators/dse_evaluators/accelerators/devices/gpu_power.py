@@ -1,4 +1,4 @@
-"""What a device draws while it multiplies, and how a power cap slows it down."""
+"""Power that a device draws while it multiplies, and the slowdown by a power cap."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """What kernels draw in parts that sum to their energy, and the time that the cap adds."""
+    """Energy of kernels, in parts that sum to it, and the time that the cap adds."""
 
     base_j: Floats
     compute_j: Floats
@@ -96,7 +96,7 @@ def power_of(device: Device, number_format: str) -> Power:
 def drawn(
     power: Power, flops: Floats, moved_bytes: Floats, seconds: Floats, cap_w: Floats
 ) -> Drawn:
-    """What kernels of these times draw under a cap above ``base_w``.
+    """Compute the energy that kernels of these times draw under a cap above ``base_w``.
 
     The times are those at the limit, so what goes above it is clipped; under a lower cap the same
     work takes until it fits. That voltage falls with the clock, which saves energy, is left out.

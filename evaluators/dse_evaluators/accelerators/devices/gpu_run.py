@@ -55,7 +55,7 @@ def machine(device: Device, number_format: str, stack: str) -> Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How n batches are run; every field is (n,)."""
+    """Conditions under which n batches are run; every field is (n,)."""
 
     batch: Floats
     power_cap: Floats

@@ -1,4 +1,4 @@
-"""How long one kernel takes under a smooth roofline with three roofs."""
+"""Time of one kernel under a smooth roofline with three roofs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What a device makes of its sheet, for one format; numbers, or arrays that go with the work.
+    """Constants of a device relative to its data sheet, for one format.
+
+    Fields are numbers, or arrays that broadcast with the work.
 
     ``chain_s`` is the time of one step of a dot product, which no other unit can shorten:
     without it a deep and small product looks free. ``conversion_bytes`` are moved for each element
@@ -30,7 +32,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What kernels do; all fields are of one shape, or go with it."""
+    """Work of kernels; all fields have one shape, or broadcast to it."""
 
     flops: Floats
     moved_bytes: Floats

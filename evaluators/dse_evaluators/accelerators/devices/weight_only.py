@@ -40,7 +40,7 @@ class WeightOnly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What a device's sheet promises; numbers, or arrays that go with the work."""
+    """Rates on a device's data sheet: numbers, or arrays that broadcast with the work."""
 
     vector_flops_per_s: Floats | float
     tiles_flops_per_s: Floats | float
@@ -125,7 +125,7 @@ def _fits(width: int) -> Mapping[str, Fit]:
 
 
 def _die(device: str) -> tuple[object, ...]:
-    """What two products of one chip have in common; a device of its own where it is unknown."""
+    """Return the key that two products of one chip share; the name where it is unknown."""
     if device not in DEVICES:
         return (device,)
     known = device_of(device)

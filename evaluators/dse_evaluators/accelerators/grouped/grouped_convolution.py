@@ -19,7 +19,7 @@ _WIDEST = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """How n designs regroup the depthwise layers; channels that are no whole number stay so."""
+    """Regrouping of the depthwise layers in n designs; fractional channel counts are kept."""
 
     group: Floats  # (n,), or (l, n) of which those count that are regrouped; at least 1
     by_count: Mask  # (n,)
@@ -124,7 +124,7 @@ class GroupedNetwork:
 
 
 def added(layers: Floats) -> Floats:
-    """The sum over layers, one after the other: a design's does not depend on its neighbours."""
+    """Return the sum over layers, one by one: a design's does not depend on its neighbours."""
     return np.asarray(np.cumsum(layers, axis=0)[-1])
 
 

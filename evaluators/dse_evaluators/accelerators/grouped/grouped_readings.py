@@ -1,4 +1,4 @@
-"""How a network is regrouped, as a design says it: what evaluators of grouped networks read."""
+"""Regrouping of a network by a design: the inputs of evaluators of grouped networks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check_grouping(
 
 
 def regrouped(network: GroupedNetwork, batch: Batch) -> Regrouped:
-    """What the designs say, with the width solved for where they leave it open."""
+    """Read the regrouping of the designs, solving for the width where they leave it open."""
     images = _PLAIN.column("batch", batch)
     return Regrouped(grouping=_with_widths(network, batch), batch=images)
 

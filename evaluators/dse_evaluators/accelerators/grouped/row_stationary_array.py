@@ -1,4 +1,4 @@
-"""How much of a row-stationary array grouped convolutions use, and what keeps it waiting."""
+"""Utilization of a row-stationary array by grouped convolutions, and the causes of stalls."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Array:
 
     @property
     def elements(self) -> Floats:
-        """How many processing elements there are."""
+        """Number of processing elements."""
         return self.rows * self.cols
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycles:
-    """Where the cycles of each layer go; every field is (l, n), for a whole batch of images."""
+    """Cycles of each layer by cause; every field is (l, n), for a complete batch of images."""
 
     macs: Floats
     """All elements multiplying."""

@@ -1,4 +1,4 @@
-"""How long training needs each activation, and how many of them at once."""
+"""Lifetimes of activations in training, and how many of them are needed at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Training:
 
     @property
     def lifetimes_s(self) -> Floats:
-        """How long what goes into each block is needed, (blocks, n).
+        """Time that the input of each block is needed, (blocks, n).
 
         An ordinary block's from its forward step to its backward step, hence through both steps of
         all later blocks; a reversible one's through its own two, for it is made again in between.
@@ -81,5 +81,5 @@ class Training:
 
 
 def refreshes(needed_s: Floats, retention_s: Floats) -> Floats:
-    """How often cells are refreshed that hold a bit for so long, and need it for so long."""
+    """Return how many refreshes cells of this retention time need while they keep a bit."""
     return np.asarray(np.floor(needed_s / retention_s))

@@ -1,4 +1,4 @@
-"""What may hold a network's activations: SRAM, eDRAM or DRAM, at 65 nm."""
+"""Memories for a network's activations: SRAM, eDRAM or DRAM, at 65 nm."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ SRAM = _sram_figures()
 
 
 def retention_s(celsius: Floats, at_reference_s: Floats) -> Floats:
-    """How long a cell of eDRAM holds its bit at a temperature."""
+    """Return how long a cell of eDRAM retains its bit at a temperature."""
     return at_reference_s * 2.0 ** ((RETENTION_CELSIUS - celsius) / HALVES_EVERY_CELSIUS)

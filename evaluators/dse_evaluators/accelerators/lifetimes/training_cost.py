@@ -59,19 +59,19 @@ class Step:
 
     @property
     def capacity_bytes(self) -> Floats:
-        """What the memory on the chip holds."""
+        """Bytes that the memory on the chip holds."""
         mm2 = self.of_kind("area_share") * SRAM.mm2
         return np.divide(self.area_mm2, mm2, out=np.zeros_like(mm2), where=mm2 > 0)
 
     @property
     def storage_bytes(self) -> Floats:
-        """What has to be kept at once."""
+        """Bytes that have to be kept at once."""
         return self.training.kept * self.activation_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bytes:
-    """Where a step's bytes are and go, (n,)."""
+    """Bytes of a step by place and direction, (n,)."""
 
     kept: Floats  # on the chip, at most
     read: Floats  # on the chip
@@ -130,7 +130,10 @@ def costs(step: Step, dram_j_per_byte: float) -> Mapping[str, Floats]:
 
 
 def _bytes(step: Step) -> _Bytes:
-    """What does not fit goes out once for each time that it is made, and comes back once."""
+    """Return the bytes that a step keeps, reads and writes on the chip, and moves by DRAM.
+
+    Data that does not fit is written out once for each time that it is made, and read back once.
+    """
     training, needs = step.training, step.storage_bytes
     share = np.minimum(step.capacity_bytes / needs, 1.0)
     one = step.activation_bytes
@@ -147,7 +150,7 @@ def _bytes(step: Step) -> _Bytes:
 
 
 def _refreshes(step: Step, lifetimes_s: Floats, latency_s: Floats) -> Floats:
-    """How often an activation is refreshed, summed over all that are kept, (n,)."""
+    """Return how often activations are refreshed, summed over all that are kept, (n,)."""
     by_lifetime = added(refreshes(lifetimes_s, step.retention_s))
     by_clock = refreshes(latency_s, step.retention_s) * step.training.kept
     return np.where(step.refresh_all, by_clock, by_lifetime) * (

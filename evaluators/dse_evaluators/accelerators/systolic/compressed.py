@@ -26,7 +26,7 @@ _KEPT, _BLOCK = np.array(list(PATTERNS.values()), dtype=np.float64).T
 
 
 def kept_elements(elements: Floats, n_m: Floats) -> Floats:
-    """How many of a filter's elements stay: N of each whole block, and up to N of what is left."""
+    """Return how many elements of a filter stay: N of each full block, up to N of the rest."""
     place = n_m.astype(np.intp)
     kept, block = _KEPT[place], _BLOCK[place]
     whole = np.floor(elements / block)

@@ -18,7 +18,7 @@ SPLITS: tuple[Split, ...] = ("m", "n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What one core does, and how many cores do so."""
+    """Share of a layer that one core computes, and the number of cores that have it."""
 
     product: Products
     cores: Floats  # (l, n) or (1,)

@@ -28,7 +28,7 @@ from dse_evaluators.accelerators.technology import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Technology:
-    """What the chip and its DRAM are made of."""
+    """Technology of the chip and its DRAM."""
 
     node_nm: float
     dram_j_per_byte: float
@@ -37,7 +37,7 @@ class Technology:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges:
-    """What the work costs at the nominal voltage, however long it takes; every field is (n,)."""
+    """Costs of the work at the nominal voltage, whatever its duration; every field is (n,)."""
 
     macs_j: Floats
     srams_j: Floats

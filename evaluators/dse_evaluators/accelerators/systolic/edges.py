@@ -23,7 +23,9 @@ class Edges:
 
 
 def edges(knobs: Settings, *, weighted: bool) -> Edges:
-    """How wide the edges of these designs are: what stays in the array enters down its columns.
+    """Return the edge widths of these designs.
+
+    The operand that stays in the array enters down its columns.
 
     Where weights are left out, inputs come in numbers to choose from. Where not all right-hand
     sides are ``weighted``, activations come in on the side of the filters too.

@@ -1,4 +1,4 @@
-"""Where the fitted constants of the accelerator are asked about what they were not fitted on."""
+"""Detection of designs outside the range that the accelerator's constants were fitted on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = ("no", "yes")
 
 
 def extrapolated(knobs: Settings) -> Floats:
-    """1 where a buffer is smaller or larger than every SRAM of the fit, else 0."""
+    """Return 1 where a buffer is smaller or larger than every SRAM of the fit, else 0."""
     smallest, largest = SRAM_BYTES
     outside = np.zeros(1, dtype=bool)
     for size in (knobs.ifmap_sram, knobs.filter_sram, knobs.ofmap_sram, knobs.accumulator_sram):

@@ -29,7 +29,9 @@ def tiled(
     passes: Floats,
     capacity: Floats,
 ) -> Floats:
-    """Misses when each tile is read ``passes`` times before the next one, all words distinct.
+    """Count the misses when each tile is read ``passes`` times before the next one.
+
+    All words are distinct.
 
     A tile that does not fit misses on every word. Of tiles that fit, one in a few is under way
     when the buffer is full: what it had read until then is read again.
@@ -65,7 +67,7 @@ def overlapping(  # the trace of a convolution is these facts
 
 
 def _phase(since: Ints, capacity: int) -> tuple[int, int]:
-    """How long until the buffer, empty now, is full, and how many words it took in."""
+    """Return how long until the buffer, empty now, is full, and how many words it took in."""
     reach = 4 * capacity
     while True:
         new = since[:reach] > np.arange(min(reach, len(since)))

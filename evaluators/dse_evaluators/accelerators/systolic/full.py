@@ -52,7 +52,7 @@ from dse_evaluators.accelerators.systolic.waiting import waits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Done:
-    """What the cores that have one share do."""
+    """Work of the cores that have one share."""
 
     layers: Layers
     vector_cycles: Floats  # (n,), by which the vector unit prolongs the array's
@@ -67,7 +67,7 @@ def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
 
 
 def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
-    """What there is to do if DRAM never makes the array wait: neither clock nor rate matters."""
+    """Compute the work if DRAM never stalls the array: neither clock nor rate matters."""
     product = _thinned(network, network.products(knobs.filter_keep, knobs.batch), knobs)
     shares = dealt(product, knobs.cores, knobs.split)
     word = words(knobs)
@@ -96,7 +96,7 @@ def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]
 
 
 def _thinned(network: Network, product: Products, knobs: Settings) -> Products:
-    """Without the weights that the pattern leaves out; activations all stay."""
+    """Return the product without the weights that the pattern prunes; activations all stay."""
     if not knobs.n_m.any():
         return product
     kept = kept_elements(product.k, knobs.n_m)
@@ -108,7 +108,7 @@ def _either(product: Products, weighted: Floats, unweighted: Floats) -> Floats:
 
 
 def _stored(product: Products, word: Words) -> Floats:
-    """Bytes of the weights of one product."""
+    """Return the bytes of the weights of one product."""
     size = product.k * product.n * word.weight
     return size if product.weighted.all() else _either(product, size, np.zeros(1))
 

@@ -103,7 +103,7 @@ class Settings:
 
 
 def settings(batch: Batch, fixed: Mapping[str, Value]) -> Settings:
-    """What a batch sets the knobs to, where an option has not fixed them.
+    """Return the values of the knobs in a batch, where an option has not fixed them.
 
     Raises:
         EvaluationError: a word is none that the knob takes.
@@ -112,7 +112,7 @@ def settings(batch: Batch, fixed: Mapping[str, Value]) -> Settings:
 
 
 def setting(name: str, batch: Batch, fixed: Mapping[str, Value]) -> Floats:
-    """What a batch sets one knob to, (n,), or (1,) where all agree.
+    """Return the values of one knob in a batch, (n,), or (1,) where all agree.
 
     Raises:
         EvaluationError: a word is none that the knob takes.

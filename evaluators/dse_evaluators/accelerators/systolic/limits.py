@@ -1,4 +1,4 @@
-"""Which accelerators cannot exist, and by how much."""
+"""Rules for accelerators that cannot exist, and by how much they break them."""
 
 from __future__ import annotations
 

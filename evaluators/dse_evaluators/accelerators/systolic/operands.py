@@ -1,4 +1,4 @@
-"""What DRAM sends of a layer's two operands, under the reuse regimes of :mod:`.full`."""
+"""Bytes from DRAM for a layer's two operands, under the reuse regimes of :mod:`.full`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Words:
 
 
 def words(knobs: Settings) -> Words:
-    """How wide the words of these designs are."""
+    """Return the bytes of one word of each kind in these designs."""
     weight = stored_bits(word_bits(knobs.weight_format), knobs.n_m, knobs.sparsity)
     return Words(
         input=word_bits(knobs.activation_format) / 8.0,
@@ -57,7 +57,10 @@ def right_bytes(
 
 
 def first_bytes(flow: Flow, schedule: Schedule, knobs: Settings, word: Words) -> Floats:
-    """What must be there before the array can begin: a stationary fold and an edge, or edges."""
+    """Return the bytes that must arrive before the array can begin.
+
+    These are a stationary fold and an edge, or edges.
+    """
     down = np.minimum(knobs.rows, schedule.down)
     across = np.minimum(knobs.cols, schedule.across)
     inputs = word.input * inputs_per_row(knobs.n_m)

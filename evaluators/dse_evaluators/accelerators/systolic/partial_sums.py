@@ -1,4 +1,4 @@
-"""Where partial sums stay between folds: in accumulators, in the output buffer, or in DRAM."""
+"""Places of partial sums between folds: accumulators, the output buffer, or DRAM."""
 
 from __future__ import annotations
 

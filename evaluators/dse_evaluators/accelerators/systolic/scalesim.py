@@ -56,7 +56,7 @@ class Report:
 
 
 def reported(flow: Flow, network: Network, product: Products, array: Array) -> Report:
-    """The counts of one product of each layer, in words, and shares between 0 and 1.
+    """Return the counts of one product of each layer, in words, and shares from 0 to 1.
 
     SCALE-Sim knows no groups: a group, or a head of attention, is a layer of its own.
 

@@ -1,4 +1,4 @@
-"""How a matrix product folds onto a systolic array: passes and cycles, without any memory."""
+"""Folds of a matrix product on a systolic array: passes and cycles, without any memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Schedule:
 
 
 def scheduled(flow: Flow, product: Products, rows: Floats, columns: Floats) -> Schedule:
-    """The product on an array of ``rows`` x ``columns`` (n,) under a dataflow.
+    """Schedule the product on an array of ``rows`` x ``columns`` (n,) under a dataflow.
 
     Source:
         Samajdar et al.: A Systematic Methodology for Characterizing Scalability of DNN

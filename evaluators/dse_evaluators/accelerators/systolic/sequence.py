@@ -1,4 +1,4 @@
-"""How the folds of a layer follow one another, and how several products share the array."""
+"""Sequence of the folds of a layer, and sharing of the array by several products."""
 
 from __future__ import annotations
 

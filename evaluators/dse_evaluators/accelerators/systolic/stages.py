@@ -34,7 +34,7 @@ Work = Callable[[Flow, Network, Settings], tuple[Layers, Totals]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laid:
-    """What the array does over all layers, and what that costs; every field is (n,)."""
+    """Work of the array over all layers, and its costs; every field is (n,)."""
 
     cycles: Floats
     """Never waiting for DRAM."""
@@ -57,7 +57,7 @@ class Laid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """What the voltage does not change; every field is (n,), or (1,) where all agree."""
+    """Results that the voltage does not change; every field is (n,), or (1,) where all agree."""
 
     latency_s: Floats
     charges: Charges
@@ -85,7 +85,7 @@ class Account:
     fixed: Mapping[str, Value]
 
     def timed(self, batch: Batch) -> Timed:
-        """How long n designs that can exist take, and what they cost whatever the voltage."""
+        """Compute latency and voltage-independent costs of n designs that can exist."""
         among = batch.distinct(LAID_OUT)
         layers, laid = self._laid(batch.take(among.rows))
         knobs = settings(batch, self.fixed)

@@ -174,7 +174,7 @@ class Systolic:
         )
 
     def _fixed_knobs(self, known: frozenset[str]) -> dict[str, Value]:
-        """What options set, and what is as it is because the mode does not know it."""
+        """Return the knobs fixed by options, and defaults of those that the mode lacks."""
         chosen = {name: value for name in KNOBS if (value := getattr(self, name)) is not None}
         for name in chosen:
             if name not in known:

@@ -1,4 +1,4 @@
-"""What a workload asks of the array and of its memories, summed over all layers."""
+"""Demands of a workload on the array and its memories, summed over all layers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """What decides how long each layer waits for DRAM; every field is (l, n) or (l, 1)."""
+    """Inputs to each layer's wait for DRAM; every field is (l, n) or (l, 1)."""
 
     cycles: Floats
     """Never waiting for DRAM."""

@@ -36,7 +36,7 @@ def busy_cycles(array: Floats, vector: Floats, knobs: Settings) -> Floats:
 
 
 def holds_up(array: Floats, vector: Floats) -> Mask:
-    """Where the vector unit takes longer than the array."""
+    """Return where the vector unit takes longer than the array."""
     return vector > array
 
 

@@ -1,4 +1,4 @@
-"""How long layers wait for DRAM, and which part of the chip sets their pace."""
+"""Time that layers wait for DRAM, and the part of the chip that sets their pace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Waits:
 
 
 def waits(network: Network, layers: Layers, knobs: Settings) -> Waits:
-    """What the clock and DRAM's rate make of these layers; all cores share that rate."""
+    """Compute the waits of these layers at the clock and DRAM's rate, shared by all cores."""
     cycles_per_byte = knobs.clock / knobs.dram_bandwidth
     traffic = layers.dram_bytes * cycles_per_byte
     late = np.maximum(0.0, traffic - layers.cycles)
@@ -43,7 +43,7 @@ def waits(network: Network, layers: Layers, knobs: Settings) -> Waits:
 
 
 def bottleneck(cycles: Floats, waiting: Waits) -> Floats:
-    """What most of the latency waits for, as its place among the bottlenecks; (n,)."""
+    """Return the index of the bottleneck that most of the latency waits for, (n,)."""
     dram, vector = waiting.dram_bound_cycles, waiting.vector_bound_cycles
     compute = cycles - dram - vector
     of_chip = np.where(vector > compute, 1.0, 0.0)

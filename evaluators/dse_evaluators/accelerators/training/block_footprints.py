@@ -1,4 +1,4 @@
-"""What each block of a network moves in a training step, by kind of traffic, and what it keeps.
+"""Bytes that each block of a network moves in a training step, by kind, and keeps.
 
 Numbers move as words of 16 bits. X and Y stand for a convolution's input and output, W for its
 weights. Everywhere: the forward pass moves X + Y + W, the input's gradient Y + W + X (not for what

@@ -1,4 +1,4 @@
-"""What the products of a training step ask of the array and the buffer, block by block."""
+"""Demands of a training step's products on the array and the buffer, block by block."""
 
 from __future__ import annotations
 

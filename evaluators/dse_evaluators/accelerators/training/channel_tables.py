@@ -1,4 +1,4 @@
-"""Which share of its channels each convolution keeps after pruning: drawn, not measured.
+"""Share of its channels that each convolution keeps after pruning: drawn, not measured.
 
 What a trained network keeps differs from layer to layer; no table of it has been published with
 its numbers, so one is drawn. Channels that residual blocks add up survive in all of them if they
@@ -38,7 +38,7 @@ class ChannelTables:
         self._free = np.array([[name != 0] for name in names])
 
     def channels(self, keep: Floats, draw: Floats) -> Channels:
-        """What is left of each convolution where a share ``keep`` of the channels stays.
+        """Return the channels left in each convolution where a share ``keep`` of them stays.
 
         Args:
             keep: (n,) mean share; 1 prunes nothing.
@@ -54,7 +54,7 @@ class ChannelTables:
         )
 
     def _offsets(self, number: int) -> Floats:
-        """How far each set of channels lies from the mean, -1 to 1, (v,)."""
+        """Return the offset of each set of channels from the mean, -1 to 1, (v,)."""
         drawn = np.random.default_rng(number).uniform(-1.0, 1.0, len(self._writes))  # one a conv
         offsets: Floats = np.full(len(self._free), -1.0)
         np.maximum.at(offsets, self._writes, drawn)

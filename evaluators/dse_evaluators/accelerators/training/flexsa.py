@@ -68,7 +68,7 @@ _CHUNK = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Laid:
-    """What the products of c combinations ask for; (p, c), the sums (c,)."""
+    """Demands of the products of c combinations; (p, c), the sums (c,)."""
 
     cycles: Floats
     dram_bytes: Floats
@@ -141,7 +141,7 @@ class FlexSa:
         return Metrics(columns=columns, faults=faults)
 
     def _laid(self, knobs: Mapping[str, Floats]) -> _Laid:
-        """What there is to do, however long it takes."""
+        """Return the demands of the products, independent of the time they take."""
         products = self._training.products(
             self._tables.channels(knobs["keep"], knobs["draw"]), knobs["batch"]
         )
@@ -215,7 +215,7 @@ def _arrays(knobs: Mapping[str, Floats]) -> Arrays:
 
 
 def _dram_bytes(products: Products, buffer_bytes: Floats) -> Floats:
-    """What each product moves, (p, n)."""
+    """Return the bytes that each product moves through DRAM, (p, n)."""
     inputs, outputs, weights = products.inputs, products.outputs, products.weights
     least = np.minimum(np.minimum(inputs, outputs), weights)
     most = np.maximum(np.maximum(inputs, outputs), weights)

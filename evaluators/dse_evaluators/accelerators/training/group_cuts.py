@@ -11,7 +11,7 @@ from dse.core.values import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuts:
-    """Where new groups begin, 1 to b - 1, rising; and what all groups cost together."""
+    """Places where new groups begin, 1 to b - 1, rising, and the cost of all groups together."""
 
     places: tuple[int, ...]
     cost: float

@@ -112,7 +112,7 @@ class MiniBatchSerialization:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the chain has."""
+        """Number of blocks in the chain."""
         return len(self._prints.need)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
@@ -188,7 +188,7 @@ def _plan(knobs: Mapping[str, Floats], starts: Mask) -> Plan:
 
 
 def _starts(batch: Batch, blocks: int) -> Mask:
-    """Where groups begin, (b, n), by all cuts that a design has."""
+    """Return where groups begin, (b, n), by all cuts of a design."""
     starts = np.zeros((blocks, len(batch)), dtype=bool)
     rows = np.arange(len(batch))
     for name in batch.names:

@@ -32,7 +32,7 @@ _NORM_PASSES = np.array([NORM_PASSES, FUSED_NORM_PASSES, NORM_PASSES])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How n designs cut a chain of b blocks; ``starts`` is (b, n), the rest (n,)."""
+    """Cuts of a chain of b blocks by n designs; ``starts`` is (b, n), the rest (n,)."""
 
     starts: Mask
     """True where a group begins."""
@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What each block moves, (b, n), by kind, and in what portions."""
+    """Traffic of each block, (b, n), by kind, and the portions in which it moves."""
 
     activation_bytes: Floats
     weight_bytes: Floats
@@ -65,7 +65,7 @@ class Traffic:
 
 
 def traffic(prints: Footprints, plan: Plan) -> Traffic:
-    """What each block of n designs moves through DRAM."""
+    """Compute the traffic of each block of n designs through DRAM."""
     wanted = plan.schedule == SCHEDULES["serialised"]
     serial = wanted & (prints.need <= plan.buffer_bytes)  # (b, n)
     before = np.concatenate([np.zeros_like(serial[:1]), serial[:-1]])
@@ -86,7 +86,7 @@ def traffic(prints: Footprints, plan: Plan) -> Traffic:
 
 
 def _crossings(serial: Mask, before: Mask, starts: Mask) -> Floats:
-    """How often a block's input passes DRAM beyond what its own schedule counts, (b, n).
+    """Return how often a block's input passes DRAM beyond its own schedule's count, (b, n).
 
     From group to group it is read, its gradient written and read. After a conventional block it
     needs no more writing, and its gradient is read there already; before one, it is written and

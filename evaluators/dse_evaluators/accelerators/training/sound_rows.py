@@ -1,4 +1,4 @@
-"""Rows whose numbers are none that a reading takes: metrics of others nobody checked before."""
+"""Faults of rows with values out of range: metrics of other evaluators, unchecked so far."""
 
 from __future__ import annotations
 

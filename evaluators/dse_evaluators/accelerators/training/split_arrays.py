@@ -50,7 +50,7 @@ class Arrays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What products take; every field is (p, n)."""
+    """Cycles and traffic of products; every field is (p, n)."""
 
     cycles: Floats
     parted_cycles: Floats

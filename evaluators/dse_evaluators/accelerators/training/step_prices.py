@@ -29,7 +29,7 @@ _WORD = int(FORMAT_CODES["fp16"])
 
 
 class Prices:
-    """What operations cost at a node: multiply-accumulates of fp16 words, SRAM banks, DRAM.
+    """Costs of operations at a node: multiply-accumulates of fp16 words, SRAM banks, DRAM.
 
     Nothing leaks, and registers, wires and local buffers take no energy.
 

@@ -89,7 +89,7 @@ class Training:
 
 
 def summed(rows: Floats) -> Floats:
-    """The sum over the first axis, row by row: rounding does not depend on how many there are."""
+    """Return the sum over the first axis, row by row: rounding is the same for any count."""
     total: Floats = np.zeros(rows.shape[1:])
     for row in rows:
         total += row
@@ -105,7 +105,7 @@ def _phases(conv: Conv) -> list[int]:
 
 
 def _joined(*parts: Floats) -> Floats:
-    """One below the other, (p, n), as wide as the widest."""
+    """Stack the parts below one another, (p, n), as wide as the widest."""
     width = max(part.shape[1] for part in parts)
     return np.concatenate([np.broadcast_to(part, (len(part), width)) for part in parts])
 

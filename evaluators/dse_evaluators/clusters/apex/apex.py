@@ -178,7 +178,7 @@ class Apex:
         )
 
     def _judged(self, plan: Plan, told: Mapping[str, float], clock_hz: float) -> bool:
-        """True for plans like those that were held against measured services."""
+        """Return whether the plan is like those that were compared with measured services."""
         shaped = plan.pp == plan.attn_replicas == plan.ffn_replicas == 1
         formats = plan.weight_bytes == plan.cache_bytes == 2.0
         alike = self.model == "llama3-70b" and self.device == "h100-sxm"

@@ -38,7 +38,7 @@ class Costs:
         self.fixed = cache(stage.fixed)
 
     def line(self, lane: Lane, told: Begun, fixed: Fixed) -> Line:
-        """How long a lane takes for its next steps, with what all of its micro-batch share."""
+        """Return the time of a lane's next steps, with the part that its micro-batch shares."""
         host_s = self.sequence_s * lane.texts
         slope_s = self.cached_s * told.writing
         read_s = self.cached_s * (lane.cached - told.prompts) - slope_s
@@ -172,7 +172,7 @@ def _until(pieces: list[Piece], wait_s: float) -> list[Piece]:
 
 
 def _reached(line: Line, before: int, steps: int, wait_s: float) -> int:
-    """The fewest steps of a line that take so long: the root of a square."""
+    """Return the fewest steps of a line that take ``wait_s``: the root of a quadratic."""
     first_s = line.start_s + line.slope_s * (before + 0.5)
     root = first_s * first_s + 2.0 * line.slope_s * wait_s
     found = math.ceil(2.0 * wait_s / (first_s + math.sqrt(root)))

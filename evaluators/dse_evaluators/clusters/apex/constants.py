@@ -1,4 +1,4 @@
-"""What was fitted to measured services, and what was assumed of a device."""
+"""Constants fitted to measured services, and those assumed of a device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JUDGED_TEXTS = 25
 
 
 def fitted() -> Efficiency:
-    """The constants of ``apex.fits.json``."""
+    """Return the constants of ``apex.fits.json``."""
     told = fits_in(Path(__file__).with_name("apex.fits.json"))["vllm-0.6 on h100-sxm"].constants
     return Efficiency(
         memory=told["memory_share"], step_s=told["step_s"], sequence_s=told["sequence_s"]

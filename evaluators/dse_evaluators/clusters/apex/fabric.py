@@ -1,4 +1,4 @@
-"""How long the devices of a plan take to tell one another what they found."""
+"""Communication time of the devices of a plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dse_evaluators.clusters.collectives import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
-    """Links within a node as they were measured, or of a told latency and rate, and beyond it.
+    """Links within a node, measured or of a given latency and rate, and links beyond it.
 
     ``within`` names a fabric of ``collectives.csv``; ``told`` stands in its place where it is not
     None.

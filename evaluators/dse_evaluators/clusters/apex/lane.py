@@ -1,4 +1,4 @@
-"""What one replica of the attention has of one micro-batch: texts that run, stop and wait."""
+"""Sequences of one micro-batch on one attention replica: running, stopped and waiting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_NEW_TOKENS = 65_536
 
 
 class Limits(NamedTuple):
-    """What a lane can hold."""
+    """Capacity limits of a lane."""
 
     capacity: int
     """Tokens that are cached."""
@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Who is in a step: texts that go on, and prompts that join them."""
+    """Contents of a step: sequences that continue, and prompts that join them."""
 
     writing: int
     prompts: int
@@ -78,11 +78,11 @@ class Lane:
 
     @property
     def texts(self) -> int:
-        """How many run."""
+        """Number of running sequences."""
         return len(self._ends)
 
     def begin(self, clock_s: float) -> Begun:
-        """Who is in the next step, as it begins."""
+        """Begin the next step; return the sequences and prompts in it."""
         self.fresh = []
         limits, running = self._limits, len(self._ends)
         calm = not self._stopped and self.next_s > clock_s
@@ -109,7 +109,7 @@ class Lane:
         return Begun(writing, prompts, squares)
 
     def steps(self) -> int:
-        """How many steps can follow one another, this one first, before a text ends or stops."""
+        """Return how many steps can run, this one included, before a sequence ends or stops."""
         while self._ends.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         room = 1 + (self._limits.capacity - self.cached) // len(self._ends)
@@ -149,7 +149,10 @@ class Lane:
         self.evictions += 1
 
     def _resumed(self, text: int) -> bool:
-        """True if a stopped text runs again; what it had cached comes back for nothing."""
+        """Resume a stopped sequence if it fits, and return whether it runs again.
+
+        Its cached tokens are restored at no cost.
+        """
         if self.cached + self._length(text) + 1 > self._limits.capacity:
             return False
         if len(self._ends) >= self._limits.texts:

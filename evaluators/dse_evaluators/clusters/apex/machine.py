@@ -56,7 +56,7 @@ class Machine:
         return power_of(self.device, "bf16").idle_w
 
     def rates(self, clock_hz: float) -> Rates:
-        """What the device could do at a clock: products by it, memory by less."""
+        """Return the device's peak rates at a clock: products scale by it, memory by less."""
         share = clock_hz / self.highest_hz
         memory = min(1.0, _MEMORY_LEAST + _MEMORY_SLOPE * share)
         return Rates(
@@ -65,7 +65,7 @@ class Machine:
         )
 
     def busy_w(self, clock_hz: float) -> float:
-        """What a device draws beyond idle while it works."""
+        """Return the power that a device draws beyond idle while it works."""
         limit_w = self.device.power_limit_w
         assert limit_w is not None  # idle_w has refused the others
         above_w = max(_BUSY_SHARE * limit_w - self.idle_w, 0.0)

@@ -35,7 +35,7 @@ METRICS = (
 
 
 class Promise(NamedTuple):
-    """How long a reader waits at most, for the first word and between two."""
+    """Longest waits that a client accepts, for the first token and between two."""
 
     ttft_s: float
     tpot_s: float

@@ -56,7 +56,7 @@ class Unmet(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a model is laid out on a cluster, and in which formats.
+    """Layout of a model on a cluster, and its number formats.
 
     ``dp`` copies have ``pp`` stages each; in a stage there are ``attn_replicas`` of the attention,
     which share its devices evenly, and ``ffn_replicas`` of the feed-forward part. ``by_experts``:

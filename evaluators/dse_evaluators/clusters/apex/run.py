@@ -16,7 +16,7 @@ from dse_evaluators.clusters.apex.traces import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What became of r requests; times of the copy that ends last are in parts."""
+    """Results of r requests; times of the copy that ends last are in parts."""
 
     makespan_s: float
     slowest: Spent

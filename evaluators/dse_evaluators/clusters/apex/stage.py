@@ -1,4 +1,4 @@
-"""How long one stage of a plan works on a micro-batch."""
+"""Time of one stage of a plan for a micro-batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = 2.0
 
 
 class Rates(NamedTuple):
-    """What a device reaches at its clock."""
+    """Rates that a device reaches at its clock."""
 
     flops_per_s: float
     bytes_per_s: float
@@ -61,7 +61,7 @@ class Stage:
         return flops / (self.efficiency.attention * self.rates.flops_per_s)
 
     def fixed(self, most: int, total: int) -> Fixed:
-        """What new tokens cost: of the fullest replica of the attention, and of all of them."""
+        """Return the cost of new tokens: of the fullest attention replica, and of all of them."""
         plan = self.plan
         per_ffn = -(-total // plan.ffn_replicas)
         layer_s = self._product_s(plan.attn_weights, plan.attn_weights, most)
@@ -99,7 +99,7 @@ class Stage:
         return self._product_s(plan.ffn_weights * touched, plan.ffn_weights * chosen, tokens)
 
     def _layer_exchange_s(self, lane: int, per_ffn: int) -> float:
-        """What devices tell one another in a layer, after each of its halves."""
+        """Return the communication time of a layer, after each of its halves."""
         plan = self.plan
         if plan.by_experts:
             return self._by_experts_s(lane, per_ffn)

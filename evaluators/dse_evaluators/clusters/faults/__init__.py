@@ -1,1 +1,1 @@
-"""What goes wrong at scale: time that varies, devices that fail or lag."""
+"""Disturbances at scale: time that varies, devices that fail or lag."""

@@ -1,4 +1,4 @@
-"""How long work takes that is saved now and then, and lost back to there when a device fails."""
+"""Time of work saved at intervals, and lost back to the last save when a device fails."""
 
 from __future__ import annotations
 

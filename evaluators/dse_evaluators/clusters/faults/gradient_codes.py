@@ -14,7 +14,7 @@ codes over rounds, which repeat a round's work or spread it over several ones.""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """What a scheme is told: workers, and how many stragglers in how long a burst and window."""
+    """Parameters of a scheme: workers, and how many stragglers in how long a burst and window."""
 
     workers: int
     stragglers: int
@@ -23,7 +23,7 @@ class Code:
 
 
 class Duty(NamedTuple):
-    """What a scheme asks of its workers."""
+    """Demands of a scheme on its workers."""
 
     load: Fraction
     """The share of all data that one worker goes through in a round."""
@@ -34,7 +34,7 @@ class Duty(NamedTuple):
 
 
 def duty(scheme: str, code: Code) -> Duty | str:
-    """What a scheme asks, or the rule that it breaks.
+    """Return the demands of a scheme, or the rule that it breaks.
 
     Source:
         Tandon et al.: Gradient Coding: Avoiding Stragglers in Distributed Learning, 2017, theorems

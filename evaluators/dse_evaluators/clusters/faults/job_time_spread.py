@@ -1,4 +1,4 @@
-"""How the time of a job of many steps is spread, where part of every device's lateness lasts."""
+"""Time distribution of a job of many steps, where part of every device's lateness lasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS = 65
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """What n jobs are made of; every field is (n,)."""
+    """Steps of n jobs; every field is (n,)."""
 
     count: Floats
     persistence: Floats
@@ -38,7 +38,7 @@ def lasting_share(ranks: Ranks, persistence: Floats) -> Floats:
 
 
 def summed(late: Lateness, busy_s: Floats, steps: Steps, share: Floats, normal_s: Floats) -> Floats:
-    """Quantiles of how late a job is, (n, scores), in seconds.
+    """Return quantiles of how late a job is, (n, scores), in seconds.
 
     Means and variances are summed exactly; of the shape only how far it is from a normal, by the
     third moment: steps that have all in common keep a step's shape, others lose it as a mean does.

@@ -1,4 +1,4 @@
-"""How long work takes that is never saved: what a failure took is made of its neighbours."""
+"""Time of work that is never saved: lost state is rebuilt from its neighbours."""
 
 from __future__ import annotations
 

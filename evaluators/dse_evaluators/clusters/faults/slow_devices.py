@@ -182,7 +182,7 @@ def _times(setting: Setting) -> tuple[float, float, float]:
 
 
 def _impossible(setting: Setting) -> str:
-    """Why there is no such design; nothing if there is."""
+    """Return why such a design cannot exist; empty if it can."""
     slots = setting.stages * setting.replicas
     gathers = setting.placement == PLACEMENTS.index("one_stage")
     if setting.slow_layers and not gathers:

@@ -1,4 +1,4 @@
-"""How the time of a step is spread when every device is a little slower or faster than told."""
+"""Distribution of the step time when devices are a little slower or faster than given."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ROWS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """How n steps are laid out; every field is (n,)."""
+    """Layout of n steps over ranks; every field is (n,)."""
 
     tensor: Floats
     pipeline: Floats
@@ -56,7 +56,7 @@ class Ranks:
 
 
 class Lateness(NamedTuple):
-    """How late n steps are, where a device's microbatch is late by a standard normal."""
+    """Lateness of n steps, where a device's microbatch is late by a standard normal."""
 
     mean: Floats  # (n,)
     deviation: Floats  # (n,)

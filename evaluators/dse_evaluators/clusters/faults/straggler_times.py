@@ -1,4 +1,4 @@
-"""When enough workers are done whose times are shifted exponentials: exact order statistics."""
+"""Time until enough workers with shifted exponential times finish: exact order statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dse.core.values import Floats, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """How many of n rounds' workers are waited for; every field is (n,).
+    """Workers that n rounds wait for; every field is (n,).
 
     ``grouped``: the first of each group of ``tolerated + 1`` is enough; else any but
     ``tolerated`` are needed. Times are in units of the exponential's mean.

@@ -12,7 +12,7 @@ from dse_evaluators.clusters.length_aware.tally import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is admitted, and what becomes of a text that outgrows its reservation.
+    """Rules of admission, and of a sequence that outgrows its reservation.
 
     Tokens that are put out wait in the host's memory, or are computed again: ``moved_s`` is what
     one costs.
@@ -42,7 +42,7 @@ class Batching:
     """
 
     def __init__(self, rules: Rules, tokens: list[int], reserved: list[int]) -> None:
-        """``tokens`` and ``reserved`` tell of each text what it needs, and what it is given."""
+        """Take, for each sequence, the ``tokens`` it needs and those ``reserved`` for it."""
         self._rules = rules
         self._tokens = tokens
         self._given = reserved

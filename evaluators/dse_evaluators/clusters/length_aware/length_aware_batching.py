@@ -187,7 +187,7 @@ class LengthAwareBatching:
         )
 
     def _reserved(self, told: Mapping[str, float]) -> Ints:
-        """Tokens that each text is given at first."""
+        """Return the tokens that are reserved for each sequence at first."""
         texts = texts_of(self._stream)
         policy = POLICIES[int(told["policy"])]
         if policy == "known":

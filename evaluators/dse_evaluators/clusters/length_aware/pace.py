@@ -1,4 +1,4 @@
-"""How long the steps take in which all running texts become one token longer."""
+"""Time of the steps in which all running sequences grow by one token."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Home:
 
     @property
     def token_bytes(self) -> float:
-        """What is cached of one token.
+        """Bytes that are cached per token.
 
         Source:
             Jin et al.: S3, 2023: keys and values of all layers.

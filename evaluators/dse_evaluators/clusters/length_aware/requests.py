@@ -12,7 +12,7 @@ from dse.core.values import Floats, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What texts are drawn from: a lognormal law of tokens, of ``spread`` in the logarithm."""
+    """Distribution of sequences: lognormal in tokens, of ``spread`` in the logarithm."""
 
     count: int
     median: float
@@ -51,7 +51,9 @@ def edges(buckets: int, kind: str, stream: Stream) -> Ints:
 
 
 def guessed(texts: Texts, most: Ints, accuracy: float) -> Ints:
-    """What a classifier of buckets tells: the most tokens of the right one, or of one beside it.
+    """Return the guesses of a bucket classifier: the most tokens of the right bucket.
+
+    Where it is wrong, those of a neighbouring bucket.
 
     Args:
         texts: who is right about one of them at some accuracy is so at every higher one.

@@ -1,4 +1,4 @@
-"""What a run of batches adds up to."""
+"""Totals of a run of batches."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ class Tally:
         return replace(self)
 
     def since(self, before: Tally) -> Tally:
-        """What was added after another moment of the same run."""
+        """Return what was added after another moment of the same run."""
         names = [one.name for one in fields(self)]
         return Tally(**{name: getattr(self, name) - getattr(before, name) for name in names})

@@ -1,4 +1,4 @@
-"""How much of a model a step moves, and the bandwidth that leaves its GPU busy."""
+"""Share of a model that a step moves, and the bandwidth that keeps its GPU busy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("weights", "optimizer", "activations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What one GPU trains; every field is (n,).
+    """Training job of one GPU; every field is (n,).
 
     Source:
         Rajbhandari et al.: ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep

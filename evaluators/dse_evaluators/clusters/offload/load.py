@@ -1,4 +1,4 @@
-"""What the passes and the optimizer of a step ask of GPU, wire, disks and CPU."""
+"""Demands of a step's passes and optimizer on GPU, wire, disks and CPU."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def forward_flops(plan: Plan) -> Floats:
 
 
 def remade_flops(plan: Plan) -> Floats:
-    """Of the activations that were not kept, without the head, which nobody remakes."""
+    """Return the operations to recompute activations that were not kept, without the head.
+
+    The head is never recomputed.
+    """
     head = 2.0 * plan.tokens * plan.vocabulary * plan.hidden
     return (1.0 - plan.kept) * (forward_flops(plan) - head)
 

@@ -1,4 +1,4 @@
-"""What lies where during a training step on one GPU, and which plans there cannot be."""
+"""Placement of data in a training step on one GPU, and the plans that cannot exist."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class Plan:
 
     @property
     def eager(self) -> Mask:
-        """Where a layer's weights are updated while the layers before it pass backward."""
+        """Mask of designs that update a layer's weights while earlier layers pass backward."""
         return self.overlap == OVERLAPS.index("all")
 
     @property
     def runs_at(self) -> Floats:
-        """Where the optimizer computes: what is on disk is for the CPU."""
+        """Place where the optimizer computes: the CPU for data on disk."""
         return np.minimum(self.optimizer_at, CPU)
 
     @property
@@ -98,7 +98,7 @@ class Plan:
 
 
 def rules(plan: Plan, ssds: Floats) -> Iterator[Rule]:
-    """What may not be, whatever the memories hold."""
+    """Yield the rules that a plan must keep, whatever the memories hold."""
     several = "{has:g} layers %s, but there are {needs:g}: {short:g} too many"
     for what, count in (
         ("stay on the GPU", plan.resident),

@@ -1,4 +1,4 @@
-"""How many bytes of a training step lie on the GPU, in its host's memory and on its disks."""
+"""Bytes of a training step on the GPU, in its host's memory and on its disks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def states(plan: Plan) -> tuple[Floats, Floats, Floats]:
 
 
 def kept_activations(plan: Plan) -> Floats:
-    """What waits for the backward pass, in 16 bits, (n,)."""
+    """Return the bytes of activations that wait for the backward pass, in 16 bits, (n,)."""
     between = _LAYER_BYTES - _CHECKPOINT_BYTES
     a_layer = _CHECKPOINT_BYTES / plan.checkpoint_interval + between * plan.kept
     return plan.tokens * plan.hidden * plan.layers * a_layer
@@ -101,7 +101,7 @@ def on_cpu(plan: Plan) -> Floats:
 
 
 def on_nvme(plan: Plan) -> Floats:
-    """What is kept on the disks, (n,)."""
+    """Return the bytes that are kept on the disks, (n,)."""
     return _states_at(plan, NVME) + _activations_at(plan, NVME)
 
 

@@ -1,4 +1,4 @@
-"""What does not fit where it should lie, and the first rule that a design breaks."""
+"""Data that does not fit in its memory, and the first rule that a design breaks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from dse_evaluators.clusters.rules import Rule, told
 
 
 def room(name: str, used: Floats, there: Floats) -> Rule:
-    """No more than there is room for, (n,) each, in bytes; told to a tenth of a gigabyte."""
+    """Return the rule that bytes used may not exceed those available, (n,) each.
+
+    The message gives sizes to a tenth of a gigabyte.
+    """
     return Rule(
         used > there,
         f"needs {{has:.4g}} GB of {name}, has {{needs:.4g}} GB: {{short:.3g}} GB short",

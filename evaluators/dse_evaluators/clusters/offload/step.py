@@ -1,4 +1,4 @@
-"""How long a training step with offloading takes, in parts that sum to it."""
+"""Time of a training step with offloading, in parts that sum to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What zeroth-order fine-tuning keeps on the GPU while blocks pass through it."""
+"""GPU memory of zeroth-order fine-tuning while blocks pass through the GPU."""
 
 from __future__ import annotations
 

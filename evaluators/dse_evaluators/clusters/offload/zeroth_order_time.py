@@ -1,4 +1,4 @@
-"""How long blocks take that pass through a GPU, each forward twice, as a flow line."""
+"""Time of blocks that pass through a GPU, each forward twice, as a flow line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PASSES = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """What the GPU computes, moves in its memory, and over its wire in each direction."""
+    """Rates of the GPU: compute, its own memory, and its wire in each direction."""
 
     flops_per_s: float
     dram_bytes_per_s: float
@@ -76,13 +76,13 @@ class Blocks:
 
     @property
     def first_s(self) -> Floats:
-        """What the GPU does with a block before it leaves: all of a step, but a late update."""
+        """GPU time of a block before it leaves: all of a step, except a late update."""
         passes = np.where(self.late, _PASSES - 1.0, _PASSES)
         return self.compute_s + passes * self.pass_s
 
     @property
     def late(self) -> Mask:
-        """Where a block must come again to be updated."""
+        """Mask of designs in which a block must return to be updated."""
         return self.streamed & ~self.fused
 
     @property

@@ -1,1 +1,1 @@
-"""What a row of servers draws, and what becomes of them when it would draw too much."""
+"""Power of a row of servers, and the effects of caps when it would draw too much."""

@@ -18,7 +18,7 @@ def ladder(told: Mapping[str, float]) -> tuple[tuple[float, float], ...]:
 
 
 def fault(told: Mapping[str, float]) -> str:
-    """Why such a policy cannot be, and by how much; nothing, if it can."""
+    """Return why such a policy cannot exist, and by how much; empty if it can."""
     below = told["first_threshold"] - told["second_threshold"]
     if below > 0:
         return f"the second threshold is {below:.3g} below the first"

@@ -31,7 +31,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What happened: levels follow each other, each until before a step; brakes are steps.
+    """Course of a run: successive levels, the steps before which they end, and brake steps.
 
     After ``most_brakes`` nobody looked on, and the last end is before that of the load.
     """

@@ -1,4 +1,4 @@
-"""How busy the servers of a row are: a day's wave and noise on top, the same for all designs."""
+"""Load of the servers of a row: a daily wave with noise, the same for all designs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FITTED = fits_in(Path(__file__).with_suffix(SUFFIX))["row of inference"].constan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """What a load is drawn from.
+    """Parameters that a load is drawn from.
 
     ``peak`` and ``trough`` are shares of the time that servers are busy, at noon and at midnight;
     the noise has this standard deviation and forgets over ``noise_time_s``.

@@ -1,4 +1,4 @@
-"""What a course of caps and brakes adds up to: power, energy, time and slowness."""
+"""Totals of a course of caps and brakes: power, energy, time and slowness."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Outcome:
 def outcome(
     course: Course, rows: tuple[Row, ...], braked: Row, load: Load, brake_steps: int
 ) -> Outcome:
-    """What a course adds up to, each brake held for ``brake_steps`` after the step that caused it.
+    """Return a course's totals, braked for ``brake_steps`` after each step that caused it.
 
     A class that is capped does its work by its slowness later; slowdowns are means over the work.
     That of braked steps is not among them: ``braked`` tells how long they were.
@@ -75,5 +75,5 @@ def _levels(course: Course, steps: int, brake_steps: int, *, braked: int) -> NDA
 
 
 def _above_idle(one: Class, busy: Floats) -> float:
-    """What a class draws above its idle power in all of these steps, of a row of one server."""
+    """Return a class's power above idle, summed over these steps, in a row of one server."""
     return one.share * (one.busy - one.idle) * float(np.minimum(1.0, busy * one.slowness).sum())

@@ -147,7 +147,7 @@ class PowerRow:
         self._readings.check(values)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        """What n rows draw and suffer."""
+        """Return the metrics of n rows: their power and their slowdown."""
         told, load = self._readings.rows(batch), load_of(self._wave)
         return row_by_row(told, self.provides, lambda design: self._one(design, load))
 

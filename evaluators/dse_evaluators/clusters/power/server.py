@@ -1,4 +1,4 @@
-"""What a server draws, and how much slower it is, by the clock of its devices."""
+"""Power and slowness of a server, by the clock of its devices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Server:
         return self.idle + (1.0 - self.idle) * (clock_hz / CLOCK_HZ) ** _EXPONENT
 
     def slowness(self, clock_hz: float) -> float:
-        """How many times as long its work takes."""
+        """Return how many times as long the server's work takes at a clock."""
         bound = PROMPT_BOUND * self.prompt_share + TOKEN_BOUND * (1.0 - self.prompt_share)
         return 1.0 + bound * (CLOCK_HZ / clock_hz - 1.0)
 

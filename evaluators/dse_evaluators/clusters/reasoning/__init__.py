@@ -1,1 +1,1 @@
-"""What it costs to let a language model think longer or more often."""
+"""Costs of letting a language model think longer or more often."""

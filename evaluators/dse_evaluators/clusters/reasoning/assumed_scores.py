@@ -1,4 +1,4 @@
-"""How many problems answers might solve: a curve that was assumed, to give claims a direction."""
+"""Number of problems that answers might solve: a curve assumed to give claims a direction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HALF = 64.0
 
 
 def solved(*, ceiling: Floats, midpoint: Floats, query: Query, sparse: Sparse) -> Floats:
-    """The share of problems that at least one of the answers solves, (n,).
+    """Return the share of problems that at least one of the answers solves, (n,).
 
     Source:
         None: forms and numbers are assumed. That of several answers is the mean of

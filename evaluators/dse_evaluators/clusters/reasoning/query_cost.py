@@ -1,4 +1,4 @@
-"""What a query costs in operations, and in bytes of the cache that are worth so many operations."""
+"""Cost of a query in operations, and in cache bytes that are worth so many operations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sparse:
-    """Which tokens an answer looks at; every field is (n,)."""
+    """Tokens that an answer attends to; every field is (n,)."""
 
     some: Mask
     """False: at all of them."""

@@ -46,7 +46,7 @@ _READINGS: Mapping[str, Reading] = {
 
 @dataclass(kw_only=True, eq=False)
 class Reasoning:
-    """What it costs to answer a query by thinking, in operations that bytes are turned into.
+    """Cost of answering a query by thinking, in operations that bytes are converted into.
 
     ``operations`` are those of the products and ``intensity`` = ``rate / bandwidth`` for each byte
     of the cache that is read, as many as the device could have done in that time; ``device_time``

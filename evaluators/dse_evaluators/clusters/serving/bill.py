@@ -1,4 +1,4 @@
-"""What a written token costs: the hours of the devices in dollars, and carbon in two parts."""
+"""Cost of a generated token: device hours in dollars, and carbon in two parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CARBON = (
 
 
 def bill(upkeep: Upkeep, device_s: Floats, energy_j: Floats, emitted: Floats) -> dict[str, Floats]:
-    """The dollars, where somebody told a price, and the carbon of a token.
+    """Return the carbon of a token, and its dollars where a price is given.
 
     Args:
         upkeep: of one device.
@@ -40,7 +40,10 @@ def bill(upkeep: Upkeep, device_s: Floats, energy_j: Floats, emitted: Floats) ->
 
 
 def emitted(batch: Batch, grid: str | None, pue: float) -> Floats:
-    """What each design's grid emits for a joule of a device, with the building's share, (n,)."""
+    """Return the emissions of each design's grid, in kg per joule of a device, (n,).
+
+    The building's share is included.
+    """
     table: Mapping[Value, float] = {
         name: float(Upkeep(device="", grid=name, pue=pue).operational_kg(np.ones(1))[0])
         for name in (GRIDS if grid is None else (grid,))

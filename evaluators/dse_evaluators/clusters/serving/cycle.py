@@ -15,7 +15,7 @@ Stepper = Callable[[Tokens], Step]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What one copy of the model serves: as many texts as there are places, always; all (n,)."""
+    """Load of one model copy: always as many sequences as it has places; all (n,)."""
 
     prompt: Floats
     """Tokens of a prompt."""
@@ -52,7 +52,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """What a text meets on its way; every field is (n,)."""
+    """Steps and waits of a sequence on its way; every field is (n,)."""
 
     writing: Step
     """A step without prompts."""

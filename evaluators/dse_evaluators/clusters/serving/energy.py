@@ -1,4 +1,4 @@
-"""What the devices of a serving plan draw for each token."""
+"""Energy that the devices of a serving plan draw for each token."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Draw:
 
 
 def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
-    """What a device draws in rows that have the formats of these places.
+    """Return the power constants of a device in rows with the formats of these places.
 
     Raises:
         SpecError: no source tells its power limit.
@@ -77,7 +77,7 @@ def draw(device: Device, formats: Sequence[str], place: Ints) -> Draw:
 
 
 def _per_token(plan: Plans, traffic: Traffic, cycle: Cycle, name: str) -> Floats:
-    """What all devices do for a token: a part of its prompt, and its part of the steps."""
+    """Return the work of all devices for a token: parts of its prompt and of the steps."""
     writing, draft, laden = (
         getattr(step, name) for step in (cycle.writing, cycle.draft, cycle.laden)
     )

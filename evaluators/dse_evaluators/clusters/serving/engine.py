@@ -1,4 +1,4 @@
-"""What a device makes of the kernels of inference, by the format of the weights."""
+"""Efficiency of a device on the kernels of inference, by the format of the weights."""
 
 from __future__ import annotations
 

@@ -19,12 +19,14 @@ _SCORE = 4.0
 
 
 def chosen(model: Transformer) -> float:
-    """The experts of one token; one where there is no choice."""
+    """Return the number of experts of one token; one where there is no choice."""
     return float(model.active_experts) if model.experts > 1 else 1.0
 
 
 def touched(model: Transformer, tokens: Floats) -> Floats:
-    """The mean number of experts that a layer's tokens choose, ``E (1 - (1 - k / E)^T)``, (n,).
+    """Return the mean number of experts chosen, ``E (1 - (1 - k / E)^T)``, (n,).
+
+    These are the experts that the tokens of a layer choose together.
 
     Every token chooses k of E, each as often as any other and for itself.
 
@@ -59,7 +61,7 @@ def products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, Work]:
 
 
 def activation_bytes(share: Share, engine: Engine) -> Floats:
-    """What the activation moves of a token on one device."""
+    """Return the bytes that the activation moves for a token on one device."""
     model = share.model
     rows = share.groups * chosen(model) / share.expert_groups
     gates = 2.0 if model.gated else 1.0
@@ -87,7 +89,7 @@ def routing(share: Share, tokens: Floats, engine: Engine) -> tuple[Floats, Float
 def exchange_s(
     share: Share, tokens: Floats, engine: Engine, fabric: Fabric, summed_s: Floats
 ) -> Floats:
-    """The time in which a layer's wide part hears of its tokens and tells what it found, (n,).
+    """Return the time in which a layer's wide part receives tokens and returns results, (n,).
 
     Where devices have the attention of the same texts, all of them know all tokens, and one sum
     is all. Where some have other texts, each device sends its share of its group's tokens to

@@ -1,4 +1,4 @@
-"""What joins the devices that share one copy of a served model."""
+"""Links between the devices that share one copy of a served model."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ class Fabric:
         return found
 
     def exchange_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
-        """The time in which each rank tells every other its part of ``size_bytes``, (n,).
+        """Return the time in which each rank sends all others its part of ``size_bytes``.
+
+        The result is (n,).
 
         Where nobody measured it, as messages one after the other.
         """

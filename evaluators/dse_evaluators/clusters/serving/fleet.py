@@ -27,7 +27,9 @@ class Fleet:
     services: Mapping[str, Service]
 
     def run(self, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
-        """The metrics of n plans; with several services ``device`` of the batch tells whose.
+        """Return the metrics of n plans; ``device`` of the batch selects the service.
+
+        The column is read only where there are several services.
 
         Args:
             batch: with the formats of each plan.
@@ -45,7 +47,7 @@ class Fleet:
 
 
 def served(service: Service, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
-    """The metrics of plans that all are of one service."""
+    """Return the metrics of plans that all use one service."""
     formats, faults = _formats(batch, service.device)
     faults = impossible(plan, service.model) | faults
     possible = np.ones(len(batch), dtype=bool)

@@ -1,4 +1,4 @@
-"""What a served model keeps in the memory of each device, and how many texts find room."""
+"""Memory of a served model on each device, and the number of sequences that fit."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def text_bytes(share: Share, tokens: float) -> Floats:
 
 
 def workspace_bytes(share: Share, most_tokens: Floats, scored: Floats) -> Floats:
-    """What the widest layer and the scores of the words take in the largest step."""
+    """Return the bytes of the widest layer and the vocabulary scores in the largest step."""
     model = share.model
     rows = share.groups * chosen(model) / share.expert_groups
     inside = (2.0 if model.gated else 1.0) * model.ffn / share.expert_devices

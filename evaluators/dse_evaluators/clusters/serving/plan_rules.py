@@ -1,4 +1,4 @@
-"""Which plans of an inference server there cannot be, and why."""
+"""Rules for plans of an inference server that cannot exist, and the reasons."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:
 
 
 def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
-    """What a model's heads say to the devices that share them."""
+    """Yield the rules that a model's heads set for the devices that share them."""
     node, kv_heads = (np.full_like(tp, float(count)) for count in (NODE_DEVICES, model.kv_heads))
     over = "over tensor parallel devices"
     yield Rule(
@@ -67,7 +67,7 @@ def _sharing(tp: Floats, model: Transformer) -> Iterator[Rule]:
 
 
 def _routing(tp: Floats, plan: Plans, model: Transformer) -> Iterator[Rule]:
-    """What a model's experts say to the devices that share them."""
+    """Yield the rules that a model's experts set for the devices that share them."""
     devices, node = tp * plan.attention_dp, np.full_like(tp, NODE_DEVICES)
     yield _divides(model.experts, plan.ep, "experts over expert parallel groups")
     yield _divides(devices, plan.ep, "devices over expert parallel groups")

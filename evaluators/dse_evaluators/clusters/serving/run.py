@@ -46,7 +46,7 @@ class Formats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What is served, on what, for whom."""
+    """Served model, with its devices, its requests and its upkeep."""
 
     model: Transformer
     draft: Transformer | None
@@ -111,7 +111,7 @@ class Service:
         return columns, np.maximum(kept.total, reads)
 
     def _read_bytes(self, reader: Share, each: Floats) -> Floats:
-        """What a device keeps that reads one prompt after another; a weight has ``each`` bytes."""
+        """Return the bytes of a device that reads prompts in turn, at ``each`` per weight."""
         one, prompt = np.ones_like(each), np.full_like(each, self.prompt)
         kept = weight_bytes(reader, each) + text_bytes(reader, self.prompt)
         return kept + workspace_bytes(reader, prompt, one)
@@ -119,7 +119,7 @@ class Service:
     def _kept(
         self, plan: Plans, share: Share, small: Share, weight: Floats
     ) -> tuple[Memory, Floats]:
-        """What is kept for all texts that run at once, and how many these are."""
+        """Return the memory of all sequences that run at once, and the number of these."""
         queries = plan.draft_tokens + 1.0
         most = plan.batch * queries + np.where(plan.chunk > 0, plan.chunk, self.prompt)
         workspace = workspace_bytes(share, most, plan.batch * queries)
@@ -157,7 +157,7 @@ class Service:
         )
 
     def _extrapolated(self, plan: Plans, traffic: Traffic, kernels: Engine) -> Floats:
-        """1 where constants are of another device, kernel or network, or of smaller steps."""
+        """Return 1 where constants are of another device, kernel, network or smaller steps."""
         most = traffic.places * (traffic.guesses + 1.0)
         rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)
         together = np.maximum(plan.tp, plan.reading_tp) * plan.attention_dp * plan.pp
@@ -169,7 +169,7 @@ class Service:
 
 
 def _times(traffic: Traffic, told: Cycle) -> dict[str, Floats]:
-    """What passes between two tokens of a text, in parts; and the longest wait."""
+    """Return the times between two tokens of a sequence, in parts, and the longest wait."""
     draft_s = traffic.guesses * told.draft.total_s
     parts = {
         **{part: getattr(told.writing, f"{part}_s") / traffic.yielded for part in PARTS},

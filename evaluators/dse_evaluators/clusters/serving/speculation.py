@@ -1,4 +1,4 @@
-"""How many tokens a step yields that verifies guesses of a smaller model."""
+"""Mean number of tokens per verification step of speculative decoding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dse.core.values import Floats
 
 
 def yielded(guesses: Floats, acceptance: float) -> Floats:
-    """The mean number of tokens of one verified step, (n,).
+    """Return the mean number of tokens of one verification step, (n,).
 
     ``(1 - a^(k + 1)) / (1 - a)``; each of k guesses is right with probability a, if those before
     were, and after the first wrong one the large model's own token is taken.

@@ -1,4 +1,4 @@
-"""How long one step of a served transformer takes: tokens of many texts, and pieces of prompts."""
+"""Time of one step of a served transformer: decode tokens and chunks of prompts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = ("products", "attention", "elementwise", "collectives", "head")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """What one step works on; every field is (n,)."""
+    """Work of one step: sequences, queries and prompt tokens; every field is (n,)."""
 
     sequences: Floats
     """Texts that are being written, each with ``context`` tokens before."""
@@ -124,7 +124,7 @@ def _collectives_s(share: Share, tokens: Floats, engine: Engine, fabric: Fabric)
 
 
 def _written(share: Share, tokens: Tokens) -> Work:
-    """New tokens of each text look at all that it has."""
+    """Return the attention work of new tokens, each over the full context of its sequence."""
     heads = share.model.heads * share.model.head / share.devices
     return _attention(
         flops=4.0 * tokens.written * tokens.context * heads,
@@ -149,7 +149,7 @@ def _attention(flops: Floats, moved_bytes: Floats) -> Work:
 
 
 def _elementwise_bytes(share: Share, tokens: Floats, engine: Engine) -> Floats:
-    """What a layer's kernels move that multiply nothing."""
+    """Return the bytes that a layer's kernels without matrix products move."""
     model = share.model
     norms = 2.0 * (3.0 * WORD + engine.operand_bytes) * model.hidden
     activation = experts.activation_bytes(share, engine)
@@ -158,7 +158,7 @@ def _elementwise_bytes(share: Share, tokens: Floats, engine: Engine) -> Floats:
 
 
 def _scored(tokens: Tokens) -> Floats:
-    """Tokens after which a word is chosen: each written one, and the last of a prompt."""
+    """Return the number of sampling positions: new tokens, and the last of each prompt."""
     return tokens.written + np.where(tokens.prompt > 0, tokens.prompt / tokens.length, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Which prompts, and how much of them, the next iteration of a server reads."""
+"""Admission of prompts, complete or in chunks, to the next iteration of a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Reading:
 
 
 def admit(state: State, barred: Mask) -> Reading:
-    """What the next iteration reads; rows that just took somebody's cache let nobody in.
+    """Return the prompt tokens that the next iteration processes.
+
+    Rows in ``barred``, which have just evicted a request's cache, admit no request.
 
     Source:
         Yu et al.: Orca, 2022, section 3 (first come, first served, iteration by iteration); Agrawal
@@ -114,18 +116,21 @@ def _enter(state: State, reading: Reading, rows: Ints, who: Ints) -> None:
 
 
 def _may(state: State, reading: Reading) -> Mask:
-    """Where somebody waits, no prompt is in pieces, and the budget has room."""
+    """Return whether a request waits, no prompt is in chunks, and the budget has room."""
     here = waits(state)
     return here & (state.head < 0) & (reading.room > 0)
 
 
 def waits(state: State) -> Mask:
-    """Where a request has come that is neither read nor written, (n,)."""
+    """Return whether a request has arrived that is neither in prefill nor in decode, (n,)."""
     return (state.depth > 0) | (next_arrival(state) <= state.now)
 
 
 def next_arrival(state: State) -> Floats:
-    """When the first request comes, or came, that was never admitted; (n,), infinite if none."""
+    """Return the arrival time of the first request never admitted, (n,); infinite if none.
+
+    The time may be in the past.
+    """
     width = state.arrival.shape[1]
     at = state.arrival[np.arange(len(state.next)), np.minimum(state.next, width - 1)]
     return np.asarray(np.where(state.next < state.count, at, np.inf), dtype=np.float64)

@@ -9,7 +9,7 @@ from dse_evaluators.clusters.simulator.state import NEVER, State
 
 
 def held(state: State, rows: Ints, steps: Ints) -> Ints:
-    """Blocks in some rows when every running text has got so many more tokens, (r,).
+    """Return the blocks in some rows after ``steps`` more tokens per running sequence, (r,).
 
     The last token of a text is not kept before the next one is written. A prompt that is read in
     pieces holds the blocks of all its tokens from its first piece on.
@@ -22,7 +22,7 @@ def held(state: State, rows: Ints, steps: Ints) -> Ints:
 
 
 def reserved(state: State, rows: Ints) -> Ints:
-    """Blocks of the prompt that is read in pieces, (r,)."""
+    """Return the blocks of the prompt that is read in chunks, (r,)."""
     head = state.head[rows]
     need = state.need[rows, np.maximum(head, 0)]
     return np.where(head >= 0, -(-need // state.plan.block[rows]), 0)

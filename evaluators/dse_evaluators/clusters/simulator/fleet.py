@@ -16,7 +16,7 @@ from dse_evaluators.clusters.simulator.traffic import Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How requests come to n designs; both fields are (n,)."""
+    """Request load of n designs; both fields are (n,)."""
 
     rate: Floats
     """By which the times of the traffic are divided."""
@@ -27,7 +27,7 @@ class Load:
 def run(
     plan: Plan, server: Server, load: Load, traffic: Traffic, *, copies: Ints, weight: float
 ) -> Played:
-    """What n designs with so many copies each, (n,), do with the traffic.
+    """Simulate the traffic on n designs with ``copies`` copies each, (n,).
 
     Requests and clients go to the copies in turn, so that a copy has as many clients as another,
     or one more.

@@ -1,4 +1,4 @@
-"""What a request spends before and behind the iterations: network, tokenizer, scheduler."""
+"""Time of a request outside the iterations: network, tokenizer, scheduler."""
 
 from __future__ import annotations
 

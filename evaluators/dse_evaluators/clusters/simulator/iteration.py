@@ -17,7 +17,7 @@ from dse_evaluators.clusters.simulator.state import NEVER, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What iterations take; every field is (n,)."""
+    """Time and energy of iterations; every field is (n,)."""
 
     seconds: Floats
     compute_j: Floats
@@ -76,7 +76,7 @@ class _Run:
 
 
 def _wake(state: State) -> None:
-    """Where there is nothing to do, it is the next arrival at once."""
+    """Advance the clock of idle rows to their next arrival."""
     coming = next_arrival(state)
     idle = (state.running == 0) & (state.head < 0) & (state.depth == 0) & np.isfinite(coming)
     state.now = np.where(idle, np.maximum(coming, state.now), state.now)
@@ -111,7 +111,7 @@ def _work(state: State, reading: Reading, writes: Mask, ahead: Ints | int) -> Wo
 
 
 def _both(twice: Tariff, first: Work, last: Work) -> tuple[Cost, Cost]:
-    """The costs of two iterations, told at once."""
+    """Return the costs of two iterations from a single call of the tariff."""
     both = Work(
         **{
             each.name: np.concatenate([getattr(first, each.name), getattr(last, each.name)])

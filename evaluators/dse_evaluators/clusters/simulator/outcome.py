@@ -1,4 +1,4 @@
-"""What the requests of many designs met, as metrics."""
+"""Metrics of the simulated requests of many designs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ METRICS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a request may wait for; infinite where nobody asks."""
+    """Latency limits of a request; infinite where none is given."""
 
     first_token_s: float
     first_token_s_per_token: float

@@ -1,4 +1,4 @@
-"""What a simulated server is told, row by row: a policy, its limits, and its cache."""
+"""Plan of a simulated server, row by row: a policy, its limits, and its cache."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Plan:
 
     @property
     def halting(self) -> Mask:
-        """Where texts stand still while prompts are read."""
+        """Mask of the rows whose sequences pause while prompts are read."""
         return self.policy == POLICIES.index("prefill_first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one iteration of each row does; every field is (n,)."""
+    """Work of one iteration of each row; every field is (n,)."""
 
     sequences: Floats
     """Texts that get a token."""

@@ -1,4 +1,4 @@
-"""What one copy of a model has room for, and what its iterations cost."""
+"""Memory capacity of one copy of a model, and the cost of its iterations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """n copies of a model, each on as many devices as its row says."""
+    """Servers of n copies of a model, each on the number of devices of its row."""
 
     share: Share
     engine: Engine
@@ -79,7 +79,7 @@ class Server:
         return text_bytes(self.share, 1.0)
 
     def tariff(self, rows: Ints) -> Tariff:
-        """What one iteration costs in some rows."""
+        """Return the function that computes the cost of one iteration in some rows."""
         return self.take(rows).cost
 
     def cost(self, work: Work) -> Cost:

@@ -58,7 +58,7 @@ _LOADS: Mapping[str, dict[str, Reading]] = {
 
 @dataclass(kw_only=True, eq=False)
 class ServingSimulator:
-    """What requests wait for, when a scheduler deals with them iteration by iteration.
+    """Latencies of requests under a scheduler, simulated iteration by iteration.
 
     ``requests`` of them come at random (``poisson``: ``rate`` a second), from ``concurrency``
     clients that all ask at once and again when they are answered (``closed``), or from a file
@@ -169,7 +169,7 @@ class ServingSimulator:
         return told_once(batch, self.reads | self.optional, self._told)
 
     def _told(self, batch: Batch) -> Metrics:
-        """The metrics of n designs, each by its own device's site."""
+        """Return the metrics of n designs, each by the site of its own device."""
         parts = (
             (rows, self._sites[device].run(part, self._readings.columns(part), self._traffic))
             for (device,), rows in groups(batch, {"device": self.device or ""})

@@ -35,7 +35,7 @@ _TOGETHER = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where designs are played, and what their requests are held to."""
+    """Model, device and fabric that designs are simulated on, and the limits of requests."""
 
     model: Transformer
     device: Device
@@ -118,7 +118,7 @@ class Site:
         )
 
     def _plan(self, read: Mapping[str, Floats], server: Server) -> tuple[Plan, dict[str, Floats]]:
-        """What a copy is told, and the bytes of each device that it takes."""
+        """Return the plan of a copy, and the bytes of memory that it takes on each device."""
         seats, budget, policy = read["max_num_seqs"], read["budget"], read["policy"]
         texts = np.where(policy == POLICIES.index("mixed"), seats, 0.0)
         weights, workspace = server.weights(), server.workspace(budget + texts, seats)
@@ -153,7 +153,7 @@ class Site:
     def _played(
         self, plan: Plan, server: Server, read: Mapping[str, Floats], traffic: Traffic, fine: Mask
     ) -> dict[str, Floats]:
-        """The metrics of the rows that can be; the others have no meaning."""
+        """Return the metrics of the feasible rows; those of the others have no meaning."""
         columns = dict[str, Floats]()
         speed = read.get("rate", read.get("speedup", np.ones(len(fine))))
         every = np.flatnonzero(fine)
@@ -193,7 +193,7 @@ def _clients(read: Mapping[str, Floats], size: int) -> Ints:
 
 
 def _rules(plan: Plan, read: Mapping[str, Floats], traffic: Traffic) -> Iterator[Rule]:
-    """What a scheduler refuses before memory is looked at."""
+    """Yield the rules of the scheduler, which are checked before memory."""
     budget, seats, copies = plan.budget.astype(float), plan.seats.astype(float), read["replicas"]
     longest = np.full_like(budget, float(traffic.full.max()))
     yield Rule(

@@ -1,4 +1,4 @@
-"""Who asks a server for what, and when: drawn once for all designs, or read from a file."""
+"""Requests and their arrival times: drawn once for all designs, or read from a file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Lengths:
 
 
 def drawn(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> Traffic:
-    """So many requests that come at random, one a second on the mean.
+    """Draw ``count`` requests with random arrivals, one a second on the mean.
 
     The same seed gives the same gaps and the same quantiles of lengths, whatever their laws are:
     designs, rates and lengths meet common random numbers.

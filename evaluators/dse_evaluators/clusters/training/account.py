@@ -1,4 +1,4 @@
-"""What a training step comes to: rates, energy, money and carbon."""
+"""Account of a training step: rates, energy, money and carbon."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _IDLE_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What a step is accounted with; ``tokens`` are of the whole training."""
+    """Inputs to the account of a step; ``tokens`` are of the complete training."""
 
     job: Job
     device: Device
@@ -56,7 +56,7 @@ class Account:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """What can be told: no energy of a device whose power nobody knows, and so on."""
+        """Metrics that can be computed: no energy if the device's power is unknown, and so on."""
         powerless = self.device.power_limit_w is None
         unknown = {
             "energy_per_token": powerless,

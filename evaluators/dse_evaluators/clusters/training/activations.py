@@ -24,7 +24,7 @@ class Kept:
 
 
 def kept(job: Job, plan: Plan) -> Kept:
-    """What waits for the backward pass."""
+    """Return the bytes of activations kept for the backward pass."""
     model, tokens = job.model, plan.tokens(job.sequence)
     everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)
     return Kept(

@@ -1,4 +1,4 @@
-"""How long one block of a transformer takes on its share of a layer, forward."""
+"""Forward time of one transformer block on its share of a layer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Block:
 
     @property
     def weights_s(self) -> Floats:
-        """Of the backward pass, the gradients of weights, for which nobody waits."""
+        """Seconds of the backward pass for weight gradients, which no other device waits for."""
         return self.products_s
 
 

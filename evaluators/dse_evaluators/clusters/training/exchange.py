@@ -1,4 +1,4 @@
-"""What the devices of a pipeline tell one another for one microbatch."""
+"""Communication between the devices of a pipeline for one microbatch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dse_evaluators.clusters.training.plan import RECOMPUTED, Job, Plan
 
 
 def tensor_s(job: Job, plan: Plan, system: System) -> Floats:
-    """What the shares of a layer tell one another.
+    """Return the seconds of tensor-parallel communication in a layer.
 
     Two all-reduces forward and two backward, and two more where all is computed again; with
     sequence parallelism each is an all-gather and a reduce-scatter, and two all-gathers bring the
@@ -32,7 +32,9 @@ def tensor_s(job: Job, plan: Plan, system: System) -> Floats:
 
 
 def context_s(job: Job, plan: Plan, system: System, core_s: Floats) -> tuple[Floats, Floats]:
-    """What of a ring of keys and values attention does not hide, forward and backward.
+    """Return the exposed seconds of a ring of keys and values, forward and backward.
+
+    Exposed is the part that attention does not hide.
 
     Forward a device sends the keys and values that it has to its neighbour, once for each other
     device, while it works on them; backward it sends them again, with their gradients, beside twice

@@ -1,4 +1,4 @@
-"""What a device makes of the kernels of training, by the format of its products."""
+"""Time of the kernels of training on a device, by the format of their products."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPERAND_BYTES = np.array([2.0, 2.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """What a device makes of kernels; numbers, or arrays that go with the work."""
+    """Rates of a device on kernels; numbers, or arrays aligned with the work."""
 
     constants: Constants
     flops_per_s: Size
@@ -58,7 +58,7 @@ def plain(chips: Mapping[str, Chip]) -> Chip:
 
 
 def chosen(chips: Mapping[str, Chip], place: Floats) -> Chip:
-    """The device in the format of each row, a place among FORMATS, (n,)."""
+    """Return the device in the format of each row, an index into FORMATS, (n,)."""
     usual, at = plain(chips), place.astype(np.intp)
     each = [chips.get(name, usual) for name in FORMATS]
     constants = {

@@ -1,4 +1,4 @@
-"""What a training plan reads, and the plans of a batch."""
+"""Inputs of a training plan, and the plans of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one layer asks of its devices for one microbatch: to compute, and to tell."""
+"""Computation and communication of one layer for one microbatch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def layer(job: Job, plan: Plan, chips: Mapping[str, Chip], system: System) -> La
 
 
 def _again_s(one: Block, plan: Plan) -> Floats:
-    """What of a layer is computed twice."""
+    """Return the seconds of a layer's recomputation."""
     kinds = {"none": np.zeros_like(one.core_s), "selective": one.core_s + one.softmax_s}
     choices = [kinds.get(word, one.forward_s) for word in RECOMPUTED]
     return np.choose(plan.recompute.astype(np.intp), choices)

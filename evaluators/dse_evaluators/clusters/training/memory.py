@@ -1,4 +1,4 @@
-"""What a training step keeps in the memory of its fullest device."""
+"""Memory that a training step uses on its fullest device."""
 
 from __future__ import annotations
 

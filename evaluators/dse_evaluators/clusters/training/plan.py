@@ -1,4 +1,4 @@
-"""How a training step is laid out over devices."""
+"""Layout of a training step over devices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Record = TypeVar("_Record", bound=_Dataclass)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is trained: a model on sequences of so many tokens.
+    """Training job: a model on sequences of a fixed number of tokens.
 
     With ``fused`` attention its scores are never written, and passes over none that a mask leaves
     out. The busiest expert has ``imbalance`` times the mean of tokens.

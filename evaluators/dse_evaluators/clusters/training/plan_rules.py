@@ -1,4 +1,4 @@
-"""Which layouts of a training step there cannot be."""
+"""Rules that exclude impossible layouts of a training step."""
 
 from __future__ import annotations
 

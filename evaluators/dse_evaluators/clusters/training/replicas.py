@@ -1,4 +1,4 @@
-"""What devices that hold the same weights tell one another in a step."""
+"""Communication in a step between devices that hold the same weights."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Told:
         return np.where(plan.zero >= 1, shared_s, self.summed_s)
 
     def step_bytes(self, plan: Plan) -> Floats:
-        """What one device sends in a step, (n,)."""
+        """Return the bytes that one device sends in a step, (n,)."""
         scatters, gathers = _times(plan)
         shared = scatters * self.scattered_bytes + gathers * self.gathered_bytes
         return np.where(plan.zero >= 1, shared, 2.0 * self.scattered_bytes)
 
 
 def told(job: Job, plan: Plan, system: System) -> Told:
-    """What replicas have to say: gradients in 32 bits, and weights as they are stored.
+    """Return the traffic of replicas: gradients in 32 bits, and weights as stored.
 
     Experts are summed over fewer replicas, since those among which they are dealt out hold others.
     """
@@ -78,7 +78,7 @@ def _said(
 
 
 def _times(plan: Plan) -> tuple[Floats, Floats]:
-    """How often gradients are scattered and weights gathered in a step.
+    """Return the number of gradient scatters and of weight gathers in a step.
 
     Up to stage 1 a device sums its microbatches itself; from stage 2 it has no room to. Stage 3
     gathers for the forward and for the backward pass of each, the others once for all.

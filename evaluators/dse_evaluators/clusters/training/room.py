@@ -1,4 +1,4 @@
-"""Which plans of a training step do not fit into the memory of their devices, or hosts."""
+"""Training plans that do not fit into the memory of their devices or hosts."""
 
 from __future__ import annotations
 

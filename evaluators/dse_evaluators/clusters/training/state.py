@@ -21,7 +21,7 @@ def block_weights(model: Transformer) -> float:
 
 
 def common_weights(model: Transformer) -> float:
-    """What of a layer every token meets: attention, and who chooses experts."""
+    """Return the weights of a layer that every token uses: attention and the router."""
     chooser = model.hidden * model.experts if model.experts > 1 else 0
     return float(model.hidden * (model.together + model.heads * model.head) + chooser)
 
@@ -37,7 +37,7 @@ SEEN_BY_STATE = frozenset({"tp", "pp", "dp", "cp", "ep", "zero", "number_format"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Weights on one device of an end of the pipeline, if nobody shares them; each (n,).
+    """Weights on one device of an end of the pipeline, if not sharded; each (n,).
 
     Those of ``experts`` have fewer replicas than those of ``layers``, and none where the model has
     no experts; those at the ``edge``, the embedding and the head, are in 16 bits always.
@@ -56,7 +56,7 @@ class Held:
         return plan.operand_bytes * (self.layers + self.experts) + WORD_BYTES * self.edge
 
     def shares(self, plan: Plan, stage: int) -> Held:
-        """What is left on each device where ZeRO has reached a stage, (n,)."""
+        """Return the weights left on each device where ZeRO has reached a stage, (n,)."""
         shared = plan.zero >= stage
         among = np.where(shared, plan.replicas, 1.0)
         few = np.where(shared, plan.expert_replicas, 1.0)
@@ -64,7 +64,10 @@ class Held:
 
 
 def held(model: Transformer, plan: Plan) -> Held:
-    """The weights of an end: its layers, and the embedding or the head; a single stage has both."""
+    """Return the weights of an end: its layers, and the embedding or the head.
+
+    A single stage has both the embedding and the head.
+    """
     most, spared = stage_layers(model, plan)
     layers = (most - spared) / plan.tensor
     whole = expert_weights(model)
@@ -88,7 +91,7 @@ def stage_layers(model: Transformer, plan: Plan) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What a device holds between steps, wherever it is; every field is (n,)."""
+    """Memory held between steps, on the device or its host; every field is (n,)."""
 
     layers: Floats
     """Of the fullest stage."""

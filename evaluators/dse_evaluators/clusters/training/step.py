@@ -1,4 +1,4 @@
-"""How long a training step takes, in parts."""
+"""Time of a training step, in parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SPARED = np.array([0.0, 2.0, 3.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What of a machine is stated and not measured here.
+    """Properties of a machine that are stated and not measured here.
 
     ``host_bytes_per_s`` passes between a device and its host, each way; ``overlap_tax`` is the
     share of its rate that a device loses while it tells what it computes beside.
@@ -49,7 +49,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """What is not of a layer: state, replicas, and seconds of one message to the next stage."""
+    """Costs outside the layers: state, replicas, and seconds of a message to the next stage."""
 
     state: State
     told: Told
@@ -113,7 +113,7 @@ def step(plan: Plan, one: Layer, rest: Rest, *, chip: Chip, habits: Habits) -> S
 def _data_s(
     plan: Plan, rest: Rest, habits: Habits, *, layers: Floats, pass_s: Floats, one: Layer
 ) -> Floats:
-    """What replicas tell one another, as far as no computing hides it, and what hiding it costs.
+    """Return the exposed seconds of replica communication, with the cost of hiding the rest.
 
     Where gradients are summed once, they can hide behind the last backward pass, and with ZeRO 1
     weights behind the next forward pass; from stage 2 on behind all passes. While both go on,
@@ -132,7 +132,7 @@ def _data_s(
 def _offload_s(
     plan: Plan, state: State, optimizer_s: Floats, busy_s: Floats, habits: Habits
 ) -> Floats:
-    """What comes from the host and goes back, as far as nothing hides it.
+    """Return the exposed seconds of transfers from the host and back.
 
     The state of the optimizer comes and goes while weights are updated. Weights come for both
     passes of each microbatch, while all else goes on, and go once.

@@ -165,7 +165,7 @@ class Training:
         )
 
     def _formats(self) -> Word:
-        """What the device multiplies in, and what it does where no design tells."""
+        """Return the formats that the device multiplies in, and the default of designs."""
         known = {name: float(place) for place, name in enumerate(FORMATS) if name in self._chips}
         usual = self.number_format or next(iter(known))
         chip_of(self._device.name, usual)

@@ -1,4 +1,4 @@
-"""What devices cost that are held for a while: joules, dollars and carbon, by machine."""
+"""Cost of devices held for a while: joules, dollars and carbon, by machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ONE = np.ones(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bills:
-    """What one second of one device takes, for each machine by its name."""
+    """Cost of one second of one device, for each machine by its name."""
 
     watts: Mapping[Value, float]
     dollars: Mapping[Value, float]

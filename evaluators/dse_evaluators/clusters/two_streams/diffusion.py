@@ -49,7 +49,9 @@ def _unit(layers: list[Layer]) -> Unit:
 
 
 def _dit(name: str, layers: int, width: int, latent: int, patch: int) -> Model:
-    """Blocks of attention and feed-forward, each part told the time by three vectors of its own.
+    """Return the blocks of a DiT: attention and feed-forward, each modulated by the time.
+
+    Each part has three time vectors of its own: a shift, a scale and a gate.
 
     Source:
         Peebles, Xie: Scalable Diffusion Models with Transformers (DiT), ICCV 2023, section 3.

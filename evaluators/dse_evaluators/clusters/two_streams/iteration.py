@@ -44,7 +44,9 @@ def times(job: Job, steps: Order) -> Mapping[str, Floats]:
 
 
 def memory_bytes(job: Job, task: Task) -> Mapping[str, Floats]:
-    """What a device keeps of layers and of tables, each (n,): weights, gradients, optimizer.
+    """Return the bytes per device of layers and of tables, each (n,).
+
+    The bytes are of weights, gradients and the optimizer.
 
     Activations are not in it, as they are not in MAD-Max.
     """

@@ -1,4 +1,4 @@
-"""What is trained: units of layers in the order in which they run, and tables beside them."""
+"""Models to train: units of layers in the order in which they run, and tables."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Model:
 
     @property
     def stacks(self) -> tuple[str, ...]:
-        """What can be frozen, in the order in which it runs; the tables are ``embedding``."""
+        """Stacks that can be frozen, in execution order; the tables are ``embedding``."""
         return tuple(dict.fromkeys(unit.stack for unit in self.units))
 
     @property

@@ -26,14 +26,14 @@ _NOTHING = -1
 
 
 class Work(NamedTuple):
-    """What is done, and of which unit; None: of the tables."""
+    """Role of a piece of work, and its unit; None: of the tables."""
 
     role: Role
     unit: Unit | None = None
 
     @property
     def talks(self) -> bool:
-        """Whether it is in the stream that communicates."""
+        """True if the work is in the stream that communicates."""
         return self.role not in _COMPUTES
 
 
@@ -56,7 +56,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What an iteration is for.
+    """Kind of an iteration: what it trains, and when it gathers weights.
 
     ``frozen`` stacks learn nothing; ``ahead`` gathers the weights of a unit for the backward pass
     while the one before it runs, and waits for nothing then.
@@ -150,7 +150,7 @@ def _backward(model: Model, ways: _Ways, works: list[Work], task: Task) -> _Pass
 
 @dataclass(slots=True)
 class _Gathers:
-    """The gathers of the backward pass, each of which is told before the unit that needs it."""
+    """Gathers of the backward pass, each issued before the unit that needs it."""
 
     told: _Pass
     units: Sequence[Unit]
@@ -170,7 +170,7 @@ class _Gathers:
 
 
 def _summed(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int:
-    """The last step of making whole what tensor parallelism left in parts."""
+    """Add the steps that complete tensor-parallel partial results; return the last one."""
     last = _NOTHING
     if unit.sums_forward if forward else unit.sums_backward:
         last = told.add("sum_activations", unit, waits=done)

@@ -42,7 +42,7 @@ _RATES = ("peak", "flops_share", "memory_bandwidth", "link_bandwidth", "network_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which clusters, and how many neighbours share the inner level; each array is (n,)."""
+    """Clusters, and how many neighbours share the inner level; each array is (n,)."""
 
     nodes: Floats
     node_devices: Floats
@@ -70,7 +70,7 @@ class Plan:
 
 
 def plan_of(batch: Batch, readings: Readings, model: Model) -> Plan:
-    """The plans that a batch tells of."""
+    """Return the plans of the designs in a batch."""
     read = readings.columns(batch)
 
     def machine(figure: Callable[[Machine], float]) -> Floats:
@@ -110,7 +110,7 @@ def plan_of(batch: Batch, readings: Readings, model: Model) -> Plan:
 
 
 def infeasible(plan: Plan, found: Mapping[str, Floats], needed_bytes: Floats) -> dict[int, Fault]:
-    """The plans that cannot be, of n; the first rule that is broken is told."""
+    """Return the infeasible plans among n, each with the first rule that it breaks."""
     copies, table_copies = found["copies"], found["table_copies"]
     gib = 2.0**30
     needed = np.round(needed_bytes / gib, 1)  # rows that differ by less share a reason

@@ -1,4 +1,4 @@
-"""How fast devices compute, read and talk, as the streams see it."""
+"""Rates of devices that compute, read and communicate, as the streams see them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLLECTIVES: tuple[Collective, ...] = ("all2all", "allreduce", "allgather", "red
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What one device reaches on n clusters, in one direction; each (n,).
+    """Rates of one device on n clusters, in one direction; each (n,).
 
     ``near_share`` is the part of an all-reduce over all devices that stays within nodes.
     """

@@ -63,7 +63,7 @@ class Scenario:
 
 
 def task_of(model: Model, name: str, frozen: Sequence[str] | None, *, ahead: bool) -> Task:
-    """The task of a name; fine-tuning freezes the tables, where nobody tells what.
+    """Return the task of a name; fine-tuning without ``frozen`` freezes the tables.
 
     Raises:
         SpecError: there is no such stack, nothing would learn, or the task is another one.

@@ -1,4 +1,4 @@
-"""How weights are laid out over devices, level by level, as data."""
+"""Layout of weights over devices, level by level, as data."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Layout:
         return self._product(_SHARDS)
 
     def degree(self, way: str) -> Floats:
-        """How many devices share in that, (n,); 1 without it."""
+        """Return the number of devices that share in ``way``, (n,); 1 without it."""
         return self._product(frozenset({way}))
 
     def shards_beyond(self, way: str) -> Floats:
@@ -72,7 +72,7 @@ class Layout:
         )
 
     def outermost(self, way: str) -> bool:
-        """Whether that level spans nodes."""
+        """Return whether the level of ``way`` spans nodes."""
         return self.ways[-1] == way
 
     def _product(self, ways: frozenset[str]) -> Floats:

@@ -17,7 +17,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """How long all passes take, (n,), and of which work the communication is not hidden, (n,)."""
+    """Seconds of all passes, (n,), and exposed communication of each work, (n,)."""
 
     total_s: Floats
     exposed_s: Mapping[int, Floats]
@@ -44,7 +44,7 @@ def play(order: Order, seconds: Sequence[Floats]) -> Played:
 def _pass_s(
     steps: Sequence[Step], seconds: Sequence[Floats], exposed_s: Mapping[int, Floats]
 ) -> Floats:
-    """How long one pass takes, (n,); what is exposed is added to ``exposed_s``."""
+    """Return the seconds of one pass, (n,); add exposed communication to ``exposed_s``."""
     computed = talked = np.zeros_like(seconds[0])
     ends = list[Floats]()
     hidden = deque[tuple[int, int, Floats, Floats]]()  # as yet: place, work, start, end
@@ -69,7 +69,7 @@ def _pass_s(
 def _expose(
     one: tuple[int, int, Floats, Floats], computed: Floats, exposed_s: Mapping[int, Floats]
 ) -> None:
-    """What of a communication lies after the end of all that could be computed without it."""
+    """Add the part of a communication after the end of all computing independent of it."""
     _, work, start, end = one
     left = end - np.maximum(start, computed)
     exposed_s[work] += np.maximum(left, 0.0, out=left)

@@ -147,7 +147,7 @@ class TwoStreams:
         return told_once(batch, self.reads | self.optional, self._told)
 
     def _told(self, batch: Batch) -> Metrics:
-        """The metrics of n plans, each by its own scenario."""
+        """Return the metrics of n plans, each by its own scenario."""
         every = settled(batch, self._settled)
         parts = (
             (rows, self._under(self._scenario(model, task), every.take(rows)))
@@ -195,7 +195,7 @@ class TwoStreams:
 
 
 def _summed(found: Mapping[str, Floats], pattern: str) -> Floats:
-    """The sum over collectives, (n,), always in the same order."""
+    """Return the sum over collectives, (n,), always in the same order."""
     total = np.zeros(1)
     for name in COLLECTIVES:
         total = total + found[pattern.format(name)]

@@ -1,4 +1,4 @@
-"""How long each work of an iteration takes on n clusters."""
+"""Time of each work of an iteration on n clusters."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Job:
 
     @property
     def lookup_bytes(self) -> Floats:
-        """What one device reads from its tables."""
+        """Bytes that one device reads from its tables."""
         samples = self.global_batch / self.embedding.copies
         return self.model.lookup_bytes * samples / self.embedding.shards
 
     def work_s(self, work: Work) -> Floats:
-        """How long one such work takes.
+        """Return the seconds of one such work.
 
         Source:
             Hsia et al., ISCA 2024, section 4, and the authors' tool (ScaleExplorer, 2024).
@@ -85,7 +85,7 @@ class Job:
         return self._moved_s(role, self.embedding, size)
 
     def _moved_bytes(self, role: Role, unit: Unit) -> Floats:
-        """What one device has in hand once a collective of a unit is over."""
+        """Return the bytes that one device holds once a collective of a unit has ended."""
         if role in ("dispatch", "sum_activations"):
             experts = unit.experts if role == "dispatch" else 1
             return self.samples * (unit.outputs * self.model.weight_bytes / experts)
@@ -96,7 +96,7 @@ class Job:
         return weights / (self.dense.shards / self.dense.degree("fsdp"))
 
     def _moved_s(self, role: Role, layout: Layout, size_bytes: Floats) -> Floats:
-        """One device alone has nobody to talk to."""
+        """Return the seconds of a collective; 0 where one device is alone."""
         way = _WAY[role]
         bytes_per_s = self.rates.of(MOVES[role], outermost=layout.outermost(way))
         return np.where(layout.degree(way) > 1, size_bytes / bytes_per_s, 0.0)

@@ -36,7 +36,7 @@ _WIDEST = 4096
 
 @dataclass(kw_only=True)
 class Mlet:
-    """Trains a recommender on MovieLens-100k with embeddings of a width that the design says.
+    """Recommender trained on MovieLens-100k, with the design's embedding width.
 
     Without an ``inner_dimension`` each field has one table of ``embedding_dimension`` numbers a
     category; with one, the table is learnt as a product through that many numbers, and stored as
@@ -122,7 +122,7 @@ class Mlet:
         return Found(values={**means, "rate": rate}, errors=errors)
 
     def _read(self, width: int, inner: int, rate: float) -> dict[str, Floats]:
-        """What came of one rate, a number for each seed."""
+        """Return the results of trainings at one rate, a number for each seed."""
         from dse_evaluators.compression.embeddings.training import Training, reading_of
 
         readings = [

@@ -76,7 +76,7 @@ class Recommender:
         categories: Tensor,  # (n, fields)
         dense: Tensor,  # (n, dense)
     ) -> Tensor:  # (n,)
-        """How likely each is to be liked."""
+        """Return the logit that each example is liked, (n,)."""
         fields = zip(categories.T, self.tables, strict=True)
         vectors = [functional.embedding(codes, _whole(table)) for codes, table in fields]
         vectors.append(dense @ self.dense)
@@ -91,7 +91,7 @@ class Recommender:
 
 
 def started(widths: Widths, chance: torch.Generator) -> Recommender:
-    """A recommender that knows nothing; embeddings start equally large with one table or two."""
+    """Return an untrained recommender; embeddings start equally large with one table or two."""
 
     def drawn(shape: Sequence[int], size: float) -> Tensor:
         return (torch.randn(tuple(shape), generator=chance) * size).requires_grad_()

@@ -62,7 +62,7 @@ def widths_of(embedding: int, inner: int) -> Widths:
 
 
 def reading_of(training: Training) -> Reading:
-    """What came of a training, from the disk where it was done before.
+    """Return the result of a training, from the disk if it was run before.
 
     One that ran away from its first step on has read nothing: its ``auc`` is 0.
     """
@@ -112,7 +112,7 @@ def _epoch(
 
 @torch.inference_mode()
 def _judged(model: Recommender, known: MovieLens) -> tuple[float, ...]:
-    """As in :class:`Reading`, with no time yet."""
+    """Return the fields of :class:`Reading`, with a time of 0."""
     search, test = _scores(model, known.search), _scores(model, known.test)
     few = rare(known)
     loss = functional.binary_cross_entropy_with_logits(search, _tensors(known.search)[2])
@@ -150,5 +150,5 @@ def _tensors(ratings: Ratings) -> tuple[Tensor, Tensor, Tensor]:
 
 @cache
 def _known() -> MovieLens:
-    """Read once in each process."""
+    """Return the ratings of MovieLens, read once in each process."""
     return movielens()

@@ -1,4 +1,4 @@
-"""What a step of a recipe says: an operator's name, and numbers."""
+"""Parts of one step of a recipe: an operator's name, and numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _PAIR = 2
 
 
 def parts(step: str) -> tuple[str, str]:
-    """The operator's name, and what it is told."""
+    """Return the operator's name and its argument."""
     name, _, argument = step.strip().partition(" ")
     return name, argument.strip()
 
 
 def pair(text: str, example: str, mark: str = "/") -> tuple[str, str]:
-    """What stands on both sides of a mark.
+    """Return the texts on both sides of a mark.
 
     Raises:
         SpecError: there are not two sides.

@@ -22,7 +22,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryIndex:
-    """How a mask of low rank is looked for; it tells ``rank`` (rows + columns) bits a tile.
+    """Low-rank index of a mask, found by factoring; ``rank`` (rows + columns) bits a tile.
 
     Each tile's magnitudes are factored into two tables without negatives, and both are cut at
     thresholds so that their product keeps the wanted share. Of several thresholds of the first
@@ -63,7 +63,7 @@ class BinaryIndex:
         )
 
     def _found(self, tile: Single) -> tuple[Mask, Mask]:
-        """The two masks of one tile, (rows, rank) and (rank, columns)."""
+        """Return the two masks of one tile, (rows, rank) and (rank, columns)."""
         wanted = by_layer(tile, self.density) != 0
         magnitudes = np.abs(tile.astype(np.float64))
         tall, broad = _factors(magnitudes, self.rank, self.seed)
@@ -82,7 +82,7 @@ class BinaryIndex:
 
 
 def read(record: Record, _: tuple[Single, ...]) -> Single:
-    """Ones and zeros."""
+    """Return the mask as ones and zeros."""
     rank, high, wide = record.settings
     rows, columns = record.shape
     bits = record.sections[0].loose.reshape(-1, rank * (high + wide))
@@ -126,7 +126,7 @@ def _fitting(left: Mask, broad: Floats, density: float) -> Mask:
 
 
 def _above(broad: Floats, order: Floats, place: int) -> Mask:
-    """What is larger than all numbers up to a place in the order."""
+    """Return the mask of the numbers larger than all up to a place in the order."""
     return broad > order[place - 1] if place else np.ones(broad.shape, dtype=np.bool_)
 
 

@@ -12,13 +12,13 @@ Loose = NDArray[np.uint8]
 
 
 def loosened(words: Words, width: int) -> Loose:
-    """The low ``width`` bits of each word."""
+    """Return the low ``width`` bits of each word."""
     table = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.unpackbits(table, axis=1, bitorder="little")[:, :width].ravel()
 
 
 def gathered(bits: Loose, width: int) -> Words:
-    """The words whose low ``width`` bits these are; none where the width is zero."""
+    """Return the words whose low ``width`` bits are given; none where the width is zero."""
     count = len(bits) // width if width else 0
     table = np.zeros((count, 32), dtype=np.uint8)
     table[:, :width] = bits.reshape(count, width)

@@ -69,7 +69,7 @@ class Bloomier:
     def _filled(
         self, values: Single, places: Ints
     ) -> tuple[tuple[int, int, int, int], tuple[Section, ...]]:
-        """Cells that give each place its cluster."""
+        """Build the cells that map each place to its cluster."""
         form = format_of(_clusters(self.value_bits))
         encoded = form.encode(values)
         third, seed, order = self._peeled(places)
@@ -87,7 +87,7 @@ class Bloomier:
         )
 
     def _peeled(self, places: Ints) -> tuple[int, int, list[tuple[Ints, Ints]]]:
-        """Cells in each third, the seed, and rounds of keys with a cell that is theirs alone."""
+        """Return cells per third, the seed, and rounds of keys that each have a cell alone."""
         if self.cells < 1:
             raise EvaluationError(f"{self.cells} cells cannot hold a weight", hint="1.25")
         keys = places.astype(np.uint64)
@@ -104,7 +104,7 @@ class Bloomier:
 
 
 def read(record: Record, _: tuple[Single, ...]) -> Single:
-    """The weights, false ones among them."""
+    """Return the weights, including the false positives of the filter."""
     value_bits, cell_bits, third, seed = record.settings
     flat = np.zeros(math.prod(record.shape), dtype=np.float32)
     if third:

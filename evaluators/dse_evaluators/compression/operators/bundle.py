@@ -16,7 +16,7 @@ KIND = "bundle"
 
 
 def bundled(layers: Layers, compressed: Mapping[str, Record]) -> Record:
-    """All layers by name; those without a record stay in single precision.
+    """Bundle all layers by name; those without a record stay in single precision.
 
     Raises:
         EvaluationError: a record is of no layer, or a name has a line break.
@@ -32,6 +32,6 @@ def bundled(layers: Layers, compressed: Mapping[str, Record]) -> Record:
 
 
 def unbundled(record: Record) -> dict[str, Single]:
-    """The weights of each layer."""
+    """Return the weights of each layer."""
     names = record.text.split("\n")
     return {name: restored(part) for name, part in zip(names, record.parts, strict=True)}

@@ -23,7 +23,7 @@ def corrected(
     inputs: Single | None = None,
     store: Store = FP16,
 ) -> Record:
-    """A compressed layer plus the best product of this rank for its error.
+    """Return a compressed layer plus the best product of this rank for its error.
 
     With calibration ``inputs`` the product is the one that leaves the least output error; without,
     the least error of the weights. INT2.1 trains the product on the task, starting from nothing;
@@ -58,5 +58,5 @@ def corrected(
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The sum of the parts."""
+    """Return the sum of the parts."""
     return (parts[0] + parts[1]).reshape(record.shape)

@@ -42,13 +42,13 @@ def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Reco
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The sum of the products."""
+    """Return the sum of the products."""
     wide = [part.astype(np.float64) for part in parts]
     return _summed(wide).astype(np.float32).reshape(record.shape)
 
 
 def _fitted(tensor: Floats, rank: int, seed: int) -> list[Floats]:
-    """A factor for each axis, (length, rank)."""
+    """Return a factor for each axis, (length, rank)."""
     rng = np.random.default_rng(seed)
     sides = [rng.standard_normal((length, rank)) for length in tensor.shape]
     whole = float((tensor**2).sum())
@@ -66,7 +66,10 @@ def _fitted(tensor: Floats, rank: int, seed: int) -> list[Floats]:
 
 
 def _solved(tensor: Floats, sides: list[Floats], axis: int) -> Floats:
-    """The best factor of one axis while the others stay; a small ridge keeps it solvable."""
+    """Return the best factor of one axis with the others fixed.
+
+    A small ridge keeps the system solvable.
+    """
     others = [a for a in range(4) if a != axis]
     gram = np.prod([sides[a].T @ sides[a] for a in others], axis=0)
     across = np.moveaxis(tensor, axis, 0).reshape(tensor.shape[axis], -1)
@@ -76,7 +79,7 @@ def _solved(tensor: Floats, sides: list[Floats], axis: int) -> Floats:
 
 
 def _paired(sides: list[Floats]) -> Floats:
-    """The products of every row of one with every row of the next, column by column."""
+    """Return the products of every row of one with every row of the next, by column."""
     table = sides[0]
     for side in sides[1:]:
         table = (table[:, None] * side[None]).reshape(-1, side.shape[1])
@@ -84,7 +87,10 @@ def _paired(sides: list[Floats]) -> Floats:
 
 
 def _balanced(sides: list[Floats]) -> list[Floats]:
-    """The same products, each with its length shared by its vectors, so that short words do."""
+    """Scale the vectors of each product to equal lengths, so that short formats suffice.
+
+    The products stay the same.
+    """
     lengths = [np.linalg.norm(side, axis=0) for side in sides]
     shared = np.prod(lengths, axis=0) ** 0.25
     return [

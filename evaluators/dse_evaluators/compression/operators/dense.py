@@ -50,7 +50,7 @@ def of_codes(form: Format, encoded: Encoded) -> Record:
 
 
 def read(record: Record, _: tuple[Single, ...]) -> Single:
-    """The numbers that the codes stand for."""
+    """Return the numbers that the codes stand for."""
     codes, sides = (section.loose for section in record.sections)
     return decoded(record, codes, sides)
 
@@ -64,7 +64,7 @@ def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
 
 
 def decoded(record: Record, codes: Loose, sides: Loose) -> Single:
-    """The array of a record's shape and format from both kinds of bits."""
+    """Return the array of a record's shape and format from both kinds of bits."""
     form = format_of(record.text)
     data = np.packbits(np.concatenate([codes, sides]), bitorder="little").tobytes()
     return form.decode(form.unpacked(data, record.shape, axis_of(record.shape)))

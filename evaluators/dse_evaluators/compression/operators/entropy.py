@@ -42,7 +42,7 @@ class Entropy:
 
 
 def read(record: Record, _: tuple[Single, ...]) -> Single:
-    """The numbers that the codes stand for."""
+    """Return the numbers that the codes stand for."""
     table, codes, sides = record.sections
     width = format_of(record.text).grid.bits
     words = huffman.decoded(table, codes, width)

@@ -20,7 +20,9 @@ def coded(
     symbols: Words,  # (n,), below 2 ** width
     width: int,
 ) -> tuple[Section, Section]:
-    """The code table, one length for each symbol up to the largest, and the codes in a row.
+    """Return the code table and the codes in a row.
+
+    The table has one length for each symbol up to the largest.
 
     The codes are canonical: from the lengths alone both sides make the same ones.
 
@@ -46,7 +48,7 @@ def coded(
 
 
 def decoded(table: Section, codes: Section, width: int) -> Words:
-    """The symbols again."""
+    """Return the decoded symbols."""
     bits = table.loose
     highest = int(gathered(bits[:width], width)[0]) if width else 0
     lengths = gathered(bits[width:], _LENGTH_BITS).astype(np.int64)

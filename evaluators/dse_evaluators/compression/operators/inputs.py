@@ -1,4 +1,4 @@
-"""What a layer is given on calibration data, as the second moments that its errors depend on."""
+"""Calibration inputs of a layer, as the second moments that its errors depend on."""
 
 from __future__ import annotations
 

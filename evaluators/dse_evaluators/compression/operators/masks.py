@@ -1,4 +1,4 @@
-"""Where weights stay, in the fewest bits: one record for each way to tell the places."""
+"""Masks of the kept weights in the fewest bits: one kind of record for each encoding."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def smallest(mask: Mask) -> Record:
 
 
 def mask_of(record: Record) -> Mask:
-    """The places that a mask's record tells."""
+    """Return the mask that a record encodes."""
     return MASK_READERS[record.kind](record, ()) != 0
 
 
@@ -146,7 +146,7 @@ def _read_blocks(record: Record, _: tuple[Single, ...]) -> Single:
 
 
 def _row_bits(shape: tuple[int, ...]) -> tuple[int, int]:
-    """What a row's count and a column's number take."""
+    """Return the bits of a row's count and of a column's number."""
     return width_of(shape[1]), width_of(shape[1] - 1)
 
 

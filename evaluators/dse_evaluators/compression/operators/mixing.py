@@ -13,7 +13,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 
 def mixed(keys: Keys, seed: int) -> Keys:
-    """A word for each key; another seed gives other words.
+    """Return a hash of each key; another seed gives other hashes.
 
     Source:
         Steele et al., Fast Splittable Pseudorandom Number Generators, 2014 (SplitMix64).

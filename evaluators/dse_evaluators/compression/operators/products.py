@@ -34,6 +34,6 @@ def check_rank(rank: int, most: int) -> None:
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The factors multiplied."""
+    """Return the product of the factors."""
     left, right = (part.astype(np.float64) for part in parts)
     return (left @ right).astype(np.float32).reshape(record.shape)

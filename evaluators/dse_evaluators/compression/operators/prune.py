@@ -1,4 +1,4 @@
-"""Which weights become zero: the smallest of all layers, of each, of each M, or whole blocks."""
+"""Pruning of the smallest weights of all layers, of each, of each M, or entire blocks."""
 
 from __future__ import annotations
 

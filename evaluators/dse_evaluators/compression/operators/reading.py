@@ -1,4 +1,4 @@
-"""What a record stands for, whatever operators it was made by."""
+"""Tensors restored from records, for all operators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ READERS: Mapping[str, Reader] = {
 
 
 def restored(record: Record) -> Single:
-    """The tensor that a record stands for, float32.
+    """Return the tensor that a record stands for, float32.
 
     Raises:
         EvaluationError: there is no such kind of record.

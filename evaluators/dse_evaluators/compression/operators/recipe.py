@@ -1,4 +1,4 @@
-"""How one layer is compressed, in words that a study's file can say."""
+"""Recipes for the compression of one layer, as text in a study's file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What an operator at the end of a recipe is given."""
+    """Inputs of an operator at the end of a recipe."""
 
     weight: Single
     inputs: Single | None
@@ -58,7 +58,7 @@ class Task:
 
 
 def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
-    """The record of a layer by operators in a row, such as ``prune 0.1 > huffman kmeans:4``.
+    """Compress a layer by operators in a row, such as ``prune 0.1 > huffman kmeans:4``.
 
     Operators before the last make weights zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``,
     ``low-rank-mask 16/0.1``. The last says how they are kept: ``format int4:group=32``,

@@ -18,7 +18,7 @@ def rescaled(
     factors: Single,  # (inputs,)
     store: Store,
 ) -> Record:
-    """Stores the weights times the factors, and the factors.
+    """Store the weights times the factors, and the factors.
 
     Where the layer before can take the factors on (a norm, or a linear layer without activation
     between) they cost nothing there; here they are kept, in single precision, and counted.
@@ -36,13 +36,13 @@ def rescaled(
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The weights divided by the factors."""
+    """Return the weights divided by the factors."""
     larger, factors = parts
     table = larger.reshape(len(larger), -1)
     return (table / factors).astype(np.float32).reshape(record.shape)
 
 
 def centred(factors: Floats) -> Single:
-    """Factors with the geometric mean of the least and the largest at one."""
+    """Scale the factors so that the geometric mean of the least and the largest is one."""
     middle = np.sqrt(factors.max() * factors.min())
     return (factors / middle).astype(np.float32)

@@ -56,7 +56,7 @@ def writing(weight: Single, directions: Single, store: Store = FP32) -> Record:
 
 
 def crossing(before: Single, after: Single, store: Store = FP32) -> Record:
-    """What the residual passes through from one block's directions to the next's.
+    """Return the map of the residual from one block's directions to the next's.
 
     Raises:
         EvaluationError: the directions are of two streams.

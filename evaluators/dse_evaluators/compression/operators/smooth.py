@@ -38,7 +38,7 @@ def smoothing(weight: Single, inputs: Single, strength: float = 0.5) -> Single:
 
 
 def smoothed(weight: Single, inputs: Single, store: Store, *, strength: float = 0.5) -> Record:
-    """The layer with the factors in its weights; its inputs are to be divided by them.
+    """Return the layer with the factors in its weights; divide its inputs by them.
 
     Raises:
         EvaluationError: as :func:`smoothing`.

@@ -29,14 +29,14 @@ class Sparse:
 
 
 def masked(weight: Single, places: Record, values: Store) -> Record:
-    """The weights under a mask that is told already, such as a product of two small ones."""
+    """Return the weights under a given mask, such as a product of two small ones."""
     kept = table_of(weight)[mask_of(places)]
     row = (values(kept),) if kept.size else ()
     return Record(kind=KIND, shape=weight.shape, parts=(places, *row))
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The weights, with zeros where nothing is stored."""
+    """Return the weights, with zeros where nothing is stored."""
     stays = parts[0] != 0
     table = np.zeros(stays.shape, dtype=np.float32)
     if len(parts) > 1:

@@ -57,7 +57,7 @@ def strongest(
 
 
 def narrowed(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> Record:
-    """The layer with only these outputs and inputs; it stands for zeros elsewhere.
+    """Return the layer with only these outputs and inputs; it stands for zeros elsewhere.
 
     The smaller tensor is the record's only part, and all that is needed to compute with; which
     outputs and inputs it is of is kept, one bit each, to compare it with the whole.
@@ -118,7 +118,7 @@ def chain(layers: Layers, keep: float, *, norm: Norm = 2) -> dict[str, tuple[Mas
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The smaller tensor among zeros."""
+    """Return the smaller tensor, with zeros for the other outputs and inputs."""
     stays = record.sections[0].loose == 1
     outputs, inputs = np.split(stays, [record.shape[0]])
     whole = np.zeros(record.shape, dtype=np.float32)

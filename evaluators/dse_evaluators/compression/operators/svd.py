@@ -31,7 +31,7 @@ def plain(weight: Single, rank: int, store: Store = FP32) -> Record:
 
 
 def whitened(weight: Single, inputs: Single, rank: int, store: Store = FP32) -> Record:
-    """The weights of this rank whose outputs are nearest on the calibration inputs.
+    """Return the weights of this rank with the nearest outputs on the calibration inputs.
 
     With inputs of moments S S', it is the truncated decomposition of W S, times the inverse of S:
     no other matrix of the rank has a smaller output error on these inputs.

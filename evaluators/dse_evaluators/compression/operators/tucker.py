@@ -49,7 +49,7 @@ def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> 
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The three multiplied."""
+    """Return the product of the three factors."""
     core, out, into = (part.astype(np.float64) for part in parts)
     whole = np.einsum("abhw,oa,ib->oihw", core, out, into, optimize=True)
     return whole.astype(np.float32).reshape(record.shape)

@@ -83,7 +83,7 @@ class Xor:
 
 
 def read(record: Record, parts: tuple[Single, ...]) -> Single:
-    """The kept weights as sums of signs times scales, and zeros."""
+    """Return the kept weights as sums of signs times scales, and zeros elsewhere."""
     seed_bits, spread, seed, *most = record.settings
     gates = _gates(spread, seed_bits, seed)
     scales = record.sections[0].words(32).view(np.float32)
@@ -110,7 +110,7 @@ def patched_share(record: Record) -> float:
 
 
 def _gates(spread: int, seed_bits: int, seed: int) -> Table:
-    """Which bits of a seed each sign is the sum of, (spread,)."""
+    """Return, for each sign, the mask of the seed bits whose sum it is, (spread,)."""
     return (mixed_range(spread, seed) >> np.uint64(64 - seed_bits)).astype(np.uint32)
 
 
@@ -136,7 +136,7 @@ def _solved(
     gates: Table,  # (spread,)
     seed_bits: int,
 ) -> tuple[Words, Mask]:
-    """A seed for each slice, and the signs that it gets wrong of those that are cared for.
+    """Return a seed for each slice, and the mask of its wrong signs among ``cared``.
 
     All slices are eliminated at once, one sign after the other; a row's pivot is its lowest bit.
     """
@@ -158,7 +158,7 @@ def _solved(
 
 
 def _substituted(rows: Table, sums: Mask) -> Words:
-    """The seeds that solve the rows, from the last pivot back; free bits are zero."""
+    """Return the seeds that solve the rows, from the last pivot back; free bits are zero."""
     seeds: Words = np.zeros(len(rows), dtype=np.uint32)
     for pivot in reversed(range(rows.shape[1])):
         known = np.bitwise_count(rows[:, pivot] & seeds) & np.uint8(1)

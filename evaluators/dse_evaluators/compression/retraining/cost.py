@@ -13,7 +13,7 @@ _MULTIPLY_ADD = 2  # operations
 
 
 def whole_weights(layers: Sequence[Layer]) -> Floats:
-    """How many weights each layer has before anything is cut, (layers,)."""
+    """Return the number of weights of each layer before anything is cut, (layers,)."""
     return np.array([layer.weights for layer in layers], dtype=np.float64)
 
 

@@ -17,7 +17,7 @@ BATCH = 32
 
 
 class Lesson(NamedTuple):
-    """Images, what they show, and what the whole network says of them."""
+    """Images, their labels, and the original network's outputs for them."""
 
     images: Tensor  # (n, 1, height, width)
     labels: Tensor  # (n,)
@@ -43,7 +43,7 @@ def _nothing(update: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steer:
-    """What a method does beside descending: to gradients before, to weights after an update."""
+    """Callbacks of a method: on gradients before an update, on weights after it."""
 
     pull: Callable[[int], None] = _nothing
     settle: Callable[[int], None] = _nothing
@@ -90,7 +90,7 @@ def lessons(
 
 
 def updates_per_epoch(images: int) -> int:
-    """How many whole batches an epoch has."""
+    """Return the number of full batches in an epoch."""
     return images // BATCH
 
 

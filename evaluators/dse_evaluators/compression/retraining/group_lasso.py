@@ -142,7 +142,7 @@ def shrinking(affines: Affines, strength: float, piece: Course) -> Steer:
 
 
 def _filters(affines: Affines, place: int) -> int:
-    """How many channels come in."""
+    """Return the number of input channels."""
     return len(affines[place - 1].weight)
 
 

@@ -1,4 +1,4 @@
-"""How a network is reduced and trained again: the knobs, their defaults and their ranges."""
+"""Knobs for reducing and retraining a network, with their defaults and ranges."""
 
 from __future__ import annotations
 

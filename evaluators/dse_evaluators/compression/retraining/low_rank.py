@@ -33,7 +33,7 @@ from dse_evaluators.workloads.network import Affine, Affines, forward
 
 
 def factored(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
-    """The nearest weights of the rank that leaves this share of numbers."""
+    """Return the nearest weights of the rank that leaves this share of numbers."""
     ranks = ranks_of(weight.shape, density, factoring)
     if len(ranks) == 1:
         return svd.plain(weight, ranks[0], store)
@@ -42,7 +42,7 @@ def factored(weight: Single, density: float, factoring: str, store: Store = FP32
 
 
 def is_cut(place: int, layers: int) -> bool:
-    """Whether the layer's rank is cut: the first and the last layer stay whole."""
+    """Return whether the layer's rank is cut; the first and the last layer stay as they are."""
     return 0 < place < layers - 1
 
 
@@ -52,7 +52,7 @@ def low_rank(material: Material, knobs: Knobs) -> Trained:
 
 
 def distorted(material: Material, knobs: Knobs) -> Trained:
-    """Trained as it was, but for a cut of the rank every so many updates and at the end.
+    """Train as before, but cut the rank every ``period`` updates and at the end.
 
     Source:
         Lee et al., DeepTwist: Learning Model Compression via Occasional Weight Distortion, 2018;
@@ -127,7 +127,7 @@ def _leaves(weight: Tensor, knobs: Knobs) -> list[Tensor]:
 
 
 def _multiplied(material: Material, knobs: Knobs) -> Floats:
-    """How many weights each layer multiplies by, the same in every epoch."""
+    """Return how many weights each layer multiplies by, the same in every epoch."""
     weights = whole_weights(material.layers)
     for place, affine in enumerate(material.whole):
         if is_cut(place, len(material.whole)):

@@ -23,7 +23,7 @@ _CUTTING_SHARE = 0.6  # of the training; the rest is on what is left
 
 
 def projected(weights: list[Tensor], density: float) -> list[Tensor]:
-    """The nearest weights of which only a share is not zero, of all layers together."""
+    """Return the nearest weights with only a share non-zero, of all layers together."""
     layers = {str(place): weight.detach().numpy() for place, weight in enumerate(weights)}
     return [torch.tensor(thin) for thin in prune.globally(layers, density).values()]
 
@@ -40,7 +40,7 @@ def magnitude(material: Material, knobs: Knobs) -> Trained:
 
 
 def masked(material: Material, knobs: Knobs) -> Trained:
-    """Cut once, then trained with what was cut held at zero.
+    """Cut once, then train with the cut weights held at zero.
 
     Source:
         Han et al., Learning both Weights and Connections for Efficient Neural Networks, 2015.

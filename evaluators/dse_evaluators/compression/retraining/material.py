@@ -31,7 +31,7 @@ _COPIES = 4  # of each judged image, under noise of its own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What is trained again, and on which examples.
+    """Model that is retrained, and the examples that it is trained on.
 
     Of the classes in :data:`TAIL` only the share ``tail_keep`` of the training images is there;
     ``noise`` is the deviation of normal noise on all pixels, whose white is 1.
@@ -126,7 +126,7 @@ def as_arrays(layers: Sequence[Layer], affines: Affines) -> Arrays:
 
 
 def as_affines(layers: Sequence[Layer], arrays: Arrays) -> Affines:
-    """What :func:`as_arrays` was given."""
+    """Return the affines that :func:`as_arrays` was given."""
     return tuple(
         Affine(torch.tensor(arrays[f"{x.name}.weight"]), torch.tensor(arrays[f"{x.name}.bias"]))
         for x in layers
@@ -172,7 +172,7 @@ def _trained(layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: 
 
 
 def _thinned(train: Examples, keep: float, seed: int) -> Examples:
-    """The examples with only that share of each class of the tail."""
+    """Return the examples with only that share of each class of the tail."""
     if keep == 1:
         return train
     rng = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ METHODS: Mapping[str, Method] = {
 
 
 def trained(circumstances: Circumstances, knobs: Knobs) -> Trained:
-    """What the method makes of the network; the same knobs give the same bits."""
+    """Return the result of the method on the network; the same knobs give the same bits."""
     # The format is what is written, not what is learnt.
     return _trained(circumstances, replace(knobs, format="fp32"))
 
@@ -80,7 +80,7 @@ def _made(given: Material, knobs: Knobs) -> Trained:
 
 
 def _told(given: Material, result: Trained) -> Arrays:
-    """The result as single-precision arrays, which hold its counts exactly up to 2^24."""
+    """Return the result as single-precision arrays, which hold its counts exactly up to 2^24."""
     counts = result.weights.astype(np.float32)
     return {**as_arrays(given.layers, result.affines), _COUNTS: counts}
 

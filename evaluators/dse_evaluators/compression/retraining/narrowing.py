@@ -12,7 +12,7 @@ from dse_evaluators.workloads.network import Affine, Affines
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Which outputs of each layer are still there, of those that it began with.
+    """Outputs of each layer that remain, of those that it began with.
 
     ``inputs`` is how many inputs the first layer has.
     """
@@ -54,7 +54,7 @@ def narrower(affines: Affines, kept: Kept, threshold: float) -> tuple[Affines, K
 
 
 def widened(affines: Affines, kept: Kept) -> Affines:
-    """The network in its first shape, zero where channels were taken away."""
+    """Return the network in its first shape, zero where channels were taken away."""
     wide = []
     inputs = torch.ones(kept.inputs, dtype=torch.bool)
     for affine, outputs in zip(affines, kept.outputs, strict=True):
@@ -71,7 +71,7 @@ def widened(affines: Affines, kept: Kept) -> Affines:
 
 
 def _stays(affines: Affines, place: int, threshold: float) -> Tensor:
-    """Which outputs of a layer do something; at least the strongest."""
+    """Return the mask of a layer's outputs that have an effect; at least the strongest."""
     weight = affines[place].weight
     if place == len(affines) - 1:
         return torch.ones(len(weight), dtype=torch.bool)

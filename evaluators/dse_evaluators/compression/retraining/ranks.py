@@ -27,7 +27,7 @@ def ranks_of(shape: Shape, density: float, factoring: str) -> tuple[int, ...]:
 
 
 def factored_weights(shape: Shape, density: float, factoring: str) -> int:
-    """How many numbers the factors have."""
+    """Return the number of weights in the factors."""
     outputs, inputs = shape[0], math.prod(shape[1:])
     ranks = ranks_of(shape, density, factoring)
     if len(ranks) == 1:

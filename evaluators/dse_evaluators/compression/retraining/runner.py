@@ -19,7 +19,7 @@ from dse_evaluators.workloads.workload import Split
 
 
 def measured(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, float]:
-    """Quality of the network that was written and read again, its size, and what it cost."""
+    """Return the quality of the network as written and read back, its size and its cost."""
     given = material(circumstances, knobs.seed)
     result = trained(circumstances, knobs)
     record = stored(result, given.layers, knobs)
@@ -45,7 +45,7 @@ def measured(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[s
 def _by_class(
     ours: judging.Table, whole: judging.Table, labels: judging.Labels
 ) -> dict[str, float]:
-    """How often the two differ on the classes of the tail, on the others, and the gap."""
+    """Return how often the two differ on the tail's classes, on the others, and the gap."""
     rare = np.isin(labels, TAIL)
     of_tail, of_head = (
         judging.mismatches(ours[rows], whole[rows], labels[rows])["mismatch"]

@@ -25,7 +25,7 @@ _BIAS = ".bias"
 
 
 def stored(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
-    """All weights and biases; biases stay in single precision.
+    """Store all weights and biases; biases stay in single precision.
 
     Zeros are left out, and told where they are; factors are stored as such, and narrowed layers
     as the smaller layers that they are.
@@ -43,14 +43,14 @@ def stored(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
 
 
 def read(record: Record, layers: Sequence[Layer]) -> Affines:
-    """The network that the bytes stand for, in its first shape."""
+    """Return the network that the bytes stand for, in its first shape."""
     arrays = unbundled(record)
     flat = {n: a.ravel() if n.endswith(_BIAS) else a for n, a in arrays.items()}
     return as_affines(layers, flat)
 
 
 def multiplied(record: Record) -> list[int]:
-    """How many weights of each layer are multiplied: those that stay, or those of its factors."""
+    """Return the number of weights multiplied per layer: those kept, or of its factors."""
     names = record.text.split("\n")
     parts = zip(names, record.parts, strict=True)
     return [_count(part) for name, part in parts if not name.endswith(_BIAS)]
@@ -78,7 +78,10 @@ def _factored(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Record]:
 
 
 def _narrowed(arrays: Layers, store: Store) -> Record:
-    """Weights and biases of the outputs that have a weight; a bias is a column of one output."""
+    """Store weights and biases of the outputs that have a weight.
+
+    A bias is a column of one output.
+    """
     found: dict[str, Record] = {}
     last = list(arrays)[-1]
     inputs: Mask | None = None
@@ -97,7 +100,7 @@ def _narrowed(arrays: Layers, store: Store) -> Record:
 
 
 def _used(array: Single) -> Mask:
-    """The outputs that have a weight."""
+    """Return the mask of the outputs that have a weight."""
     used: Mask = (array != 0).reshape(len(array), -1).any(axis=1)
     return used
 

@@ -1,4 +1,4 @@
-"""What a network is told of its outputs: labels, and what the whole network says."""
+"""Training targets of a network: labels, and the outputs of the original network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Teaching:
 
     @property
     def has_teacher(self) -> bool:
-        """Whether the whole network has to be run."""
+        """True if the original network has to be run."""
         return self.alpha + self.beta > 0
 
     def loss(
@@ -48,7 +48,7 @@ class Teaching:
 
 
 def softened(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
-    """The divergence from the teacher's softened shares, times the square of the temperature."""
+    """Return the divergence from the teacher's softened shares, times the temperature squared."""
     ours = torch.log_softmax(logits / temperature, dim=1)
     theirs = torch.log_softmax(taught / temperature, dim=1)
     distance = (theirs.exp() * (theirs - ours)).sum(dim=1).mean()
@@ -56,5 +56,5 @@ def softened(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
 
 
 def paired(logits: Tensor, taught: Tensor) -> Tensor:
-    """The mean square distance from the teacher's logits, as a share of their variance."""
+    """Return the mean square distance from the teacher's logits, as a share of their variance."""
     return functional.mse_loss(logits, taught) / taught.var(correction=0)

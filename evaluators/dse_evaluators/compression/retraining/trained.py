@@ -1,4 +1,4 @@
-"""What a method leaves behind: weights, and how many of them there were while it trained."""
+"""Result of a retraining method: weights, and their number in each epoch of training."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def descended(
     course: Course | None = None,
     taught: Iterator[Lesson] | None = None,
 ) -> None:
-    """Trains these leaves where they are."""
+    """Train these leaves in place."""
     descent.descend(
         tensors_of(affines),
         lambda images: forward(material.network, affines, images),

@@ -1,1 +1,1 @@
-"""What runs in the other environments: each file by itself, with that environment's Python."""
+"""Programs of the other environments: each file alone, with that environment's Python."""

@@ -31,12 +31,15 @@ _BOTTLENECKS = ("Compute", "Memory")
 
 
 def versions() -> dict[str, str]:
-    """What answers."""
+    """Return the version of the package that answers."""
     return {"mlsysim": version("mlsysim")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Measures the model of the option ``model``, a name of mlsysim's registry."""
+    """Return a function that measures the model of the option ``model``.
+
+    The option is a name of mlsysim's registry.
+    """
     from mlsysim import Hardware, Models
     from mlsysim.engine.engine import Engine
 

@@ -64,12 +64,12 @@ _SHARES = {
 
 
 def versions() -> dict[str, str]:
-    """What answers."""
+    """Return the version of the package that answers."""
     return {"scalesim": version("scalesim")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
-    """Measures the layers of the options, or those that a design brings along."""
+    """Return a function that measures the layers of the options, or those of a design."""
     from scalesim.scale_sim import scalesim
 
     def measured(design: Mapping[str, Any]) -> dict[str, float]:
@@ -115,7 +115,7 @@ def _written(
 
 
 def _summed(layers: list[Any], times: list[int]) -> dict[str, float]:
-    """Counts over all layers; shares between 0 and 1, weighted by the cycles of each layer."""
+    """Return counts over all layers, and shares from 0 to 1 weighted by each layer's cycles."""
     pairs = list(zip(layers, times, strict=True))
     told = {
         name: float(sum(count * getattr(layer, own) for layer, count in pairs))

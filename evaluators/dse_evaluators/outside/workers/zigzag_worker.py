@@ -15,12 +15,14 @@ _WEIGHTS = "rf_128B"
 
 
 def versions() -> dict[str, str]:
-    """What answers."""
+    """Return the version of the package that answers."""
     return {"zigzag": version("zigzag-dse")}
 
 
 def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, float]]:
-    """Measures the layers of the options, or those that a design brings along, in cycles and pJ.
+    """Return a function that measures the layers of the options, or those of a design.
+
+    Results are in cycles and pJ.
 
     Options: ``opt`` (energy, latency or EDP: what the search looks for) and ``lpf_limit`` (how many
     loop factors it puts in every order).
