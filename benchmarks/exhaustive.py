@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dse.optimizers.decompose import Decomposed, decomposed
+from dse.optimizers.decompose import Decomposed, find_exact_front
 from dse.optimizers.exact.exact_front import ExactFront, exact_front
 from dse.schema.study.plan import Plan, plan_of
 
@@ -84,7 +84,7 @@ def main() -> None:
 def _front(plan: Plan, workers: int | None) -> ExactFront | Decomposed:
     """The exact front by the study's own optimizer, ``exhaustive`` or ``decompose``."""
     if plan.optimizer.use == "decompose":
-        return decomposed(plan.problem)
+        return find_exact_front(plan.problem)
     with tempfile.TemporaryDirectory() as folder:
         kept = str(Path(folder, "progress"))
         return exact_front(plan.problem, workers=workers, checkpoint=kept, on_progress=_say)

@@ -25,7 +25,7 @@ from scipy.stats import spearmanr  # noqa: E402
 
 from dse.core.batch import Batch  # noqa: E402
 from dse.core.values import Floats, Value  # noqa: E402
-from dse.optimizers.bayesian.fidelity_calibration import calibrated, held_out  # noqa: E402
+from dse.optimizers.bayesian.fidelity_calibration import choose_calibration, held_out  # noqa: E402
 from dse.protocols import Evaluator  # noqa: E402
 from dse_evaluators.accelerators.devices.gpu import Gpu  # noqa: E402
 from dse_evaluators.accelerators.systolic.systolic import Systolic  # noqa: E402
@@ -196,7 +196,7 @@ def agreement(low: Floats, high: Floats) -> tuple[str, ...]:
     raw = np.median(np.abs(low / high - 1.0))
     calibration = np.median(np.abs(held_out(low, high) / high - 1.0))
     rank = spearmanr(low, high).statistic
-    return f"{rank:.3f}", f"{raw:.3f}", f"{calibration:.3f}", calibrated(low, high).kind
+    return f"{rank:.3f}", f"{raw:.3f}", f"{calibration:.3f}", choose_calibration(low, high).kind
 
 
 if __name__ == "__main__":

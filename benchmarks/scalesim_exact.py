@@ -21,7 +21,7 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse_evaluators.accelerators.systolic.products import Network
-from dse_evaluators.accelerators.systolic.scalesim import Array, Report, reported
+from dse_evaluators.accelerators.systolic.scalesim import Array, Report, report_counts
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
 from dse_evaluators.outside.layer_shapes import shapes
 from dse_evaluators.outside.service import Limits, Service
@@ -115,7 +115,7 @@ def ours(case: Case) -> Mapping[str, float]:
         filter_sram_bytes=one * 1024 * case.sram_kib[1],
         ofmap_sram_bytes=one * 1024 * case.sram_kib[2],
     )
-    report: Report = reported(case.flow, network, network.products(one, one), array)
+    report: Report = report_counts(case.flow, network, network.products(one, one), array)
     names = {name: SHARES.get(name, name) for name in NAMES}
     return {name: float(getattr(report, own).flat[0]) for name, own in names.items()}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from dse.executors.ray.session import STORE_BYTES, Joined, imported
+from dse.executors.ray.session import STORE_BYTES, Joined, import_ray
 
 EXAMPLES = 30
 """Of each law, unless its test says otherwise: hundreds of laws share the minutes of `make test`."""
@@ -98,7 +98,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def ray_nodes() -> Iterator[Any]:
     """A Ray cluster of one node that this process has joined; tests may add nodes to it."""
-    imported()  # which settles how Ray behaves
+    import_ray()  # which settles how Ray behaves
     from ray.cluster_utils import Cluster
 
     cluster = Cluster()

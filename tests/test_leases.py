@@ -13,7 +13,7 @@ from dse.core.design import Design
 from dse.core.trial import Ask, Driver, Outcome, State
 from dse.storage.memory import MemoryStorage
 from dse.study.lease import Lease
-from dse.study.liveness import gone, here, started
+from dse.study.liveness import gone, here, read_start_ticks
 
 DESIGN = Design({"x": 1})
 
@@ -29,7 +29,7 @@ def storage() -> MemoryStorage:
 def ended() -> Iterator[Driver]:
     """A driver of this machine whose process has ended and is not yet waited for."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    driver = Driver(host=here(), pid=process.pid, started=started(process.pid))
+    driver = Driver(host=here(), pid=process.pid, started=read_start_ticks(process.pid))
     assert not gone(driver)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -38,7 +38,7 @@ def ended() -> Iterator[Driver]:
 
 
 def test_a_process_that_lives_is_not_gone():
-    assert not gone(Driver(host=here(), pid=os.getpid(), started=started(os.getpid())))
+    assert not gone(Driver(host=here(), pid=os.getpid(), started=read_start_ticks(os.getpid())))
 
 
 def test_a_process_that_was_killed_is_gone_before_its_parent_has_looked(ended):

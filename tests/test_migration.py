@@ -13,7 +13,7 @@ from dse.core.trial import State
 from dse.errors import StudyError
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study.migrate import migrated
+from dse.study.migrate import migrate_stored_study
 from dse.study.study import Study
 
 STUDY = """
@@ -60,7 +60,7 @@ def begun(tmp_path: Path) -> MemoryStorage:
 def test_what_is_legal_in_both_spaces_counts_and_the_rest_is_marked(tmp_path, begun):
     old = Study.load("carry", begun)
     new = written(tmp_path / "new", rows="range(1 .. 8)")
-    carried = migrated("carry", new, storage=begun)
+    carried = migrate_stored_study("carry", new, storage=begun)
     states = [trial.state for trial in carried.study.trials]
     small = [trial.design["rows"] <= 8 for trial in old.finished]
     assert carried.study.name == "carry-2"
@@ -72,19 +72,21 @@ def test_what_is_legal_in_both_spaces_counts_and_the_rest_is_marked(tmp_path, be
 def test_the_new_study_has_its_file_s_name_or_the_next_that_is_free(tmp_path, begun):
     new = written(tmp_path / "new", rows="range(1 .. 8)")
     new.write_text(new.read_text().replace("study: carry", "study: wider"))
-    names = [migrated("carry", new, storage=begun).study.name for _ in range(3)]
+    names = [migrate_stored_study("carry", new, storage=begun).study.name for _ in range(3)]
     assert names == ["wider", "wider-2", "wider-3"]
-    assert migrated("carry", new, to="told", storage=begun).study.name == "told"
+    assert migrate_stored_study("carry", new, to="told", storage=begun).study.name == "told"
 
 
 def test_the_old_study_stays_as_it_is(tmp_path, begun):
     before = Study.load("carry", begun).trials
-    migrated("carry", written(tmp_path / "new", rows="range(1 .. 8)"), storage=begun)
+    migrate_stored_study("carry", written(tmp_path / "new", rows="range(1 .. 8)"), storage=begun)
     assert Study.load("carry", begun).trials == before
 
 
 def test_no_design_outside_the_space_is_on_the_front(tmp_path, begun):
-    carried = migrated("carry", written(tmp_path / "new", rows="[9, 10, 11, 12]"), storage=begun)
+    carried = migrate_stored_study(
+        "carry", written(tmp_path / "new", rows="[9, 10, 11, 12]"), storage=begun
+    )
     assert all(trial.design in carried.study.problem.space for trial in carried.study.front.trials)
 
 
@@ -97,7 +99,7 @@ def test_a_carried_study_goes_on_with_its_whole_budget(tmp_path, begun, optimize
         more="constraints: [format != 'int4']\n",
         optimizer=optimizer,
     )
-    study = migrated("carry", new, storage=begun).study
+    study = migrate_stored_study("carry", new, storage=begun).study
     study.run()
     added = study.trials[8:]
     assert len(added) == 8
@@ -107,8 +109,8 @@ def test_a_carried_study_goes_on_with_its_whole_budget(tmp_path, begun, optimize
 
 def test_a_surrogate_learns_from_outside_and_resumes_alike(tmp_path, begun):
     new = written(tmp_path / "new", rows="range(4 .. 24)", optimizer="{use: qlognehvi, initial: 2}")
-    once = migrated("carry", new, storage=begun, to="once").study
-    twice = migrated("carry", new, storage=begun, to="twice").study
+    once = migrate_stored_study("carry", new, storage=begun, to="once").study
+    twice = migrate_stored_study("carry", new, storage=begun, to="twice").study
     once.run(budget=Budget(trials=4))
     twice.run(budget=Budget(trials=2))
     Study.load("twice", begun).run(budget=Budget(trials=4))
@@ -122,11 +124,11 @@ def test_a_new_parameter_needs_the_value_that_old_trials_had(tmp_path, begun):
         STUDY.format(optimizer="random", error=ERROR).replace("rows * 2", "rows * 2 * depth")
     )
     with pytest.raises(StudyError, match="another one: options"):
-        migrated("carry", new, storage=begun)
+        migrate_stored_study("carry", new, storage=begun)
     same = written(tmp_path / "same", more=more)
     same.write_text(same.read_text() + "unread: [depth]\n")
-    told = migrated("carry", same, storage=begun, settings={"depth": 1})
-    untold = migrated("carry", same, storage=begun)
+    told = migrate_stored_study("carry", same, storage=begun, settings={"depth": 1})
+    untold = migrate_stored_study("carry", same, storage=begun)
     assert (told.inside, untold.inside) == (8, 0)
 
 
@@ -146,18 +148,18 @@ def test_a_parameter_that_was_measured_cannot_be_dropped(tmp_path):
     Study.open(path, storage=storage).run()
     (tmp_path / "space.yaml").write_text(parameters)
     with pytest.raises(StudyError, match="read 'b', which the new space does not have"):
-        migrated("bench", path, storage=storage)
+        migrate_stored_study("bench", path, storage=storage)
 
 
 def test_another_evaluator_is_refused_with_what_differs(tmp_path, begun):
     new = written(tmp_path / "new", error="2 / rows")
     with pytest.raises(StudyError, match="options was"):
-        migrated("carry", new, storage=begun)
+        migrate_stored_study("carry", new, storage=begun)
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path, begun):
     with pytest.raises(StudyError, match="there is a study 'carry' already"):
-        migrated("carry", written(tmp_path / "new"), to="carry", storage=begun)
+        migrate_stored_study("carry", written(tmp_path / "new"), to="carry", storage=begun)
 
 
 def test_a_number_that_the_space_lacks_stands_where_its_scale_would_put_it():

@@ -17,7 +17,7 @@ from dse.core.trial import Ask, Outcome, State
 from dse.errors import StorageError, StudyError
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
-from dse.study.migrate import migrated
+from dse.study.migrate import migrate_stored_study
 from dse.study.replay import Proof, Replay
 from dse.study.study import Study, opened_storage
 from dse_evaluators.generic.expression import Formulas
@@ -194,7 +194,7 @@ def test_carried_trials_are_told_apart_and_what_follows_is_proved(tmp_path):
     storage = MemoryStorage()
     old = ran(tmp_path / "old", STUDY.replace("study: s", "study: old"), storage)
     study_in(tmp_path / "new", storage=MemoryStorage(), OPTIMIZER="nsga2")
-    carried = migrated("old", tmp_path / "new/study.yaml", to="s", storage=storage)
+    carried = migrate_stored_study("old", tmp_path / "new/study.yaml", to="s", storage=storage)
     carried.study.run()
     proof = check_proved(carried.study)
     assert (proof.carried, proof.trials) == (len(old.trials), 10)

@@ -19,7 +19,7 @@ from case import Case
 from codesign_readings import CACHE, Reading, Study
 from codesign_truth import Truth, truth
 
-from dse.core.design import Design, nested
+from dse.core.design import Design, nest_members
 from dse.core.pareto import hypervolume
 from dse.core.trial import Outcome, State, Trial
 from dse.protocols import Task
@@ -62,7 +62,7 @@ def case(name: str, cache: Path = CACHE, *, tell: bool = False) -> Case:
 
 
 def _direct(module: str, function: str, design: Design) -> Reading:
-    found: Reading = getattr(importlib.import_module(module), function)(nested(design))
+    found: Reading = getattr(importlib.import_module(module), function)(nest_members(design))
     return found
 
 

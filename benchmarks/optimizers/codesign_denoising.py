@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dse_evaluators.workloads.torch_scope import deterministic
-from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
 # Filters, inputs and side of each layer; the last says what noise there is in each pixel.
 # Source: K. Zhang et al., Beyond a Gaussian Denoiser: Residual Learning of Deep CNN for Image
@@ -95,7 +95,7 @@ def _trained() -> Weights:
     shapes: dict[str, tuple[int, ...]] = {}
     for place, (filters, inputs, side) in enumerate(LAYERS):
         shapes |= {f"{place}.weight": (filters, inputs, side, side), f"{place}.bias": (filters,)}
-    arrays = cached(f"denoising-{recipe.hexdigest()[:16]}", shapes, _train)
+    arrays = load_or_make(f"denoising-{recipe.hexdigest()[:16]}", shapes, _train)
     return tuple(
         (torch.tensor(arrays[f"{place}.weight"]), torch.tensor(arrays[f"{place}.bias"]))
         for place in range(len(LAYERS))

@@ -122,7 +122,7 @@ def compare(groups: Sequence[Group], asked: Asked | None = None) -> Comparison:
     courses = [tuple(Course.of(run) for run in group.runs) for group in groups]
     fronts = [course.final for of_group in courses for course in of_group]
     problem = runs[0].problem
-    point = _nadir(fronts) if asked.joint_nadir else _stated(problem)
+    point = _nadir(fronts) if asked.joint_nadir else _read_reference_point(problem)
     known = currencies(runs)
     yardstick = Yardstick.of(fronts, point)
     scale = _Scale(
@@ -173,7 +173,7 @@ class _Scale:
             trials=len(run.measured),
             totals={currency: run.total(currency) for currency in ("trials", *self.currencies)},
             front=len(final),
-            share=_found(self.yardstick.joint, final),
+            share=_compute_front_share(self.yardstick.joint, final),
             values={indicator: float(pair[0]) for indicator, pair in told.items()},
             final={indicator: float(pair[1]) for indicator, pair in told.items()},
             to=self._to(course),
@@ -211,7 +211,7 @@ def _least(runs: Sequence[Run], over: Currency) -> float:
     return min((total for run in runs if (total := run.total(over)) > 0), default=0.0)
 
 
-def _stated(problem: Problem) -> Floats:
+def _read_reference_point(problem: Problem) -> Floats:
     if problem.fixed_reference is None:
         raise StudyError(
             "the studies state no reference point that they have in common",
@@ -234,7 +234,7 @@ def _signs(problem: Problem) -> Floats:
     return np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
 
 
-def _found(joint: Floats, losses: Floats) -> float:
+def _compute_front_share(joint: Floats, losses: Floats) -> float:
     """Return the share of the joint front's rows that are among the study's."""
     if not len(joint):
         return 0.0

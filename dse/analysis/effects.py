@@ -139,7 +139,7 @@ def estimate_effects(
             hint="dse trials lists each with its reason",
         )
     fits = _fits(problem, done, values, rows or _most_rows(problem))
-    return _estimated(list(values), fits, on_progress)
+    return _estimate_effects(list(values), fits, on_progress)
 
 
 def _asked_names(problem: Problem) -> list[str]:
@@ -150,7 +150,7 @@ def _asked_names(problem: Problem) -> list[str]:
 def _values_by_name(
     problem: Problem, trials: Trials, names: Sequence[str]
 ) -> dict[str, tuple[Floats, str]]:
-    return {name: _told(problem, trials, name) for name in dict.fromkeys(names)}
+    return {name: _read_values(problem, trials, name) for name in dict.fromkeys(names)}
 
 
 def _most_rows(problem: Problem) -> int:
@@ -212,7 +212,7 @@ def _with_few_levels(factors: Sequence[Factor]) -> tuple[list[Factor], tuple[str
     return [one for place, one in enumerate(factors) if place in kept], left_out
 
 
-def _estimated(
+def _estimate_effects(
     names: Sequence[str], fits: Sequence[_Fit], on_progress: Callable[[int, int], None]
 ) -> list[Effects]:
     count = _Count(on_progress)
@@ -313,7 +313,7 @@ def _lack(trials: Trials) -> str:
     return f"{count} have metrics; {len(faults)} have none, {same} of them for: {gist}"
 
 
-def _told(problem: Problem, trials: Trials, name: str) -> tuple[Floats, str]:
+def _read_values(problem: Problem, trials: Trials, name: str) -> tuple[Floats, str]:
     """Return the values of a metric or an objective, (n,), and their unit.
 
     Values that are unknown are NaN.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from dse.core.batch import Column
-from dse.core.pareto import nondominated
+from dse.core.pareto import find_nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.trials import Trials
@@ -40,9 +40,9 @@ def membership(problem: Problem, trials: Sequence[Trial]) -> Mapping[int, float]
     done = held.take(held.are(State.DONE) & whole)
     draws = min(max(_MOST_NUMBERS // max(len(done), 1), _LEAST_DRAWS), MOST_DRAWS)
     hits = np.zeros(len(done))
-    for losses, inside in _drawn(problem, done, draws):
+    for losses, inside in _draw_samples(problem, done, draws):
         kept = np.flatnonzero(inside)
-        hits[kept[nondominated(losses[kept])]] += 1
+        hits[kept[find_nondominated(losses[kept])]] += 1
     return dict(zip(done.number.tolist(), (hits / draws).tolist(), strict=True))
 
 
@@ -53,7 +53,7 @@ def in_doubt(probabilities: Mapping[int, float]) -> dict[int, float]:
     return dict(sorted(open_.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _drawn(problem: Problem, trials: Trials, draws: int) -> Iterator[tuple[Floats, Mask]]:
+def _draw_samples(problem: Problem, trials: Trials, draws: int) -> Iterator[tuple[Floats, Mask]]:
     """Yield losses (n, m) and feasibility (n,), each time with newly drawn errors.
 
     The mask is true where all limits are kept.

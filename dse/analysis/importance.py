@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dse.analysis.labelled_designs import Drawn, drawn
+from dse.analysis.labelled_designs import Drawn, draw_designs
 from dse.core.parameter import Choice
 from dse.core.problem import Problem
 from dse.core.trial import Trial
@@ -69,7 +69,7 @@ def importances(problem: Problem, trials: Sequence[Trial]) -> list[Importance]:
         section 8.2 (slices, his partial dependence).
     """
     found = (
-        _learnt(problem, drawn(problem, trials, objective), place)
+        _learnt(problem, draw_designs(problem, trials, objective), place)
         for place, objective in enumerate(problem.objectives)
     )
     return [one for one in found if one is not None]

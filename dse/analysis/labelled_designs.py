@@ -40,7 +40,7 @@ class Drawn:
     """Drawn uniformly for this; else they are the study's own trials, dense where it searched."""
 
 
-def drawn(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
+def draw_designs(problem: Problem, trials: Sequence[Trial], objective: Objective) -> Drawn:
     """Draw uniform designs if a quick, pure model gives the objective; else take the trials."""
     asked = objective.expression.names & problem.sources.keys()
     batch = None if asked & problem.unprobed else _uniform(problem)

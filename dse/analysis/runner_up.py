@@ -106,10 +106,10 @@ def duels(front: ParetoSet, trials: Sequence[Trial]) -> list[Duel]:
 
 
 def _of_front(front: ParetoSet, place: int) -> Contender:
-    return _tried(front.trials[place], front.losses[place])
+    return _build_contender(front.trials[place], front.losses[place])
 
 
-def _tried(trial: Trial, losses: Floats) -> Contender:
+def _build_contender(trial: Trial, losses: Floats) -> Contender:
     return Contender(design=trial.design, metrics=trial.metrics, losses=losses, number=trial.number)
 
 
@@ -121,14 +121,16 @@ def _rivals(
     Of two with the same design, the trial comes first.
     """
     losses, answers = problem.judged(trials)
-    tried = [_tried(trials[row], losses[row]) for row in _few(losses, np.flatnonzero(answers))]
+    tried = [
+        _build_contender(trials[row], losses[row]) for row in _few(losses, np.flatnonzero(answers))
+    ]
     if problem.unprobed:
         return f"the trials of this study{_unprobed_words(problem)}", tried
     count = problem.space.count()
     if count is None or count > MOST_LISTED or not quick(problem, count, MOST_S):
-        near = [_modelled(problem, problem.space.neighbours(one.design)) for one in winners]
+        near = [_model_contenders(problem, problem.space.neighbours(one.design)) for one in winners]
         return "designs one step away and this study's trials", [*tried, *chain(*near)]
-    listed = [_modelled(problem, batch) for batch in problem.space.enumerate()]
+    listed = [_model_contenders(problem, batch) for batch in problem.space.enumerate()]
     return f"all {count:,} legal designs", [*tried, *chain(*listed)]
 
 
@@ -140,7 +142,7 @@ def _unprobed_words(problem: Problem) -> str:
     return f" (no other was looked at: {min(left)} is only computed where the study runs)"
 
 
-def _modelled(problem: Problem, batch: Batch) -> list[Contender]:
+def _model_contenders(problem: Problem, batch: Batch) -> list[Contender]:
     """Model a batch; return the few best of each objective that keep all limits."""
     got = problem.known(batch)
     if not problem.asked <= got.columns.keys():

@@ -39,7 +39,9 @@ def paired_p(
     if not len(steps):
         return 1.0
     ties = len(np.unique(np.abs(steps))) < len(steps)
-    return float(stats.wilcoxon(steps, method=_rearranged() if ties else "auto").pvalue)
+    return float(
+        stats.wilcoxon(steps, method=_build_permutation_method() if ties else "auto").pvalue
+    )
 
 
 def unpaired_p(
@@ -62,7 +64,7 @@ def unpaired_p(
 
     ties = len(np.unique(every)) < len(every)
     small = comb(len(every), len(first)) <= 10**6
-    method = _rearranged() if ties else "exact" if small else "auto"
+    method = _build_permutation_method() if ties else "exact" if small else "auto"
     return float(stats.mannwhitneyu(first, second, method=method).pvalue)
 
 
@@ -133,7 +135,7 @@ def _median_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:
     return np.asarray(np.median(first, axis=axis) - np.median(second, axis=axis))
 
 
-def _rearranged() -> Any:  # SciPy's way of going through rearrangements
+def _build_permutation_method() -> Any:  # SciPy's way of going through rearrangements
     from scipy import stats
 
     return stats.PermutationMethod(n_resamples=2**_EXACT_SIZE, rng=np.random.default_rng(_SEED))

@@ -73,7 +73,7 @@ class CountedFit:
     @property
     def additive(self) -> Explained:
         """Sum of squares that all main effects explain together, with its rank."""
-        return _explained(self._root, self._sums)
+        return _sum_explained_squares(self._root, self._sums)
 
     def main(self, place: int) -> MainEffect:
         """Return what a factor explains beyond all other main effects, by sums of type II."""
@@ -85,7 +85,7 @@ class CountedFit:
             squares = (coefficients * solved).sum(axis=0)
             explained = Explained(squares=squares, rank=len(inverse))
         else:
-            explained = self._own_of_aliased(own)
+            explained = self._explain_aliased_columns(own)
         return MainEffect(explained, self._level_means(place, explained.rank))
 
     def interaction(self, one: int, other: int) -> Explained:
@@ -99,15 +99,15 @@ class CountedFit:
             [np.bincount(cells, column, minlength=size) for column in self._centred.T], axis=1
         )
         means = coding.T @ counts / self._size
-        crossed = coding.T @ self._crossed(cells, size) @ self._coding  # (q, p)
+        crossed = coding.T @ self._count_cell_levels(cells, size) @ self._coding  # (q, p)
         crossed -= self._size * np.outer(means, self._means)
         whole = coding.T @ (counts[:, None] * coding)
         gram = whole - self._size * np.outer(means, means)
         along = crossed @ self._root
         rest = coding.T @ sums - along @ (self._root.T @ self._sums)
-        return _explained(_root(gram - along @ along.T, float(np.trace(whole))), rest)
+        return _sum_explained_squares(_root(gram - along @ along.T, float(np.trace(whole))), rest)
 
-    def _crossed(self, cells: Ints, size: int) -> Floats:
+    def _count_cell_levels(self, cells: Ints, size: int) -> Floats:
         """Count how often each level of each factor occurs in each cell, (size, P)."""
         tables = [
             np.bincount(
@@ -119,7 +119,9 @@ class CountedFit:
 
     def _pair_counts(self) -> Floats:
         """Return how often each two levels occur in one row, (P, P)."""
-        tables = [self._crossed(factor.codes, len(factor.levels)) for factor in self._factors]
+        tables = [
+            self._count_cell_levels(factor.codes, len(factor.levels)) for factor in self._factors
+        ]
         return np.concatenate(tables) if tables else np.zeros((0, 0))
 
     @cached_property
@@ -146,7 +148,7 @@ class CountedFit:
         wanted = np.eye(len(self._gram))[own]
         return bool(np.allclose(taken, wanted, atol=_ALIASED))
 
-    def _own_of_aliased(self, own: slice) -> Explained:
+    def _explain_aliased_columns(self, own: slice) -> Explained:
         """Compute what columns explain beyond all others that are aliased with them."""
         rest = np.ones(len(self._gram), dtype=bool)
         rest[own] = False
@@ -154,7 +156,7 @@ class CountedFit:
         along = self._gram[own][:, rest] @ root
         sums = self._sums[own] - along @ (root.T @ self._sums[rest])
         left = self._gram[own, own] - along @ along.T
-        return _explained(_root(left, self._norms[own].sum()), sums)
+        return _sum_explained_squares(_root(left, self._norms[own].sum()), sums)
 
     def _level_means(self, place: int, rank: int) -> Floats:
         """The means at each level, (levels, m): of the fit, or plain where that has no answer."""
@@ -199,7 +201,7 @@ def _root(
     return np.asarray(vectors[:, kept] / np.sqrt(sizes[kept]))
 
 
-def _explained(
+def _sum_explained_squares(
     root: Floats,  # (k, rank)
     sums: Floats,  # (k, m)
 ) -> Explained:

@@ -19,7 +19,7 @@ from dse.errors import SpecError, StudyError, nearest
 from dse.evaluation.bound_evaluator import Bound
 from dse.protocols import Task
 from dse.schema.study.budget import Budget
-from dse.storage.trust import check_trusted
+from dse.storage.trust import check_trust
 from dse.study import study as engine
 from dse.study.budget import Bounds
 
@@ -39,7 +39,7 @@ class Asking:
 
     def __init__(self, study: engine.Study) -> None:
         study.check_unchanged()
-        check_trusted(study.storage, study.name)
+        check_trust(study.storage, study.name)
         self.reason = ""
         self._study = study
         self._desk = Desk(self._answer, self._parts)
@@ -75,7 +75,7 @@ class Asking:
             hint = "a whole number of them: ask(1), or more"
             raise SpecError(f"{count!r} designs cannot be asked", hint=hint)
         while not self._turn.acquire(timeout=_LOOK_S):
-            self._check_reported(wait)
+            self._check_reports(wait)
         try:
             self._desk.want(wanted)
             tasks = self._await_tasks(wanted, wait=wait)
@@ -107,7 +107,7 @@ class Asking:
                     continue
             if tasks:
                 return tasks
-            self._check_reported(wait)
+            self._check_reports(wait)
             with self._desk.changed:
                 self._desk.changed.wait(_LOOK_S)
         self._raise()
@@ -118,7 +118,7 @@ class Asking:
             )
         return []
 
-    def _check_reported(self, wait: bool) -> None:  # noqa: FBT001 - what the caller was given
+    def _check_reports(self, wait: bool) -> None:  # noqa: FBT001 - what the caller was given
         """Check that asking needs no report from this thread, or that it may wait.
 
         Raises:
@@ -231,7 +231,7 @@ class Asking:
         spread = {self._full(name): error for name, error in said.spread.items()}
         given = {**task.given, **values}
         known = replace(task, given=given, spread={**task.spread, **spread})
-        self._check_told(given)
+        self._check_complete(given)
         (outcome,) = self._study.plan.pipeline([known])
         own = bool(values.keys() - task.given.keys())
         return replace(outcome, cost_s=spent_s, measured=outcome.measured + (1 if own else 0))
@@ -285,7 +285,7 @@ class Asking:
         spread = {name: outcome.spread[name] for name in shared if name in outcome.spread}
         return replace(other, given={**given, **other.given}, spread={**spread, **other.spread})
 
-    def _check_told(self, given: Mapping[str, Any]) -> None:
+    def _check_complete(self, given: Mapping[str, Any]) -> None:
         """Raise SpecError unless all metrics that the caller must report are given."""
         for bound in self._told_by_hand:
             lacking = bound.provides.keys() - given.keys()

@@ -142,21 +142,21 @@ def compare(
 
 def _groups(one: Compared, storage: str | Storage | None) -> list[Group]:
     from dse.analysis.run_groups import Group
-    from dse.services.studies.selection import gathered
+    from dse.services.studies.selection import gather_groups
 
     if isinstance(one, str):
-        return gathered([one], storage)
+        return gather_groups([one], storage)
     if isinstance(one, Study):
         return [Group(one.name, (_run(one),))]
     if not isinstance(one, Mapping):
         raise SpecError(f"{one!r} is no study", hint=_HOW)
-    return [Group(name, tuple(map(_run, _listed(studies)))) for name, studies in one.items()]
+    return [Group(name, tuple(map(_run, _wrap_in_list(studies)))) for name, studies in one.items()]
 
 
 _HOW = 'compare(first, second), compare({"one": [first, second], "two": [third, fourth]}) or words'
 
 
-def _listed(studies: Study | Sequence[Study]) -> Sequence[Study]:
+def _wrap_in_list(studies: Study | Sequence[Study]) -> Sequence[Study]:
     """Return the studies of a group; a single study is a group too."""
     return [studies] if isinstance(studies, Study | str) else studies
 

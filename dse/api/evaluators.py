@@ -98,7 +98,7 @@ class FunctionEvaluator(Generic[P, R]):
         if self._importable:
             return self.__qualname__
         told = cloudpickle.dumps((self.function, self.metrics, self._options, self.version))
-        return _unpacked, (base64.b64encode(told),)
+        return _unpack_evaluator, (base64.b64encode(told),)
 
     @property
     def _importable(self) -> bool:
@@ -199,6 +199,6 @@ def units_of(metrics: Sequence[Metric]) -> dict[str, str]:
     return {metric.name: metric.unit for metric in metrics}
 
 
-def _unpacked(told: bytes) -> FunctionEvaluator[Any, Any]:
+def _unpack_evaluator(told: bytes) -> FunctionEvaluator[Any, Any]:
     function, metrics, options, version = pickle.loads(base64.b64decode(told))  # noqa: S301 - ours
     return FunctionEvaluator(function, metrics, version=version, **options)

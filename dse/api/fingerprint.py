@@ -32,9 +32,9 @@ def fingerprint(function: Function) -> str:
 
 
 def _parts(function: Function, seen: set[int]) -> Iterator[str]:
-    function = _unwrapped(function)
+    function = _unwrap_function(function)
     if isinstance(function, functools.partial):
-        yield from _given(_arguments(function), _module(function), seen)
+        yield from _yield_inputs(_arguments(function), _module(function), seen)
         yield from _parts(function.func, seen)
         return
     function = _with_code(function)
@@ -44,10 +44,10 @@ def _parts(function: Function, seen: set[int]) -> Iterator[str]:
     elif id(code) not in seen:
         seen.add(id(code))
         yield _text(function)
-        yield from _given(_outside(function), function.__module__, seen)
+        yield from _yield_inputs(_outside(function), function.__module__, seen)
 
 
-def _unwrapped(function: Function) -> Function:
+def _unwrap_function(function: Function) -> Function:
     """Return the decorated function; a partial counts as a function of its own.
 
     This holds whatever the partial states that it wraps.
@@ -60,7 +60,7 @@ def _is_partial(function: object) -> bool:
     return isinstance(function, functools.partial)
 
 
-def _given(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
+def _yield_inputs(values: Mapping[str, Any], module: str | None, seen: set[int]) -> Iterator[str]:
     """Yield a function's inputs besides its text: plain values, functions of its module."""
     for name, value in sorted(values.items()):
         if is_plain(value):
@@ -110,6 +110,6 @@ def _outside(function: Function) -> Mapping[str, Any]:
 
 
 def _module(value: Any) -> str | None:
-    inner = _unwrapped(value)
+    inner = _unwrap_function(value)
     inner = inner.func if isinstance(inner, functools.partial) else inner
     return getattr(inner, "__module__", None)

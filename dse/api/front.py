@@ -131,12 +131,12 @@ class Front(Sequence[Trial]):
         )
 
     def __repr__(self) -> str:
-        from dse.report.text.space_words import counted
+        from dse.report.text.space_words import format_count
         from dse.report.words import volume_text
 
         objectives = ", ".join(f"{one.goal} {one.text}" for one in self.problem.objectives)
         known = "" if self.hypervolume is None else f", hypervolume {volume_text(self.found, 6)}"
         exact = "exact front" if self.exact else "front"
         failed = f"; {self.proof.search_words}: {self.proof.failed_words}" if self.failed else ""
-        size = counted(len(self), "design")
+        size = format_count(len(self), "design")
         return visible(f"<{exact} of {self.name!r}: {size}{known}; {objectives}{failed}>")

@@ -14,7 +14,7 @@ from dse.api.study_document import Asked, Cast, Evaluators, ToldMetrics, documen
 from dse.errors import SpecError, StudyError
 from dse.protocols import Storage
 from dse.schema.study.plan import Plan, plan_of
-from dse.schema.yaml.files import resolved
+from dse.schema.yaml.files import resolve_path
 from dse.study import study as engine
 
 Planned = Callable[..., Plan]
@@ -52,7 +52,7 @@ def open_study(
         SpecErrors: with every mistake in the file, each with its line.
         StudyError: a study of this name exists and asks something else.
     """
-    path = resolved(str(file), Path.cwd() / "study.yaml")
+    path = resolve_path(str(file), Path.cwd() / "study.yaml")
     with in_python():
         opened = engine.Study.open(path, name=name, storage=storage, seed=seed)
     show_trials_of(opened.problem)

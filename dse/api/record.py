@@ -11,17 +11,17 @@ from dse.errors import DseError
 from dse.report.schemas.front import Front
 from dse.report.schemas.study import CarriedOver, Status, Trusted
 from dse.report.schemas.transfer import Exported
-from dse.report.text.space_words import counted
+from dse.report.text.space_words import format_count
 from dse.schema.study.designs import plain_values
 from dse.schema.study.plan import plan_of
-from dse.schema.yaml.files import resolved
+from dse.schema.yaml.files import resolve_path
 from dse.services.studies.answer import answer_json
 from dse.services.studies.claims import Judged, judged_claims
 from dse.services.studies.status import status_json
-from dse.services.studies.transfer import exported, exported_to_optuna
+from dse.services.studies.transfer import exported_to_optuna, write_study_export
 from dse.services.studies.trust import trust_study
 from dse.study import study as engine
-from dse.study.migrate import migrated
+from dse.study.migrate import migrate_stored_study
 from dse.study.replay import Proof, Replay
 from dse.system.terminal_text import visible
 
@@ -106,7 +106,7 @@ class StudyRecord:
         Raises:
             StorageError: the file cannot be written, or has another ending.
         """
-        return exported(self._study, Path(file), name=name, with_machine=with_machine)
+        return write_study_export(self._study, Path(file), name=name, with_machine=with_machine)
 
     def export_to_optuna(self, storage: str, *, name: str | None = None) -> Exported:
         """Write the study's finished trials for Optuna's dashboard.
@@ -142,10 +142,12 @@ class StudyRecord:
             StudyError: the evaluators are not those of the new one.
             SpecErrors: the file has mistakes.
         """
-        path = resolved(str(file), Path.cwd() / "study.yaml")
+        path = resolve_path(str(file), Path.cwd() / "study.yaml")
         fixed = plain_values(settings or {}, plan_of(path).problem.space)
         storage = self._study.storage
-        carried = migrated(self._study.name, path, to=to, settings=fixed, storage=storage)
+        carried = migrate_stored_study(
+            self._study.name, path, to=to, settings=fixed, storage=storage
+        )
         told = carried.study.name
         return {"study": told, "inside": carried.inside, "outside": carried.outside}
 
@@ -158,5 +160,5 @@ class StudyRecord:
             trials, events = len(self._study.trials), len(self.events)
         except DseError as error:  # it was deleted, or its storage is away
             return f"<record of {self._study.name!r} that cannot be read: {visible(error.problem)}>"
-        told = f"{counted(trials, 'trial')}, {counted(events, 'event')}"
+        told = f"{format_count(trials, 'trial')}, {format_count(events, 'event')}"
         return f"<record of {self._study.name!r}: {told}>"

@@ -41,12 +41,12 @@ def reproduce(
         SpecErrors: the file has mistakes.
         StudyError: it states no claims, or cannot be run.
     """
-    from dse.schema.yaml.files import resolved
+    from dse.schema.yaml.files import resolve_path
     from dse.services.studies.assumptions import turn_assumptions
     from dse.services.studies.claims import claiming, judged_claims
     from dse.study.study import Study
 
-    path = resolved(str(file), Path.cwd() / "study.yaml")
+    path = resolve_path(str(file), Path.cwd() / "study.yaml")
     claiming(path)
     study = Study.open(path, storage=storage)
 

@@ -80,9 +80,9 @@ class Space:
             SpecErrors: with every mistake in it, each with its line.
         """
         from dse.schema.space.space import space_document
-        from dse.schema.yaml.files import Files, resolved
+        from dse.schema.yaml.files import Files, resolve_path
 
-        path = resolved(str(file), Path.cwd() / "space.yaml")
+        path = resolve_path(str(file), Path.cwd() / "space.yaml")
         space = cls.__new__(cls)
         space._keep(space_document(path, Files()), path)  # noqa: SLF001 - it is one of ours
         space.told.count()
@@ -99,15 +99,15 @@ class Space:
         Raises:
             SpecError: the text is none of that tool's, or says something that cannot be.
         """
-        from dse.schema.yaml.files import Files, resolved
+        from dse.schema.yaml.files import Files, resolve_path
         from dse.services.space.convert import taken
 
-        path = resolved(str(file), Path.cwd() / "space.json")
+        path = resolve_path(str(file), Path.cwd() / "space.json")
         found = taken(Files().text(path), str(file), origin)
-        return cls._solved(found.space, found.name or path.stem, notes=found.warnings)
+        return cls._from_engine_space(found.space, found.name or path.stem, notes=found.warnings)
 
     @classmethod
-    def _solved(
+    def _from_engine_space(
         cls, solved: core.Space, name: str, description: str = "", notes: Sequence[str] = ()
     ) -> Space:
         from dse.schema.space.export.write import mapping_of
@@ -254,12 +254,12 @@ class Space:
         Raises:
             DesignError: there is no such parameter, or it cannot have this value.
         """
-        from dse.core.inspection.explain import narrowed
+        from dse.core.inspection.explain import narrow_space
         from dse.core.inspection.rule_check import check_values
 
         given = self._values({**(values or {}), **more})
         check_values(self.told, given)
-        return self._solved(narrowed(self.told, given), self.name, self.description)
+        return self._from_engine_space(narrow_space(self.told, given), self.name, self.description)
 
     def why(self, values: Values | None = None, **more: Value) -> Verdict:
         """Return whether designs with these values exist, and which rules forbid them.
@@ -307,10 +307,10 @@ class Space:
             StorageError: the file cannot be written.
         """
         from dse.report.json.atomic_file import write_whole
-        from dse.services.space.convert import translated
+        from dse.services.space.convert import convert_space
 
         told = {"name": self.name, "description": self.description}
-        found = translated(self.solved, target, drop_rules=drop_rules, **told)
+        found = convert_space(self.solved, target, drop_rules=drop_rules, **told)
         if file is not None:
             write_whole(Path(file), found.text)
         written = None if file is None else str(file)

@@ -63,13 +63,13 @@ def import_study(
         StorageError: the source is damaged or cannot be read.
         StudyError: there is a study of that name, or no trial can be taken.
     """
-    from dse.schema.yaml.files import resolved
-    from dse.services.studies.transfer import Elsewhere, begun_with, restored
+    from dse.schema.yaml.files import resolve_path
+    from dse.services.studies.transfer import Elsewhere, begun_with, restore_study
 
     if study is None:
         place = Path(folder)
-        return restored(source, name=name, storage=storage, trusted=trust, folder=place)
-    path = resolved(str(study), Path.cwd() / "study.yaml")
+        return restore_study(source, name=name, storage=storage, trusted=trust, folder=place)
+    path = resolve_path(str(study), Path.cwd() / "study.yaml")
     elsewhere = Elsewhere.of(str(source), path, optuna)
     return begun_with(elsewhere, path, name=name, storage=storage, trusted=trust)
 
@@ -91,7 +91,7 @@ def merge(*studies: Study | str, name: str, storage: str | Storage | None = None
     Raises:
         StudyError: they differ, or there is a study of that name.
     """
-    from dse.services.studies.transfer import joined
+    from dse.services.studies.transfer import join_studies
     from dse.study import study as engine
 
     if not studies:
@@ -99,4 +99,4 @@ def merge(*studies: Study | str, name: str, storage: str | Storage | None = None
     held = [
         one.engine if isinstance(one, Study) else engine.Study.load(one, storage) for one in studies
     ]
-    return joined(held, name)
+    return join_studies(held, name)

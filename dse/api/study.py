@@ -302,9 +302,11 @@ class Study:
             StudyError: an evaluator cannot be run here, or is another than it was.
         """
         from dse.schema.study.designs import design_of
-        from dse.services.studies.evaluate import evaluated
+        from dse.services.studies.evaluate import evaluate_designs
 
-        return evaluated(self.engine, [design_of(one, self.problem.space) for one in designs])
+        return evaluate_designs(
+            self.engine, [design_of(one, self.problem.space) for one in designs]
+        )
 
     def add(self, design: Mapping[str, Value]) -> int:
         """Add a design of one's own as a pending trial, which the next run takes up first.
@@ -320,9 +322,9 @@ class Study:
             StudyError: a trial has it already, or the study is not what it was begun with.
         """
         from dse.schema.study.designs import design_of
-        from dse.services.studies.add_design import added
+        from dse.services.studies.add_design import add_pending_design
 
-        return added(self.engine, design_of(design, self.problem.space), self.trials)
+        return add_pending_design(self.engine, design_of(design, self.problem.space), self.trials)
 
     def effects(self, *metrics: str) -> list[Effects]:
         """Main effects and interactions of parameters on metrics: shares of their variance.
@@ -389,10 +391,10 @@ class Study:
         return or_message(self.name, lambda: study_html(self.engine))
 
     def __repr__(self) -> str:
-        from dse.report.text.space_words import counted
+        from dse.report.text.space_words import format_count
 
         try:
-            trials = counted(len(self.trials), "trial")
+            trials = format_count(len(self.trials), "trial")
             return f"<Study {self.name!r}: {trials}, {len(self.front):,} on the front>"
         except DseError as error:  # it was deleted, or its storage is away
             return f"<Study {self.name!r} that cannot be read: {visible(error.problem)}>"

@@ -74,7 +74,7 @@ class Cast:
         Raises:
             SpecError: two have one name, there is none at all, or what is told is no metric.
         """
-        named = _named(evaluators)
+        named = _map_by_name(evaluators)
         specs: dict[str, Mapping[str, Any]] = {}
         objects: dict[str, FunctionEvaluator[Any, Any]] = {}
         metrics: dict[str, Metric] = {}
@@ -158,7 +158,7 @@ def _told_by_reads(told: ToldMetrics) -> dict[tuple[str, ...], list[Metric]]:
 _TOLD_HINT = 'told=[Metric("time", "us")], or with what each reads: told={"accuracy": ["bits"]}'
 
 
-def _named(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
+def _map_by_name(evaluators: Evaluators) -> Mapping[str, AnyEvaluator]:
     if isinstance(evaluators, Mapping):
         for name, given in evaluators.items():
             if not isinstance(given, FunctionEvaluator | Mapping):

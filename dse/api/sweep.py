@@ -70,7 +70,7 @@ def sweep(
     from dse.api.comparison import Comparison
     from dse.api.error_text import in_python
     from dse.schema.study.plan import plan_of
-    from dse.schema.yaml.files import resolved
+    from dse.schema.yaml.files import resolve_path
     from dse.services.studies.sweep import Sweep
 
     if isinstance(study, Study):
@@ -82,7 +82,7 @@ def sweep(
         planned, where = study.planned, ""
         name, storage = name or study.name, storage or study.engine.storage
     else:
-        path = resolved(str(study), Path.cwd() / "study.yaml")
+        path = resolve_path(str(study), Path.cwd() / "study.yaml")
         planned, where = partial(plan_of, path), str(path)
     with in_python():
         whole = Sweep.of(planned, optimizers, seeds, where=where, name=name, storage=storage)

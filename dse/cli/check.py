@@ -53,10 +53,10 @@ def check(
     Example: dse check studies/quickstart.yaml spaces/edge_codesign.yaml
     """
     if reproduce:
-        from dse.cli.reproduce import reproduced
+        from dse.cli.reproduce import reproduce_claims
 
         paths = [study_path(file) for file in files]
-        reproduced(paths, storage, output, assumptions=assumptions)
+        reproduce_claims(paths, storage, output, assumptions=assumptions)
         return
     if assumptions:
         raise typer.BadParameter("a plain check runs nothing: --assumptions goes with --reproduce")
@@ -73,7 +73,7 @@ def check(
         raise typer.Exit(2)
 
 
-def _print_not_probed(told: JudgedFile) -> None:
+def _print_unprobed_evaluators(told: JudgedFile) -> None:
     """Print which evaluators were not called, and how they can be called."""
     starting = [name for name, programs in told["not_probed"].items() if programs]
     others = [name for name, programs in told["not_probed"].items() if not programs]
@@ -93,7 +93,7 @@ def _print(told: list[JudgedFile]) -> None:
     for one in told:
         if one["ok"]:
             show(f"{one['file']}: ok. {one['summary']}")
-            _print_not_probed(one)
+            _print_unprobed_evaluators(one)
     broken = [error for one in told for error in one["errors"]]
     for error in broken:
         say(f"error: {error['message']}")

@@ -99,7 +99,7 @@ def compare(
     """
     from dse.analysis.comparison import Asked
     from dse.analysis.comparison import compare as compared
-    from dse.services.studies.selection import gathered
+    from dse.services.studies.selection import gather_groups
 
     share = None if fail_if_worse is None else _share(fail_if_worse)
     asked = Asked(
@@ -107,9 +107,9 @@ def compare(
         at=at,
         joint_nadir=joint_reference,
         may_differ=tuple(one.value for one in may_differ or ()),
-        indicators=_claimed(indicator, share),
+        indicators=_select_indicators(indicator, share),
     )
-    groups = gathered(names, storage)
+    groups = gather_groups(names, storage)
     _check_several(groups)
     comparison = compared(groups, asked)
     show(comparison, output, file)
@@ -154,7 +154,7 @@ def _judge(comparison: Any, share: float) -> None:
         raise typer.Exit(FELL_SHORT)
 
 
-def _claimed(asked: list[Indicating] | None, share: float | None) -> tuple[Any, ...]:
+def _select_indicators(asked: list[Indicating] | None, share: float | None) -> tuple[Any, ...]:
     """Return the indicators that claims are made about.
 
     With ``share`` the hypervolume is one of them, since its verdict needs a claim about it.

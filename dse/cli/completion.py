@@ -91,7 +91,9 @@ def complete(app: Callable[[], Any]) -> None:
     """
     if not os.environ[VARIABLE].endswith("_bash"):
         app()
-    words, cursor = rejoined(os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"]))
+    words, cursor = rejoin_words(
+        os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
+    )
     os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(words), str(cursor)
     current = words[cursor] if cursor < len(words) else ""
     known = max(current.rfind(mark) for mark in _JOINED) + 1
@@ -104,7 +106,7 @@ def complete(app: Callable[[], Any]) -> None:
             typer.echo(line[known:].replace(" ", "\\ "))
 
 
-def rejoined(words: Sequence[str], cursor: int) -> tuple[list[str], int]:
+def rejoin_words(words: Sequence[str], cursor: int) -> tuple[list[str], int]:
     """Return the words as they were typed, and the index of the one at the cursor."""
     joined: list[str] = []
     place = 0

@@ -36,7 +36,7 @@ def evaluate(
 
     plan = with_modelled_baselines(plan_of(study_path(study)))
     space = plan.problem.space
-    design = _drawn(space, settings(values or [], space), seed)
+    design = _draw_design(space, settings(values or [], space), seed)
     with private_environment():
         outcome = plan.pipeline([Task(number=0, design=design_of(design, space))])[0]
     if output is Told.JSON:
@@ -47,7 +47,7 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _drawn(space: Any, fixed: dict[str, Any], seed: int) -> Any:
+def _draw_design(space: Any, fixed: dict[str, Any], seed: int) -> Any:
     """Draw a legal design with these values.
 
     Raises:

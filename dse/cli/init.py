@@ -73,7 +73,7 @@ def init(
         axis_of,
         wish_of,
     )
-    from dse.services.init.write import check_free, usual_name, written
+    from dse.services.init.write import check_free, usual_name, write_study_files
 
     check_free(folder)
     axes = tuple(map(axis_of, parameter or ()))
@@ -96,7 +96,7 @@ def init(
     except typer.Abort:
         say("\nnothing is written; --yes asks nothing, and options answer beforehand")
         raise typer.Exit(1) from None
-    files = [*written(asked, folder)]
+    files = [*write_study_files(asked, folder)]
     if output is Told.JSON:
         told: BegunFolder = {"study": asked.name, "folder": str(folder), "files": files}
         show_json(told)

@@ -97,9 +97,9 @@ def format_of(output: Format, file: Path | None) -> Format:
 
 def study_path(text: str) -> Path:
     """The path that the user means; ``library:`` is the shipped library."""
-    from dse.schema.yaml.files import resolved
+    from dse.schema.yaml.files import resolve_path
 
-    return resolved(text, Path.cwd() / "study.yaml")
+    return resolve_path(text, Path.cwd() / "study.yaml")
 
 
 def show(message: str = "", *, line_feed: bool = True) -> None:

@@ -74,9 +74,9 @@ def _check_page(path: Path) -> None:
 def _comparison(names: list[str], storage: str | None, *, joint: bool) -> str:
     from dse.analysis.comparison import Asked, compare
     from dse.report.html.comparison_page import comparison_html
-    from dse.services.studies.selection import gathered
+    from dse.services.studies.selection import gather_groups
 
-    return comparison_html(compare(gathered(names, storage), Asked(joint_nadir=joint)))
+    return comparison_html(compare(gather_groups(names, storage), Asked(joint_nadir=joint)))
 
 
 def _study(name: str, storage: str | None) -> str:

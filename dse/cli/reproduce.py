@@ -23,7 +23,13 @@ from dse.report.text.claims import (
     verdict_text,
 )
 from dse.services.studies.assumptions import turn_assumptions
-from dse.services.studies.claims import Judged, claiming, claims_json, judged_claims, unanswered
+from dse.services.studies.claims import (
+    Judged,
+    build_open_claims,
+    claiming,
+    claims_json,
+    judged_claims,
+)
 from dse.study.study import Study
 
 FELL_SHORT = 1
@@ -39,7 +45,7 @@ _PARTS = {
 }
 
 
-def reproduced(
+def reproduce_claims(
     paths: Sequence[Path], storage: str | None, output: Told, *, assumptions: bool = False
 ) -> None:
     """Run the studies of these files and judge their claims.
@@ -85,7 +91,7 @@ class _Runner:
             study = Study.open(path, storage=self._storage)
             self._run(study)
         except DseError as error:
-            return unanswered(claiming(path), str(error))
+            return build_open_claims(claiming(path), str(error))
         judged = judged_claims(study)
         if not assumptions:
             return judged

@@ -148,7 +148,7 @@ def _driver_lines(state: Status) -> Iterator[str]:
 def _state_lines(state: Status) -> Iterator[str]:
     import shlex
 
-    from dse.report.text.space_words import counted
+    from dse.report.text.space_words import format_count
 
     name = shlex.quote(state["study"])
     counts = ", ".join(f"{count} {kind}" for kind, count in state["trials"].items())
@@ -161,7 +161,7 @@ def _state_lines(state: Status) -> Iterator[str]:
     kind = "exact front" if state["exact"] else "front"
     over = state["exact_over"]
     part = "" if state["exact"] or over is None else f", exact over the {over:,} that have values"
-    yield f"  {kind}: {counted(state['front'], 'design')}{part}, hypervolume {shown}"
+    yield f"  {kind}: {format_count(state['front'], 'design')}{part}, hypervolume {shown}"
     if state["failure"]:
         yield f"  failed: {state['failure']}"
     yield from _driver_lines(state)

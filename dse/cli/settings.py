@@ -51,18 +51,18 @@ def value_of(text: str, parameter: Parameter, space: Space) -> Value:
         DesignError: it is none of the parameter's values.
     """
     if isinstance(parameter, Choice):
-        return _chosen(text, parameter, space)
+        return _parse_choice(text, parameter, space)
     try:
         number = amount(literal(text), parameter.unit).value
     except SpecError as error:
         raise _misfit(text, parameter, space, error.hint) from error
-    found = _snapped(number, parameter)
+    found = _snap_to_value(number, parameter)
     if found is None:
         raise _misfit(text, parameter, space, _beside(number, parameter))
     return found
 
 
-def _chosen(text: str, parameter: Choice, space: Space) -> Value:
+def _parse_choice(text: str, parameter: Choice, space: Space) -> Value:
     words = {value_text(value): value for value in parameter.values}
     for word in (text, text.strip("'\""), text.lower()):
         if word in words:
@@ -77,7 +77,7 @@ def _chosen(text: str, parameter: Choice, space: Space) -> Value:
     return same[0]
 
 
-def _snapped(number: float, parameter: Real | Integer | Ordinal) -> Value | None:
+def _snap_to_value(number: float, parameter: Real | Integer | Ordinal) -> Value | None:
     """Return the parameter's value that equals this number up to rounding, else ``None``."""
     if isinstance(parameter, Real):
         return float(number) if number in parameter else None

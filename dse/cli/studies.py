@@ -105,12 +105,14 @@ def migrate_study(
     """
     from dse.cli.settings import settings
     from dse.schema.study.plan import plan_of
-    from dse.study.migrate import migrated
+    from dse.study.migrate import migrate_stored_study
     from dse.study.study import DEFAULT_STORAGE
 
     path = study_path(file)
     fixed = settings(set_ or [], plan_of(path).problem.space)
-    carried = migrated(name, path, to=to, settings=fixed, storage=storage or DEFAULT_STORAGE)
+    carried = migrate_stored_study(
+        name, path, to=to, settings=fixed, storage=storage or DEFAULT_STORAGE
+    )
     told: CarriedOver = {
         "study": carried.study.name,
         "inside": carried.inside,

@@ -61,13 +61,13 @@ def export_study(
     Example: dse studies export quickstart -o quickstart.jsonl
     """
     from dse.errors import StudyError
-    from dse.services.studies.salvage import salvaged
-    from dse.services.studies.transfer import exported, exported_to_optuna
+    from dse.services.studies.salvage import salvage_study
+    from dse.services.studies.transfer import exported_to_optuna, write_study_export
     from dse.study.study import Study
 
     if salvage and file is not None and optuna is None:
         path = None if study_file is None else study_path(study_file)
-        facts = salvaged(
+        facts = salvage_study(
             name, file, called=called, study=path, storage=storage, with_machine=with_machine
         )
         lines = [f"left out: {left_out_text(one)}" for one in facts["left_out"]]
@@ -80,7 +80,7 @@ def export_study(
     if (file is None) == (optuna is None):
         raise StudyError("where to?", hint="-o FILE, or --optuna URL")
     if file is not None:
-        facts = exported(study, file, name=called, with_machine=with_machine)
+        facts = write_study_export(study, file, name=called, with_machine=with_machine)
     else:
         facts = exported_to_optuna(study, str(optuna), name=called, with_machine=with_machine)
     notes = [f"note: {note}" for note in facts["notes"]]
@@ -121,10 +121,10 @@ def import_study(
 
     Example: dse studies import quickstart.jsonl --name theirs
     """
-    from dse.services.studies.transfer import Elsewhere, begun_with, restored
+    from dse.services.studies.transfer import Elsewhere, begun_with, restore_study
 
     if study is None:
-        facts = restored(source, name=name, storage=storage, trusted=trust, folder=folder)
+        facts = restore_study(source, name=name, storage=storage, trusted=trust, folder=folder)
         words = [f"{facts['study']}: {facts['trials']} trials, as they were"]
         words += starting(facts["starts"], facts["problem"])
     else:
@@ -155,14 +155,14 @@ def merge_studies(
 
     Example: dse studies merge monday tuesday --name both
     """
-    from dse.services.studies.transfer import joined
-    from dse.storage.trust import is_trusted
+    from dse.services.studies.transfer import join_studies
+    from dse.storage.trust import has_trust
     from dse.study.study import Study
 
     studies = [Study.load(one, storage) for one in names]
-    facts, kept = joined(studies, name), studies[0].storage
+    facts, kept = join_studies(studies, name), studies[0].storage
     told = f"{name}: {kept.events(name)[0].text}"
-    _tell(output, facts, told, _next(name, is_trusted(kept, name)))
+    _tell(output, facts, told, _next(name, has_trust(kept, name)))
 
 
 def trust_study(

@@ -36,15 +36,15 @@ class Column:
         """The column that has ``domain[code]`` in each row, and nothing where the code is -1."""
         gone = codes < 0
         if not gone.any():
-            return Column(typed(domain).take(codes), None, codes, domain)
-        return Column(typed(domain).take(np.where(gone, 0, codes)), gone, codes, domain)
+            return Column(build_array(domain).take(codes), None, codes, domain)
+        return Column(build_array(domain).take(np.where(gone, 0, codes)), gone, codes, domain)
 
     @staticmethod
     def of(values: Sequence[Value | None]) -> Column:
         """A column from plain values; ``None`` marks an absent one."""
         gone = np.array([value is None for value in values], dtype=bool)
         filler = next((value for value in values if value is not None), 0.0)
-        filled = typed(tuple(filler if value is None else value for value in values))
+        filled = build_array(tuple(filler if value is None else value for value in values))
         return Column(filled, gone if gone.any() else None)
 
     def take(self, rows: Array) -> Column:
@@ -117,7 +117,7 @@ class Batch:
         """The column, with ``default`` where it is absent or where there is no such column."""
         column = self._columns.get(name)
         if column is None:
-            return np.full(self._size, default, dtype=typed((default,)).dtype)
+            return np.full(self._size, default, dtype=build_array((default,)).dtype)
         if column.absent is None:
             return column.values
         return np.where(column.absent, default, column.values)
@@ -222,18 +222,19 @@ class Batch:
         return iter(self.designs())
 
 
-def joined(batches: Iterable[Batch]) -> Batch:
+def concatenate_batches(batches: Iterable[Batch]) -> Batch:
     """Concatenate the rows of all batches; all have the same columns."""
     parts = [batch for batch in batches if len(batch)]
     if len(parts) == 1:
         return parts[0]
     columns = {
-        name: _stacked([part.columns[name] for part in parts]) for name in sorted(parts[0].names)
+        name: _stack_columns([part.columns[name] for part in parts])
+        for name in sorted(parts[0].names)
     }
     return Batch(columns, sum(len(part) for part in parts))
 
 
-def typed(values: tuple[Value, ...]) -> Array:
+def build_array(values: tuple[Value, ...]) -> Array:
     """Build an array of values that never cuts a text or turns a number into one."""
     kinds = set(map(type, values))
     if kinds in ({int}, {float}):  # most are, and this costs least
@@ -269,7 +270,7 @@ def _plain(column: Column, index: int) -> Value:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _stacked(columns: Sequence[Column]) -> Column:
+def _stack_columns(columns: Sequence[Column]) -> Column:
     gone: Mask | None = None
     if any(column.absent is not None for column in columns):
         gone = np.concatenate(

@@ -58,7 +58,7 @@ def base(name: str) -> str:
     return name.partition("[")[0] if name.endswith("]") else name
 
 
-def nested(values: Mapping[str, Value | None]) -> dict[str, Any]:
+def nest_members(values: Mapping[str, Value | None]) -> dict[str, Any]:
     """Gather the members of each list under one name.
 
     Members by number become a list, with ``None`` for an inactive one in between; members by word

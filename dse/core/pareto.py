@@ -31,7 +31,7 @@ class ParetoSet:
         """The front of the trials that are done and within every limit."""
         losses, answers = problem.judged(trials)
         kept = np.flatnonzero(answers)
-        best = kept[nondominated(losses[kept])]
+        best = kept[find_nondominated(losses[kept])]
         best = best[np.lexsort(losses[best].T[::-1])]
         return ParetoSet(
             problem=problem,
@@ -71,7 +71,7 @@ class ParetoSet:
         return tuple(float(s * r) for s, r in zip(signs, self.reference, strict=True))
 
 
-def nondominated(
+def find_nondominated(
     losses: Floats,  # (n, m), minimised
 ) -> Mask:
     """Return the rows that no other row dominates, (n,); of equal rows only the first."""
@@ -178,7 +178,7 @@ def newcomers(
     if losses.shape[1] == 0:
         return np.arange(min(len(losses), 1))
     places = np.arange(len(losses), dtype=np.float64)
-    return np.flatnonzero(nondominated(np.column_stack([losses, places])))
+    return np.flatnonzero(find_nondominated(np.column_stack([losses, places])))
 
 
 MOST_EACH = 1_400
@@ -207,23 +207,23 @@ def volumes_of(
 ) -> Floats:
     """The hypervolume of the first row, of the first two, and so on, (k,).
 
-    Of very many rows those volumes are measured that :func:`_measured` names, evenly spaced and the
-    last among them; between two of them the earlier one is told. Volumes never fall, estimates
-    neither: they are never too much but for the error of :func:`hypervolume`.
+    Of very many rows those volumes are computed that :func:`_choose_places` names, evenly spaced
+    and the last among them; between two of them the earlier one is given. Volumes never fall,
+    estimates neither: they are never too much but for the error of :func:`hypervolume`.
     """
     if losses.shape[1] == 1:
         with np.errstate(over="ignore"):
             return np.asarray(np.clip(point[0] - losses[:, 0], 0.0, _LARGEST))
     volumes = np.zeros(len(losses))
     front, done = losses[:0], 0
-    for place in _measured(*losses.shape):
+    for place in _choose_places(*losses.shape):
         rows = np.vstack([front, losses[done : place + 1]])
-        front, done = rows[nondominated(rows)], place + 1
+        front, done = rows[find_nondominated(rows)], place + 1
         volumes[place] = hypervolume(front, point)
     return np.asarray(np.maximum.accumulate(volumes))
 
 
-def _measured(count: int, objectives: int) -> list[int]:
+def _choose_places(count: int, objectives: int) -> list[int]:
     """Return the places whose volumes are computed: all, or as many as take no longer."""
     each = min(MOST_EACH, most_exact(objectives) / 2)
     measured = min(count, max(LEAST_VOLUMES, int(each * each / max(count, 1))))

@@ -113,7 +113,7 @@ class Proof:
         example = failure_text(problem, kept[int(rows[0])]) if len(rows) else ""
         seen = _with_completion(Proof(failed=len(rows), of=len(kept), example=example), events)
         event = next((one for one in reversed(events) if one.kind in SEARCHED), None)
-        return seen if event is None else _joined(_read(event.text), seen)
+        return seen if event is None else _add_failures(_parse_claims(event.text), seen)
 
     @property
     def exact(self) -> bool:
@@ -170,7 +170,7 @@ def _with_completion(proof: Proof, events: Sequence[Event]) -> Proof:
     return replace(proof, sharing=_count(found[2]), sharing_words=found[1])
 
 
-def _joined(proof: Proof, seen: Proof) -> Proof:
+def _add_failures(proof: Proof, seen: Proof) -> Proof:
     """Return the proof of a search, with the trials that have failed since."""
     if seen.failed <= proof.failed:
         return proof
@@ -179,7 +179,7 @@ def _joined(proof: Proof, seen: Proof) -> Proof:
     return replace(proof, over=over, failed=seen.failed, example=proof.example or seen.example)
 
 
-def _read(text: str) -> Proof:
+def _parse_claims(text: str) -> Proof:
     """Return what the text of an event claims, as :attr:`Coverage.text` and older ones write it."""
     found = _OVER.match(text)
     if found is None:
@@ -207,7 +207,7 @@ def failure_text(problem: Problem, trial: Trial) -> str:
         reason = f"{trial.fault.kind}: {trial.fault.reason}"
     else:
         reason = problem.undefined_words([trial])
-    return f"{_design_text(trial.design)} ({shortened(reason)})"
+    return f"{_design_text(trial.design)} ({shorten_text(reason)})"
 
 
 def design_failure_text(problem: Problem, design: Design) -> str:
@@ -216,10 +216,10 @@ def design_failure_text(problem: Problem, design: Design) -> str:
 
 
 def _design_text(design: Mapping[str, Value]) -> str:
-    return shortened(", ".join(f"{name}={value}" for name, value in design.items()))
+    return shorten_text(", ".join(f"{name}={value}" for name, value in design.items()))
 
 
-def shortened(words: str) -> str:
+def shorten_text(words: str) -> str:
     """Return the text on one line, with the middle of a long one left out."""
     line = " ".join(words.split())
     if len(line) <= _MOST_LETTERS:

@@ -22,7 +22,7 @@ from dse.core.expressions.expression import (
     Text,
     Truth,
 )
-from dse.core.legal_set.compile import compiled
+from dse.core.legal_set.compile import compile_legal
 from dse.core.legal_set.legal_set import Legal
 from dse.core.legal_set.size_estimate import Estimate
 from dse.core.parameter import Parameter, Real, describe
@@ -53,7 +53,7 @@ class Space:
     def legal(self) -> Legal:
         """The legal set, solved once."""
         simplexes = [s.simplex for s in self.lists.values() if getattr(s, "simplex", None)]
-        return compiled(self.parameters, self.conditions, self.constraints, simplexes)
+        return compile_legal(self.parameters, self.conditions, self.constraints, simplexes)
 
     def check(self, design: Mapping[str, Value]) -> None:
         """Nothing, if the design is legal.

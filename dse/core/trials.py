@@ -148,7 +148,7 @@ class Trials(Sequence[Trial]):
         plain = tuple(getattr(self, name)[row].item() for name in _PLAIN)
         held = ({n: float(v[row]) for n, v in m.items()} for m in (self.metrics, self.spread))
         (design,) = _designs([self.designs[row]])
-        return _trial(plain, design, self.faults[row], *map(_known, held))
+        return _trial(plain, design, self.faults[row], *map(_drop_nans, held))
 
     def __iter__(self) -> Iterator[Trial]:
         for start in range(0, len(self), _PAGE):
@@ -246,7 +246,7 @@ def _joined_maps(
     }
 
 
-def _known(row: Mapping[str, float]) -> dict[str, float]:
+def _drop_nans(row: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in row.items() if value == value}  # noqa: PLR0124 - NaN
 
 
@@ -257,7 +257,7 @@ def _rows(columns: Mapping[str, Floats], size: int) -> Iterator[dict[str, float]
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     named = (dict(zip(columns, row, strict=True)) for row in rows)
     whole = not any(np.isnan(values).any() for values in columns.values())
-    return named if whole else map(_known, named)
+    return named if whole else map(_drop_nans, named)
 
 
 def _trial(

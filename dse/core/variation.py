@@ -23,17 +23,19 @@ _MUTATION_INDEX = 20.0
 _LEAST_MOVE = 1e-9
 
 
-def crossed(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generator) -> Batch:
+def cross_parents(space: Space, mothers: Batch, fathers: Batch, rng: np.random.Generator) -> Batch:
     """Return one child of each pair of parents, without those that break a rule over reals."""
     legal = space.legal
     codes = [
-        _mixed(component, legal.codes(component, mothers), legal.codes(component, fathers), rng)
+        _mix_component(
+            component, legal.codes(component, mothers), legal.codes(component, fathers), rng
+        )
         for component in legal.components
     ]
-    return legal.assembled(codes, _blended(legal.shares(mothers), legal.shares(fathers), rng))
+    return legal.assembled(codes, _blend_shares(legal.shares(mothers), legal.shares(fathers), rng))
 
 
-def mutated(
+def mutate_designs(
     space: Space, batch: Batch, rng: np.random.Generator, *, chance: float | None = None
 ) -> Batch:
     """Return each design with one or more of its components and reals moved a step.
@@ -54,7 +56,7 @@ def mutated(
         before = legal.codes(component, batch)
         after = before.copy()
         turn = moves[:, place]
-        after[turn] = _stepped(component, before[turn], rng)
+        after[turn] = _step_rows(component, before[turn], rng)
         moved |= (before != after).any(axis=1)
         codes.append(after)
     shares = legal.shares(batch)
@@ -64,7 +66,7 @@ def mutated(
     return legal.assembled([rows[moved] for rows in codes], shaken[moved])
 
 
-def _mixed(
+def _mix_component(
     component: Component,
     mothers: Codes,  # (n, k)
     fathers: Codes,  # (n, k)
@@ -86,7 +88,7 @@ def _mixed(
     return children
 
 
-def _stepped(
+def _step_rows(
     component: Component,
     rows: Codes,  # (n, k)
     rng: np.random.Generator,
@@ -124,7 +126,7 @@ def _strode(
     codes: NDArray[np.int32],  # (n,)
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """Each code moved as :func:`_stepped` would, without looking at every other one."""
+    """Each code moved as :func:`_step_rows` would, without looking at every other one."""
     last = len(parameter.values) - 1
     if not last:
         return codes
@@ -150,7 +152,7 @@ def _lengths(
     return steps(component, both, row) + switched
 
 
-def _blended(
+def _blend_shares(
     mothers: Floats,  # (n, r), shares
     fathers: Floats,  # (n, r)
     rng: np.random.Generator,

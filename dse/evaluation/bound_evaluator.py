@@ -74,12 +74,12 @@ class Bound:
         """
         view = self._view(batch)
         try:
-            return self._checked(self.evaluator.evaluate(view), len(batch))
+            return self._check_metrics(self.evaluator.evaluate(view), len(batch))
         except Exception as error:  # noqa: BLE001 - whatever an evaluator raises costs its rows only
             if len(batch) == 1:
-                return self._checked(Metrics(columns={}, faults={0: _fault(error)}), 1)
+                return self._check_metrics(Metrics(columns={}, faults={0: _fault(error)}), 1)
         parts = [self.evaluate(batch.take(np.array([row]))) for row in range(len(batch))]
-        return _stacked(parts, self.evaluator.provides)
+        return _stack_rows(parts, self.evaluator.provides)
 
     def reads_of(self, own: str) -> frozenset[str]:
         """Return the names that one of its metrics reads, as the study names them.
@@ -104,7 +104,7 @@ class Bound:
             return not lacking
         return self.deciding is not None and not lacking & set(map(self.metric, self.deciding))
 
-    def _checked(self, got: Metrics, size: int) -> Metrics:
+    def _check_metrics(self, got: Metrics, size: int) -> Metrics:
         """Return the metrics, with a fault for each row where a deciding one is no number.
 
         A deciding metric that is missing is a fault too.
@@ -133,7 +133,7 @@ class Bound:
     def _view(self, batch: Batch) -> Batch:
         view = batch.renamed(self.names)
         scaled = {
-            own: _scaled(view.columns[own], factor)
+            own: _scale_column(view.columns[own], factor)
             for own, factor in self.factors.items()
             if own in view and factor != 1.0
         }
@@ -149,7 +149,7 @@ def _without(got: Metrics, name: str, row: int, value: float) -> Fault:
     return Fault(kind="invalid", reason=reason)
 
 
-def _stacked(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
+def _stack_rows(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metrics:
     """Return one-row metrics as one; rows with a fault hold NaN."""
     nothing = np.full(1, np.nan)
     columns = {
@@ -165,7 +165,7 @@ def _stacked(parts: Sequence[Metrics], provides: Mapping[str, Metric]) -> Metric
     return Metrics(columns=columns, spread=spread, faults=faults)
 
 
-def _scaled(column: Column, factor: float) -> Column:
+def _scale_column(column: Column, factor: float) -> Column:
     return Column(
         column.values * factor,
         column.absent,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dse.core.design import Design
-from dse.core.pareto import ParetoSet, nondominated
+from dse.core.pareto import ParetoSet, find_nondominated
 from dse.core.problem import Problem
 from dse.core.trial import Report, State, Trial
 from dse.core.values import Floats, Ints, Mask
@@ -66,12 +66,12 @@ def decide(
     """
     match rule:
         case Halving():
-            return _halved(rule, problem, designs, reports)
+            return _apply_halving(rule, problem, designs, reports)
         case Certain():
             return _beaten(rule, problem, designs[reports[-1].number], reports[-1], finished)
 
 
-def _halved(
+def _apply_halving(
     rule: Halving,
     problem: Problem,
     designs: Mapping[int, Design] | Sequence[Design],
@@ -79,7 +79,7 @@ def _halved(
 ) -> str:
     last = reports[-1]
     for rung in rungs(rule, [one for one in reports if one.number == last.number]):
-        reached = _reached(reports, rung)
+        reached = _find_first_reports(reports, rung)
         trials = [_as_trial(one, designs[one.number]) for one in reached.values()]
         losses = problem.trial_losses(trials)
         judged = np.asarray(np.isfinite(losses).all(axis=1), dtype=bool)
@@ -87,7 +87,7 @@ def _halved(
         if not judged[place]:
             continue
         broken = _broken(problem, trials)[judged]
-        order, first = ranked(losses[judged], broken)
+        order, first = rank_rows(losses[judged], broken)
         own = int(judged[:place].sum())
         keep = max(1, len(order) // rule.eta)
         rank = int(np.flatnonzero(order == own)[0])
@@ -98,11 +98,11 @@ def _halved(
 
 def rungs(rule: Halving, told: Sequence[Report]) -> list[int]:
     """The rungs at which a trial is with the last of its reports, and was not before."""
-    at = [(rung, _reached(told, rung)) for rung in rule.at]
+    at = [(rung, _find_first_reports(told, rung)) for rung in rule.at]
     return [rung for rung, reached in at if reached.get(told[-1].number) is told[-1]]
 
 
-def as_told(trial: Trial) -> Trial:
+def convert_for_optimizer(trial: Trial) -> Trial:
     """Return the trial as optimizers see it: a stopped one as failed, without values.
 
     What it last reported is no measurement, and its design is not asked again.
@@ -132,7 +132,7 @@ def runs(reports: Sequence[Report]) -> list[int]:
     return found
 
 
-def _reached(reports: Sequence[Report], rung: int) -> dict[int, Report]:
+def _find_first_reports(reports: Sequence[Report], rung: int) -> dict[int, Report]:
     """Return the first report at the rung of each trial's last run, in the order of arrival."""
     found: dict[int, tuple[int, Report]] = {}
     newest: dict[int, int] = {}
@@ -145,7 +145,7 @@ def _reached(reports: Sequence[Report], rung: int) -> dict[int, Report]:
     return {number: one for number, (_, one) in found.items()}
 
 
-def ranked(
+def rank_rows(
     losses: Floats,  # (n, m), minimised
     broken: Floats,  # (n,), zero where all limits are kept
 ) -> tuple[Ints, Mask]:
@@ -170,7 +170,7 @@ def ranked(
 def _unbeaten(losses: Floats) -> Ints:
     """The rows that no other dominates; of equal rows all."""
     distinct, place = np.unique(losses, axis=0, return_inverse=True)
-    return np.flatnonzero(nondominated(distinct)[place.reshape(-1)])
+    return np.flatnonzero(find_nondominated(distinct)[place.reshape(-1)])
 
 
 def _crowding(losses: Floats) -> Floats:

@@ -37,7 +37,7 @@ class Pipeline:
             deciding: the metrics without which a design has no answer; all without it. What these
                 are computed from decides too.
         """
-        self.bound = ordered(bound)
+        self.bound = order_evaluators(bound)
         self.sources = _sources(self.bound)
         if deciding is not None:
             every = self._behind(deciding)
@@ -68,10 +68,10 @@ class Pipeline:
         """
         kept = [kept_outcome(task) for task in tasks]
         rest = [task for task, outcome in zip(tasks, kept, strict=True) if outcome is None]
-        found = iter(self._evaluated(rest) if rest else [])
+        found = iter(self._evaluate_tasks(rest) if rest else [])
         return [next(found) if outcome is None else outcome for outcome in kept]
 
-    def _evaluated(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def _evaluate_tasks(self, tasks: Sequence[Task]) -> list[Outcome]:
         rows = [_Row(task) for task in tasks]
         for rank, bound in enumerate(self.bound):
             todo = [row for row in rows if row.needs(bound, bound.reads & self.sources.keys())]
@@ -109,7 +109,9 @@ class Pipeline:
             if lost.any() and not bound.reads_apart:
                 found = {name: np.where(lost, np.nan, values) for name, values in found.items()}
             columns |= found
-            batch = batch.with_columns({name: _known(values) for name, values in found.items()})
+            batch = batch.with_columns(
+                {name: _build_column(values) for name, values in found.items()}
+            )
         return Metrics(columns=columns, faults=faults)
 
     def _once(self, bound: Bound, batch: Batch) -> Metrics:
@@ -247,7 +249,7 @@ class _Row:
         The model must read nothing of what failed.
         """
         assert self.fault is not None
-        free = bound.evaluator.kind == "modelled" and read <= self._defined().keys()
+        free = bound.evaluator.kind == "modelled" and read <= self._select_finite().keys()
         return free and self.only is None and self.fault.kind != "infeasible"
 
     def judge(self, fault: Fault | None) -> None:
@@ -263,9 +265,9 @@ class _Row:
         return False
 
     def known(self) -> dict[str, Any]:
-        return {**self.design, **self._defined()}
+        return {**self.design, **self._select_finite()}
 
-    def _defined(self) -> dict[str, float]:
+    def _select_finite(self) -> dict[str, float]:
         return {name: value for name, value in self.metrics.items() if np.isfinite(value)}
 
     def outcome(self) -> Outcome:
@@ -276,7 +278,7 @@ class _Row:
             state = State.INFEASIBLE if self.fault.kind == "infeasible" else State.FAILED
         return Outcome(
             state=state,
-            metrics=self._defined(),
+            metrics=self._select_finite(),
             spread=self.spread,
             fault=self.fault,
             cost_s=self.cost_s,
@@ -290,13 +292,13 @@ def _deciding(bound: Bound, metrics: frozenset[str]) -> Bound:
     return replace(bound, deciding=own)
 
 
-def _known(values: Floats) -> Column:
+def _build_column(values: Floats) -> Column:
     """Return a metric as a column, absent where it is undefined."""
     gone = np.isnan(values)
     return Column(values, gone) if gone.any() else Column(values)
 
 
-def ordered(bound: Sequence[Bound]) -> tuple[Bound, ...]:
+def order_evaluators(bound: Sequence[Bound]) -> tuple[Bound, ...]:
     """Return the evaluators, each after those it reads; modelled ones as early as possible.
 
     What a model finds infeasible is then never measured.

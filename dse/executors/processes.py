@@ -11,7 +11,7 @@ from multiprocessing.connection import wait
 from dse.core.trial import Event, Outcome
 from dse.errors import PluginError
 from dse.evaluation.reporting import Watcher, unheard
-from dse.executors.worker_process import Beginning, Driven, NotBegunError, unnoted
+from dse.executors.worker_process import Beginning, Driven, NotBegunError, ignore_begin
 from dse.protocols import Task, Work
 
 _LOOK_S = 0.5
@@ -41,13 +41,13 @@ class Processes:
         if timeout_s is not None and timeout_s <= 0:
             raise PluginError(f"the executor 'processes' cannot end tasks after {timeout_s:g} s")
         self.capacity = workers
-        self._work = _pickled(work)
+        self._work = _pickle_work(work)
         self._timeout_s = timeout_s
         self._waiting: deque[Task] = deque()
         self._workers: list[Driven] = []
         self._closed = False
         self.on_report: Watcher = unheard
-        self.on_begin: Beginning = unnoted
+        self.on_begin: Beginning = ignore_begin
         self._events: list[Event] = []
         self._unstarted = 0
         atexit.register(self.close)  # else the interpreter waits for the workers to end
@@ -96,7 +96,7 @@ class Processes:
             except NotBegunError as error:
                 worker.task = None
                 self._waiting.appendleft(task)
-                self._note_unstarted(worker, str(error))
+                self._count_failed_start(worker, str(error))
                 continue
             if worker.ready:
                 self._unstarted = 0
@@ -106,7 +106,7 @@ class Processes:
         self._assign()
         return outcomes
 
-    def _note_unstarted(self, worker: Driven, reason: str) -> None:
+    def _count_failed_start(self, worker: Driven, reason: str) -> None:
         """Count a worker that died before its task was begun.
 
         Raises:
@@ -144,7 +144,7 @@ class Processes:
         return worker
 
 
-def _pickled(work: Work) -> bytes:
+def _pickle_work(work: Work) -> bytes:
     try:
         return pickle.dumps(work)
     except Exception as error:

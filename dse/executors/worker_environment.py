@@ -36,7 +36,13 @@ def birth(*, main: bool) -> Iterator[None]:
     Args:
         main: it needs what the main script defines.
     """
-    with _one_thread(), private_environment(), _main_if(main), _uninterrupted(), _silent_orphan():
+    with (
+        _one_thread(),
+        private_environment(),
+        _main_if(main),
+        _block_interrupts(),
+        _silent_orphan(),
+    ):
         yield
 
 
@@ -73,7 +79,7 @@ def _main_if(needed: bool) -> Iterator[None]:  # noqa: FBT001 - reads as a sente
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Hold Ctrl-C back; the process inherits that, until it can ignore it."""
     resource_tracker.ensure_running()  # it would let Ctrl-C through when it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -16,7 +16,7 @@ from threading import Thread
 
 from dse.core.trial import Outcome
 from dse.evaluation import machine_lock as turns
-from dse.executors.failures import alone, failed, raised
+from dse.executors.failures import alone, build_error_outcome, build_failure
 from dse.executors.process_tree import end
 from dse.protocols import Task, Work
 from dse.system.broken_pipes import outlive_readers
@@ -61,11 +61,11 @@ def _work(pipe: Connection[bytes, Task]) -> None:
         EOFError: the driver is gone.
         OSError: likewise.
     """
-    act = _loaded(pipe.recv_bytes())
+    act = _load_work(pipe.recv_bytes())
     if hasattr(act, "on_wait"):
         act.on_wait = lambda word: pipe.send_bytes(word.encode())
     if hasattr(act, "on_report"):
-        act.on_report = partial(_told, pipe)
+        act.on_report = partial(_send_report, pipe)
     pipe.send_bytes(READY)
     while True:
         task = pipe.recv()
@@ -117,20 +117,20 @@ def _follow(driver: int) -> None:
     end(os.getpid())
 
 
-def _loaded(work: bytes) -> Work:
+def _load_work(work: bytes) -> Work:
     try:
         loaded: Work = pickle.loads(work)  # noqa: S301 - the driver's own bytes
     except Exception as error:  # noqa: BLE001 - importing a plug-in may raise anything
         reason = f"the work cannot be loaded in a worker: {type(error).__name__}: {error}"
 
         def refuse(tasks: Sequence[Task]) -> list[Outcome]:
-            return [failed("raised", reason) for _ in tasks]
+            return [build_failure("raised", reason) for _ in tasks]
 
         return refuse
     return loaded
 
 
-def _told(
+def _send_report(
     pipe: Connection[bytes, Task], _number: int, step: int, metrics: Mapping[str, float]
 ) -> bool:
     """Report to the driver, and return whether the task has to stop."""
@@ -143,4 +143,4 @@ def _answer(work: Work, task: Task, begun_at: float) -> bytes:
         outcome = alone(work, task)
         return pickle.dumps(replace(outcome, begun_at=begun_at, finished_at=time.time()))
     except BaseException as error:  # noqa: BLE001 - sys.exit() in an evaluator is its fault too
-        return pickle.dumps(raised(error))
+        return pickle.dumps(build_error_outcome(error))

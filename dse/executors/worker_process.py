@@ -15,7 +15,7 @@ from dse.core.metric import FaultKind
 from dse.core.trial import Outcome
 from dse.evaluation.process_exit import count_memory_kills, describe_death, kind_of_death
 from dse.evaluation.reporting import Watcher, unheard
-from dse.executors.failures import failed, raised
+from dse.executors.failures import build_error_outcome, build_failure
 from dse.executors.process_tree import descendants, end
 from dse.executors.stopwatch import Stopwatch
 from dse.executors.worker_environment import birth
@@ -31,7 +31,7 @@ Beginning = Callable[[int, float], None]
 _EXIT_S = 5.0
 
 
-def unnoted(_number: int, _at: float) -> None:
+def ignore_begin(_number: int, _at: float) -> None:
     """Ignore the begin of a task."""
 
 
@@ -58,7 +58,7 @@ class Driven:
         context = multiprocessing.get_context("spawn")
         self.task: Task | None = None
         self.on_report: Watcher = unheard
-        self.on_begin: Beginning = unnoted
+        self.on_begin: Beginning = ignore_begin
         self.ready = False
         self.generation = 0
         self._begun_at: float | None = None
@@ -126,13 +126,13 @@ class Driven:
                 elif answer.startswith(BEGUN):
                     self._begin(float(answer.removeprefix(BEGUN)))
                 elif answer not in (READY, WAITS, GOES_ON):
-                    return _read(answer)
+                    return _load_outcome(answer)
                 else:
                     self._hear(answer)
         except (EOFError, OSError):
             over = True
         if over:
-            return self._crashed()
+            return self._handle_crash()
         return None if self.left_s(timeout_s) > 0 else self._overdue(timeout_s)
 
     def end(self) -> None:
@@ -164,7 +164,7 @@ class Driven:
         self._watch.pass_over(time.monotonic() - sent_s)  # one clock for all of the machine
         self._pipe.send(stops)
 
-    def _crashed(self) -> Outcome:
+    def _handle_crash(self) -> Outcome:
         spent_s = self._watch.spent_s
         self._process.join(_EXIT_S)
         code = self._process.exitcode
@@ -174,17 +174,17 @@ class Driven:
         if self._begun_at is None:
             raise NotBegunError(reason)
         number = -code if code is not None and code < 0 else 0
-        return self._failed(kind_of_death(number, short=short), reason, spent_s)
+        return self._build_timed_failure(kind_of_death(number, short=short), reason, spent_s)
 
     def _overdue(self, timeout_s: float | None) -> Outcome:
         spent_s = self._watch.spent_s
         self.end()
         if not self.ready:
             raise NotBegunError(f"its worker did not start in {START_TIMEOUT_S:g} s")
-        return self._failed("timeout", f"no outcome after {timeout_s:g} s", spent_s)
+        return self._build_timed_failure("timeout", f"no outcome after {timeout_s:g} s", spent_s)
 
-    def _failed(self, kind: FaultKind, reason: str, spent_s: float) -> Outcome:
-        outcome = failed(kind, reason, spent_s)
+    def _build_timed_failure(self, kind: FaultKind, reason: str, spent_s: float) -> Outcome:
+        outcome = build_failure(kind, reason, spent_s)
         return replace(outcome, begun_at=self._begun_at, finished_at=time.time())
 
 
@@ -196,9 +196,9 @@ def _describe_exit(code: int | None, *, short: bool) -> str:
     return f"exited with status {code}"
 
 
-def _read(answer: bytes) -> Outcome:
+def _load_outcome(answer: bytes) -> Outcome:
     try:
         outcome: Outcome = pickle.loads(answer)  # noqa: S301 - from our own worker
     except Exception as error:  # noqa: BLE001 - a class that only the worker can import
-        return raised(error)
+        return build_error_outcome(error)
     return outcome

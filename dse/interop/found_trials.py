@@ -60,7 +60,7 @@ def of_frame(frame: Any) -> list[Found]:  # a frame of pandas or polars
     rows = frame.to_dict("records") if hasattr(frame, "attrs") else frame.to_dicts()
     headers = [header(str(name)) for name in frame.columns]
     headers = [(name, unit or told.get(name, "")) for name, unit in headers]
-    return [_found(headers, list(row.values())) for row in rows]
+    return [_build_found(headers, list(row.values())) for row in rows]
 
 
 def _rows(lines: Iterator[Sequence[str]], file: str) -> Iterator[Found]:
@@ -73,10 +73,10 @@ def _rows(lines: Iterator[Sequence[str]], file: str) -> Iterator[Found]:
         if len(cells) != len(headers):
             problem = f"this row has {len(cells)} cells, and the first line {len(headers)}"
             raise StorageError(problem, where=f"{file}:{place}")
-        yield _found(headers, [_cell(cell) for cell in cells])
+        yield _build_found(headers, [_cell(cell) for cell in cells])
 
 
-def _found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> Found:
+def _build_found(headers: Sequence[tuple[str, str]], cells: Sequence[Any]) -> Found:
     values: dict[str, Any] = {}
     units: dict[str, str] = {}
     for (name, unit), cell in zip(headers, cells, strict=True):
@@ -99,7 +99,7 @@ def header(cell: str) -> tuple[str, str]:
     return (found[1], found[2] or "") if found else (cell, "")
 
 
-def undefused(text: str) -> str:
+def strip_formula_guards(text: str) -> str:
     """Remove the apostrophes that keep a spreadsheet from reading the text as a formula."""
     return _DEFUSED.sub("", text)
 

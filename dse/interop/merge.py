@@ -25,7 +25,7 @@ class Merged:
     unlike: int
 
 
-def merged(
+def merge_records(
     records: Sequence[Record], identities: Sequence[Mapping[str, Any]], name: str, *, by: str
 ) -> Merged:
     """Merge the trials of all records into one study with the problem of the first record.

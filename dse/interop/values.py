@@ -117,7 +117,7 @@ def uniform(values: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def stepped(low: float, high: float, step: float, owner: str) -> tuple[int | float, ...]:
+def step_values(low: float, high: float, step: float, owner: str) -> tuple[int | float, ...]:
     """Return the numbers from ``low`` to ``high`` in increments of ``step``.
 
     They are rounded to 12 significant digits, to remove binary rounding errors.

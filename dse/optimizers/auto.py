@@ -54,7 +54,7 @@ def optimizer_for(problem: Problem, measurements: int | None, cost_s: float | No
         cost_s: seconds that the first trial took; ``None`` where there was none.
     """
     if not problem.measured:
-        return _modelled(problem)
+        return _choose_for_models(problem)
     objectives = len(problem.objectives)
     if measurements is not None and measurements > MANY:
         return _evolution(objectives, f"{measurements:,} measurements, more than {MANY:,}")
@@ -80,7 +80,7 @@ def _reason(measurements: int | None, cost_s: float | None) -> str:
     return took or "what a measurement takes is not known"
 
 
-def _modelled(problem: Problem) -> Choice:
+def _choose_for_models(problem: Problem) -> Choice:
     count = problem.space.count()
     if _searchable(problem):
         return Choice(

@@ -11,11 +11,11 @@ import numpy as np
 from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
-from dse.optimizers.adapters.ax_space import axes, granted
-from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.adapters.ax_space import axes, nearest_unseen_design
+from dse.optimizers.bayesian.candidates import draw_designs
 from dse.optimizers.support.constraints import known_admissible, trial_violations
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
-from dse.optimizers.support.seeded_scope import seeded
+from dse.optimizers.support.seeded_scope import seed_generators
 
 
 class AxService:
@@ -48,9 +48,9 @@ class AxService:
         if self._is_early(pending):
             found = self._sequence.first(count, taken)
         else:
-            found = self._granted(count, pending, rng)
+            found = self._propose_designs(count, pending, rng)
         if len(found) < count:
-            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+            found += draw_designs(self._problem, count - len(found), rng, taken.union(found))
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
@@ -66,13 +66,13 @@ class AxService:
         asked = len(self._told) + len(pending)
         return asked < self._initial or done < 2 or not axes(self._problem.space)
 
-    def _granted(
+    def _propose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
         taken = {*(trial.design for trial in self._told), *pending}
         seed = int(rng.integers(2**31))
         found: list[Design] = []
-        with seeded(seed):
+        with seed_generators(seed):
             with _silent_import():
                 from dse.optimizers.adapters.ax_client import wishes
             try:
@@ -89,7 +89,7 @@ class AxService:
                 self._events.append(Event(kind="fallback", text=text, told=len(self._told)))
                 return []
         for wish in asked:
-            found += granted(self._problem, wish, taken.union(found), rng)
+            found += nearest_unseen_design(self._problem, wish, taken.union(found), rng)
         return found
 
 

@@ -10,12 +10,12 @@ from pymoo.util.nds.non_dominated_sorting import NonDominatedSorting
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints, Mask
 from dse.optimizers.evolutionary.constrained_ranks import entrants
-from dse.optimizers.evolutionary.constrained_survival import filters_restored
+from dse.optimizers.evolutionary.constrained_survival import restore_filters
 from dse.optimizers.evolutionary.evolution import Evolution, Pool
 from dse.optimizers.evolutionary.reference_directions import (
     directed_population,
     directions_of,
-    scaled,
+    scale_losses,
 )
 
 
@@ -71,7 +71,7 @@ class TwoArchives:
         self._inside = np.zeros(0, dtype=bool)
 
     def survivors(self, pool: Pool, rng: np.random.Generator) -> Ints:
-        losses = scaled(pool.losses)
+        losses = scale_losses(pool.losses)
         newcomers = np.arange(pool.parents, len(losses))
         rules = _Archives(self._directions, losses, pool.violations)
         converged = rules.converged(np.concatenate([self._converged, newcomers]), rng)
@@ -129,7 +129,7 @@ class _Archives(CADASurvival):  # type: ignore[misc]  # pymoo has no types
         """Up to one per direction: those within the limits first, then those least outside."""
         if len(places) <= len(self.ref_dirs):
             return places
-        with filters_restored():
+        with restore_filters():
             kept = self._updateCA(self._all[places], len(self.ref_dirs), random_state=rng)
         found: Ints = kept.get("X")[:, 0]
         return found

@@ -10,13 +10,13 @@ from dse.core.problem import Problem
 from dse.core.proof import Coverage
 from dse.core.trial import Event, Trial
 from dse.errors import StudyError
-from dse.optimizers.exact.counting import covered
+from dse.optimizers.exact.counting import count_coverage
 from dse.optimizers.exact.exact_front import exact_front, feasible_words
 from dse.optimizers.exact.group_rows import NothingPossibleError, pieces_of
 from dse.optimizers.exact.joined_fronts import front_of
 from dse.optimizers.exact.separable_groups import cannot, groups_of
 
-__all__ = ["Decompose", "Decomposed", "cannot", "decomposed"]
+__all__ = ["Decompose", "Decomposed", "cannot", "find_exact_front"]
 
 SEARCHED = 1_000_000
 """Of so many designs all are looked at where none was found beside which a group could be."""
@@ -72,7 +72,7 @@ class Decompose:
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         if self._front is None:
-            self._front = decomposed(self._problem)
+            self._front = find_exact_front(self._problem)
         taken = self._told.union(pending)
         return [design for design in self._front.designs if design not in taken][:count]
 
@@ -93,7 +93,7 @@ class Decompose:
         return front.coverage.text if front is not None and told else ""
 
 
-def decomposed(problem: Problem) -> Decomposed:
+def find_exact_front(problem: Problem) -> Decomposed:
     """Return the exact front of a problem that can be decomposed.
 
     See :func:`~dse.optimizers.exact.separable_groups.cannot`.
@@ -121,7 +121,7 @@ def decomposed(problem: Problem) -> Decomposed:
         )
     front, found = front_of(problem, pieces)
     designs = front.designs(problem)
-    coverage = covered(problem, pieces)
+    coverage = count_coverage(problem, pieces)
     rows = sum(len(piece) for piece in pieces)
     how = (
         f"{rows:,} rows of {len(groups)} independent groups of parameters speak for all, "

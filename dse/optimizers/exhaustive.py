@@ -77,14 +77,14 @@ class Exhaustive:
         if self._said or not self._complete():
             return []
         self._said = True
-        return [self._covered().event(len(self._told))]
+        return [self._compute_coverage().event(len(self._told))]
 
     @property
     def ended(self) -> str:
         """Result of the search; empty while designs remain to be asked or reported."""
-        return self._covered().text if self._complete() else ""
+        return self._compute_coverage().text if self._complete() else ""
 
-    def _covered(self) -> Coverage:
+    def _compute_coverage(self) -> Coverage:
         if self._coverage is None:
             legal = self._problem.space.count() or 0
             return Coverage.of(self._problem, self._outcomes, legal)

@@ -100,7 +100,7 @@ class Factorial:
 
 def _full(space: Space, levels: int | None, most: int) -> tuple[list[Design], str]:
     """All legal combinations of levels, and what they are in words."""
-    parameters = tuple(_thinned(one, levels) for one in space.parameters)
+    parameters = tuple(_limit_levels(one, levels) for one in space.parameters)
     if any(getattr(one, "simplex", None) for one in space.lists.values()):
         raise StudyError(
             "shares without a step have no levels", hint="give the simplex a step, such as 0.25"
@@ -153,7 +153,7 @@ def _run(
 
 def _ends(parameter: Parameter) -> tuple[Value, ...]:
     """The two levels of a parameter; one where it is fixed."""
-    values = _values(_thinned(parameter, 2))
+    values = _values(_limit_levels(parameter, 2))
     if len(values) > 2:
         raise StudyError(
             f"{parameter.name} has {len(values)} words, and a fraction has two levels",
@@ -162,7 +162,7 @@ def _ends(parameter: Parameter) -> tuple[Value, ...]:
     return values
 
 
-def _thinned(parameter: Parameter, levels: int | None) -> Parameter:
+def _limit_levels(parameter: Parameter, levels: int | None) -> Parameter:
     """Return the parameter with at most ``levels`` evenly spread values.
 
     A choice keeps all its values.

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from dse.core.batch import Batch, joined
+from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
-from dse.core.pareto import hypervolume, nondominated
+from dse.core.pareto import find_nondominated, hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Event, State, Trial
 from dse.core.values import Floats
-from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.bayesian.candidates import draw_designs
 from dse.optimizers.bayesian.conditional_fronts import Staircase, Staircases
 from dse.optimizers.bayesian.expected_improvement import expected_gains
 from dse.optimizers.bayesian.measured_parts import Parts
@@ -77,14 +77,14 @@ class GreyBox:
         rng = self._problem.rng(len(self._told), len(pending))
         self.expected_gain = None
         taken = {*(trial.design for trial in self._told), *pending}
-        gone = self._attempted(pending)
+        gone = self._collect_attempts(pending)
         found: list[Design] = []
         if len(gone) < self._initial:
             found = self._first(min(count, self._initial - len(gone)), gone)
         if len(found) < count:
-            found += self._chosen(count - len(found), [*pending, *found], rng)
+            found += self._choose_designs(count - len(found), [*pending, *found], rng)
         if len(found) < count:
-            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+            found += draw_designs(self._problem, count - len(found), rng, taken.union(found))
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
@@ -94,7 +94,7 @@ class GreyBox:
         drained, self._events = self._events, []
         return drained
 
-    def _attempted(self, pending: Sequence[Design]) -> set[bytes]:
+    def _collect_attempts(self, pending: Sequence[Design]) -> set[bytes]:
         """Return the measured parts that were or are being measured."""
         told = [trial.design for trial in self._told]
         return set(self._parts.keys(self._problem.space.batch([*told, *pending])))
@@ -110,10 +110,10 @@ class GreyBox:
             key = self._parts.keys(one)[0]
             if key not in gone:
                 gone.add(key)
-                found += self._completed(one, None)[:1]
+                found += self._complete_part(one, None)[:1]
         return found
 
-    def _chosen(
+    def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
         try:
@@ -123,7 +123,9 @@ class GreyBox:
             found: list[Design] = []
             for _ in range(count):
                 waiting = [*pending, *found]
-                one = self._best(self._awaiting(known, waiting), self._attempted(waiting), rng)
+                one = self._best(
+                    self._awaiting(known, waiting), self._collect_attempts(waiting), rng
+                )
                 if one is None:
                     break
                 found.append(one)
@@ -182,7 +184,7 @@ class GreyBox:
             known = known.reaching(pool, self._hope())
         worth = self._worth(known, pool, rng)
         if self._parts.all is None:
-            pool, worth = self._climbed(known, pool, worth, gone, rng)
+            pool, worth = self._climb_from_best(known, pool, worth, gone, rng)
         wide = pool
         pool, worth = self._looked_at(known, pool, worth, rng)
         size = _volume(known)
@@ -191,7 +193,7 @@ class GreyBox:
         if bold > 1:
             pool, worth = wide, self._worth(known, wide, rng, bold)
         for row in np.argsort(-worth, kind="stable")[:_CLIMBERS]:
-            found = self._completed(pool.take(np.array([row])), known)
+            found = self._complete_part(pool.take(np.array([row])), known)
             if found:
                 return found[0]
         return None
@@ -216,7 +218,7 @@ class GreyBox:
             return _BOLD**2
         return _BOLD if gain <= _SMALL * size and len(self._told) % 2 else 1.0
 
-    def _climbed(
+    def _climb_from_best(
         self,
         known: Beliefs,
         pool: Batch,
@@ -230,7 +232,7 @@ class GreyBox:
             near = self._parts.around(top, width, _EACH, gone, rng)
             if len(near):
                 more = self._worth(known, near, rng)
-                pool, worth = joined([pool, near]), np.append(worth, more)
+                pool, worth = concatenate_batches([pool, near]), np.append(worth, more)
         return pool, worth
 
     def _looked_at(
@@ -270,7 +272,7 @@ class GreyBox:
         rows = _front(losses, self._problem.feasible(done)) if done else []
         return self._problem.space.batch([done[row].design for row in rows])
 
-    def _completed(self, one: Batch, known: Beliefs | None) -> list[Design]:
+    def _complete_part(self, one: Batch, known: Beliefs | None) -> list[Design]:
         """Return the design of a measured part that alone would add most, or an empty list."""
         stairs, groups = self._stairs.guessed(one)
         case = self._stairs.on(one, stairs[int(groups[0])]) if groups[0] >= 0 else None
@@ -310,4 +312,4 @@ def _front(losses: Floats, feasible: np.ndarray) -> list[int]:
     rows = np.flatnonzero(feasible)
     if not len(rows):
         return list(range(len(losses)))[-16:]
-    return [int(row) for row in rows[nondominated(losses[rows])]]
+    return [int(row) for row in rows[find_nondominated(losses[rows])]]

@@ -57,20 +57,20 @@ class Ladder:
 
     def _next(self, pending: Sequence[Design]) -> list[Design]:
         """One design: the best of the screened ones, or a new one."""
-        open_ = [trial for trial in self._screened() if trial.design not in set(pending)]
-        best = self._promoted(open_)
+        open_ = [trial for trial in self._list_open_trials() if trial.design not in set(pending)]
+        best = self._choose_promotion(open_)
         if best is not None:
             return [best]
-        waiting = {trial.design for trial in self._screened()}
+        waiting = {trial.design for trial in self._list_open_trials()}
         new: list[Design] = self._inner.ask(1, [*pending, *waiting.difference(pending)])
         return new or [trial.design for trial in open_[:1]]
 
-    def _screened(self) -> list[Trial]:
+    def _list_open_trials(self) -> list[Trial]:
         """Return the latest trial of each design whose top rung was not bought, oldest first."""
         latest = {trial.design: trial for trial in self._told}
         return [trial for trial in latest.values() if trial.state is State.SCREENED]
 
-    def _promoted(self, open_: Sequence[Trial]) -> Design | None:
+    def _choose_promotion(self, open_: Sequence[Trial]) -> Design | None:
         """Return the screened design to buy the next rung of, if worth more than a new design.
 
         While too few designs have both rungs to calibrate the lower one, every one is promoted.

@@ -8,12 +8,12 @@ from pymoo.algorithms.moo.nsga3 import ReferenceDirectionSurvival
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.optimizers.evolutionary.constrained_ranks import Ranked
-from dse.optimizers.evolutionary.constrained_survival import selected
+from dse.optimizers.evolutionary.constrained_survival import select_survivors
 from dse.optimizers.evolutionary.evolution import Evolution
 from dse.optimizers.evolutionary.reference_directions import (
     directed_population,
     directions_of,
-    scaled,
+    scale_losses,
 )
 
 
@@ -74,5 +74,5 @@ class Niches:
         rng: np.random.Generator,
     ) -> tuple[Ints, Floats]:
         survival = ReferenceDirectionSurvival(self._directions)
-        rows, _ = selected(survival, scaled(losses), size, rng)
+        rows, _ = select_survivors(survival, scale_losses(losses), size, rng)
         return rows, np.zeros((len(rows), 0))

@@ -12,12 +12,12 @@ from dse.core.pareto import hypervolume
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.optimizers.bayesian.acquisition_search import Search
-from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.bayesian.candidates import draw_designs
 from dse.optimizers.bayesian.training_data import MANY_OBJECTIVES, Lesson, lesson
-from dse.optimizers.bayesian.training_sample import studied
+from dse.optimizers.bayesian.training_sample import select_trials
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
-from dse.optimizers.support.seeded_scope import seeded
+from dse.optimizers.support.seeded_scope import seed_generators
 
 
 class QLogNehvi:
@@ -51,11 +51,11 @@ class QLogNehvi:
         taken = {*(trial.design for trial in self._told), *pending}
         self.expected_gain = None
         if len(self._told) + len(pending) >= self._initial:
-            found = self._chosen(count, pending, rng)
+            found = self._choose_designs(count, pending, rng)
         else:
             found = self._sequence.first(count, taken)
         if len(found) < count:
-            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+            found += draw_designs(self._problem, count - len(found), rng, taken.union(found))
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
@@ -65,11 +65,11 @@ class QLogNehvi:
         drained, self._events = self._events, []
         return drained
 
-    def _chosen(
+    def _choose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
         """Choose the designs with the highest acquisition values, one after the other."""
-        with seeded(int(rng.integers(2**31))):
+        with seed_generators(int(rng.integers(2**31))):
             from dse.optimizers.bayesian.botorch_models import NUMERICAL
 
             try:
@@ -78,7 +78,7 @@ class QLogNehvi:
                     return []
                 search = Search(
                     self._problem,
-                    studied(self._problem, self._told),
+                    select_trials(self._problem, self._told),
                     learnt,
                     surrogate=surrogate,
                     taken={trial.design for trial in self._told},
@@ -100,8 +100,8 @@ class QLogNehvi:
 
         told = len(self._told)
         if self._memory[0] != told:
-            learnt = lesson(self._problem, studied(self._problem, self._told))
-            with seeded(int(self._problem.rng(told).integers(2**31))):
+            learnt = lesson(self._problem, select_trials(self._problem, self._told))
+            with seed_generators(int(self._problem.rng(told).integers(2**31))):
                 self._memory = told, learnt, learnt and Surrogate(learnt)
         return self._memory[1:]
 

@@ -9,7 +9,7 @@ from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.errors import PluginError
 from dse.optimizers.evolutionary.constrained_ranks import Ranked
-from dse.optimizers.evolutionary.constrained_survival import selected
+from dse.optimizers.evolutionary.constrained_survival import select_survivors
 from dse.optimizers.evolutionary.evolution import Evolution
 from dse.optimizers.evolutionary.reference_directions import (
     directed_population,
@@ -98,5 +98,5 @@ class Angles:
             self._extent, self._renewed = extent(losses), told
         survival = APDSurvival(self._directions)
         progress = {"n_gen": min(told, self._trials), "n_max_gen": self._trials}
-        rows, _ = selected(survival, shares(losses, *self._extent), size, rng, **progress)
+        rows, _ = select_survivors(survival, shares(losses, *self._extent), size, rng, **progress)
         return rows, np.zeros((len(rows), 0))

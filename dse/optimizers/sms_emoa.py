@@ -8,9 +8,9 @@ from pymoo.algorithms.moo.sms import LeastHypervolumeContributionSurvival
 from dse.core.problem import Problem
 from dse.core.values import Floats, Ints
 from dse.optimizers.evolutionary.constrained_ranks import Ranked
-from dse.optimizers.evolutionary.constrained_survival import selected
+from dse.optimizers.evolutionary.constrained_survival import select_survivors
 from dse.optimizers.evolutionary.evolution import Evolution, population
-from dse.optimizers.evolutionary.reference_directions import scaled
+from dse.optimizers.evolutionary.reference_directions import scale_losses
 
 
 def sms_emoa(
@@ -58,5 +58,5 @@ def by_contribution(
     """Whole fronts as long as there is room; from the last, who adds least goes, one by one."""
     ends = {"ideal": np.zeros(losses.shape[1]), "nadir": np.ones(losses.shape[1])}
     survival = LeastHypervolumeContributionSurvival()
-    rows, kept = selected(survival, scaled(losses), size, rng, **ends)
+    rows, kept = select_survivors(survival, scale_losses(losses), size, rng, **ends)
     return rows, kept.get("rank").astype(np.float64)[:, None]

@@ -10,8 +10,8 @@ from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.errors import PluginError
-from dse.optimizers.adapters.ax_space import axes, granted
-from dse.optimizers.bayesian.candidates import drawn
+from dse.optimizers.adapters.ax_space import axes, nearest_unseen_design
+from dse.optimizers.bayesian.candidates import draw_designs
 from dse.optimizers.support.constraints import known_admissible, trial_violations
 from dse.optimizers.support.even_sequence import EvenSequence, first_designs
 
@@ -67,9 +67,9 @@ class Tpe:
         if self._is_early(pending):
             found = self._sequence.first(count, taken)
         else:
-            found = self._granted(count, pending, rng)
+            found = self._propose_designs(count, pending, rng)
         if len(found) < count:
-            found += drawn(self._problem, count - len(found), rng, taken.union(found))
+            found += draw_designs(self._problem, count - len(found), rng, taken.union(found))
         return found
 
     def tell(self, finished: Sequence[Trial]) -> None:
@@ -86,13 +86,15 @@ class Tpe:
         asked = self._told + len(pending)
         return asked < self._initial or self._done < 2 or not axes(self._problem.space)
 
-    def _granted(
+    def _propose_designs(
         self, count: int, pending: Sequence[Design], rng: np.random.Generator
     ) -> list[Design]:
         found: list[Design] = []
         while len(found) < count:
             wish = self._study.wish([*pending, *found], int(rng.integers(2**31)))
-            design = granted(self._problem, wish, self._taken.union(pending, found), rng)
+            design = nearest_unseen_design(
+                self._problem, wish, self._taken.union(pending, found), rng
+            )
             if not design:
                 break
             found += design

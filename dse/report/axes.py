@@ -11,7 +11,7 @@ from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer, Parameter, Real
 from dse.core.values import Floats, Value
 from dse.report.answer import Answer
-from dse.report.words import number_text, prefixed, shortened, value_text
+from dse.report.words import number_text, prefix_unit, truncate_text, value_text
 from dse.units.units import converted
 
 LOG_FROM = 50.0
@@ -36,7 +36,7 @@ class Axis:
     @property
     def title(self) -> str:
         """The name with its unit, short enough to stand along an axis."""
-        name = shortened(self.name, _TITLE_LETTERS)
+        name = truncate_text(self.name, _TITLE_LETTERS)
         return f"{name} [{self.unit}]" if self.unit else name
 
 
@@ -58,7 +58,7 @@ def axis_of(
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
     log = bool(low > 0 and high / low > LOG_FROM)
-    told = prefixed(float(np.median(finite) if log else max(abs(low), abs(high))), unit)
+    told = prefix_unit(float(np.median(finite) if log else max(abs(low), abs(high))), unit)
     return Axis(name=name, unit=told, factor=converted(1.0, unit, told), log=log)
 
 
@@ -75,7 +75,7 @@ def focus(
     that is wider; of two of the best or fewer, away from that middle half too. What is marked, such
     as a limit, is kept in sight up to two spans away.
     """
-    best, others, marked = (_scaled(each, log=log) for each in (best, others, marked))
+    best, others, marked = (_scale_values(each, log=log) for each in (best, others, marked))
     if not len(best):
         return None
     middle = np.quantile(others, [0.25, 0.75]) if len(others) else best[:1]
@@ -92,7 +92,7 @@ def focus(
     return (10.0 ** ends[0], 10.0 ** ends[1]) if log else ends
 
 
-def _scaled(values: Floats, *, log: bool) -> Floats:
+def _scale_values(values: Floats, *, log: bool) -> Floats:
     """Return the finite values as the axis lays them out; on a log axis only positive ones."""
     kept = values[np.isfinite(values) & (values > 0 if log else True)]
     return np.asarray(np.log10(kept) if log else kept)
@@ -125,13 +125,15 @@ def spokes(answer: Answer) -> list[Spoke]:
 def _parameter_spoke(parameter: Parameter, values: Sequence[Value | None]) -> Spoke:
     present = {value for value in values if value is not None}
     if isinstance(parameter, Choice):
-        return _ranked(parameter, values, [v for v in parameter.values if v in present])
+        return _rank_values(parameter, values, [v for v in parameter.values if v in present])
     if len(present) == 1 or (not isinstance(parameter, Real) and len(present) <= _MAX_RANKS):
-        return _ranked(parameter, values, sorted(present, key=float))
+        return _rank_values(parameter, values, sorted(present, key=float))
     return _continuous(parameter, values)
 
 
-def _ranked(parameter: Parameter, values: Sequence[Value | None], order: Sequence[Value]) -> Spoke:
+def _rank_values(
+    parameter: Parameter, values: Sequence[Value | None], order: Sequence[Value]
+) -> Spoke:
     """Place the values that occur at equal steps; inactive ones lowest."""
     ordered: list[Value | None] = [None, *order] if None in values else [*order]
     place = {value: rank / max(len(ordered) - 1, 1) for rank, value in enumerate(ordered)}

@@ -14,7 +14,7 @@ from dse.core.values import Value
 from dse.report.json.front import finite
 from dse.report.schemas.effects import EffectFacts, EffectsFacts
 from dse.report.text.terminal_table import Lane, print_lanes, results_console
-from dse.report.words import joined, number_text, parameter_units, value_text
+from dse.report.words import join_list, number_text, parameter_units, value_text
 
 SHOWN = 10
 """So many interactions are printed; JSON and CSV have all."""
@@ -54,8 +54,8 @@ def headline(found: Effects) -> str:
 
 def _left_out(found: Effects) -> str:
     """Name the parameters that have too many values for their effects to be estimated."""
-    every = joined(found.left_out)
-    pairs = joined(found.unpaired)
+    every = join_list(found.left_out)
+    pairs = join_list(found.unpaired)
     told = f"; of {every}, with so many values, no effect is estimated" if every else ""
     return told + (f"; of {pairs}, with so many values, no interaction is" if pairs else "")
 

@@ -47,7 +47,7 @@ def number_text(
         return f"{converted(value, unit, written):.4g}{error} {written}"
     if not spread or not math.isfinite(spread):
         return shown(value, unit)
-    told = prefixed(value, unit)
+    told = prefix_unit(value, unit)
     factor = converted(1.0, unit, told)
     return f"{factor * value:.4g} ± {factor * spread:.2g} {told}".rstrip()
 
@@ -64,7 +64,7 @@ def word_of(value: float | None, metric: Metric) -> str | None:
     return metric.words[int(value)]
 
 
-def prefixed(typical: float, unit: str) -> str:
+def prefix_unit(typical: float, unit: str) -> str:
     """Return the unit with the prefix that suits a typical value: ``mJ`` for 0.003 J."""
     return shown(typical, unit).partition(" ")[2] if unit and typical else unit
 
@@ -77,7 +77,7 @@ def design_text(
 ) -> str:
     """``name=value`` pairs of the parameters that are active; of more than ``most`` the first."""
     pairs = [
-        f"{shortened(n)}={shortened(value_text(design[n], units.get(n, '')))}"
+        f"{truncate_text(n)}={truncate_text(value_text(design[n], units.get(n, '')))}"
         for n in names
         if n in design
     ]
@@ -85,7 +85,7 @@ def design_text(
     return ", ".join([*pairs[:most], f"and {more} more"] if more > 0 else pairs)
 
 
-def shortened(words: str, letters: int = 80) -> str:
+def truncate_text(words: str, letters: int = 80) -> str:
     """Return the beginning of a long text, at most ``letters`` characters with an ellipsis."""
     return words if len(words) <= letters else words[: letters - 1] + "…"
 
@@ -117,7 +117,7 @@ def percent_text(share: float, digits: int = 2) -> str:
     return f"{rounded:,.0f} %" if abs(rounded) >= 10**digits else f"{rounded:.{digits}g} %"
 
 
-def joined(words: Iterable[str], last: str = "and") -> str:
+def join_list(words: Iterable[str], last: str = "and") -> str:
     """Return the items as a list in prose: ``a, b and c``."""
     *front, end = list(words) or [""]
     return f"{', '.join(front)} {last} {end}" if front else end

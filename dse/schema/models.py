@@ -20,12 +20,12 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
-def listed(value: Any) -> Any:
+def default_to_list(value: Any) -> Any:
     """Return an empty list where the file leaves the key empty."""
     return [] if value is None else value
 
 
-Rules = Annotated[list[str], BeforeValidator(listed)]
+Rules = Annotated[list[str], BeforeValidator(default_to_list)]
 
 
 class ObjectiveSpec(Model):

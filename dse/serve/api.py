@@ -127,7 +127,7 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
     snapshot = house.watch.snapshot(name)
     values: dict[str, Scalar] = dict(told.values)
     try:
-        design = by_hand.judged(snapshot, values)
+        design = by_hand.find_legal_design(snapshot, values)
     except (DesignError, SpecError) as error:
         reason = " ".join(filter(None, [error.problem, f"({error.where})" if error.where else ""]))
         words = f"{reason}; {error.hint}" if error.hint else reason
@@ -135,9 +135,11 @@ def propose(house: Here, name: Name, told: models.Proposal) -> models.Judgement:
     known = adding.trial_with(snapshot.trials, design)
     judgement = models.Judgement(legal=True, reason="", design=dict(design), same_as=known)
     if told.action == "evaluate":
-        judgement.outcome = telling.outcome_row(snapshot, by_hand.evaluated(snapshot, design))
+        judgement.outcome = telling.outcome_row(
+            snapshot, by_hand.evaluate_separately(snapshot, design)
+        )
     elif told.action == "add":
-        judgement.added = adding.added(snapshot.study, design, snapshot.trials)
+        judgement.added = adding.add_pending_design(snapshot.study, design, snapshot.trials)
     return judgement
 
 

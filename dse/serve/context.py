@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from dse.protocols import Storage
 from dse.serve.access import Gate
-from dse.serve.limits import CONNECTIONS, REQUESTS, STREAMS, Places, connections_allowed
+from dse.serve.limits import CONNECTIONS, REQUESTS, STREAMS, Places, compute_connection_limit
 from dse.serve.queue import Turns
 from dse.serve.runners import Runners
 from dse.serve.stream import Listeners
@@ -34,7 +34,7 @@ class House:
     def of(storage: str | Storage, gate: Gate) -> House:
         """The house over a storage; one that is no URL lives in this process alone."""
         url = storage if isinstance(storage, str) else "memory://"
-        allowed = connections_allowed()
+        allowed = compute_connection_limit()
         return House(
             storage=mask_url(url),
             watch=Watch(storage),

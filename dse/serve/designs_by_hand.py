@@ -22,7 +22,7 @@ EVALUATION_S = 120.0
 _one_at_a_time = Lock()
 
 
-def judged(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
+def find_legal_design(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
     """Return the legal design of these values.
 
     Raises:
@@ -32,7 +32,7 @@ def judged(snapshot: Snapshot, values: Mapping[str, Value]) -> Design:
     return design_of(values, snapshot.study.problem.space)
 
 
-def evaluated(snapshot: Snapshot, design: Design) -> Trial:
+def evaluate_separately(snapshot: Snapshot, design: Design) -> Trial:
     """Evaluate a design in a separate process and return its trial; nothing is stored.
 
     What the study measured before is not measured again.

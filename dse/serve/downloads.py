@@ -31,9 +31,9 @@ from dse.serve.pages.frame import Page
 from dse.serve.pages.lists import compare_page
 from dse.serve.snapshot import Snapshot
 from dse.serve.spreadsheet import harmless
-from dse.serve.streamed import shown, streamed
+from dse.serve.streamed import build_stream_response, shown
 from dse.services.studies.anonymize import names_of
-from dse.services.studies.transfer import exported
+from dse.services.studies.transfer import write_study_export
 
 router = APIRouter(include_in_schema=False)
 
@@ -50,7 +50,9 @@ def download(house: Here, name: str, kind: str) -> Response:
     file = f"{name}.jsonl" if kind == "study.jsonl" else f"{name} {kind}"
     attached = f"attachment; filename*=UTF-8''{quote(file, safe='')}"
     with house.turns.one():
-        return streamed(taken.made(snapshot), taken.media, {"content-disposition": attached})
+        return build_stream_response(
+            taken.made(snapshot), taken.media, {"content-disposition": attached}
+        )
 
 
 @router.get("/studies/{name}/report")
@@ -95,7 +97,7 @@ def _record(snapshot: Snapshot) -> bytes:
     study = snapshot.study
     with tempfile.TemporaryDirectory(prefix="dse-serve-") as folder:
         path = Path(folder) / "study.jsonl"
-        exported(study, path)
+        write_study_export(study, path)
         return path.read_bytes()
 
 

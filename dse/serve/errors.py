@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from dse.errors import DesignError, DseError, PluginError, SpecError, SpecErrors, StorageError
-from dse.serve.pages.frame import Page, framed
+from dse.serve.pages.frame import Page, render_frame
 from dse.system.terminal_text import visible
 
 _STATUS: tuple[tuple[type[DseError], int], ...] = (
@@ -47,7 +47,7 @@ def refusal(
         f"<header><h1>{escape(title)}</h1><p>{escape(hint)}</p></header>"
         f'<p><a href="{href}">{words}</a></p>'
     )
-    return Page(framed(title[:80], body), status_code=status, headers=headers)
+    return Page(render_frame(title[:80], body), status_code=status, headers=headers)
 
 
 def add_refusals(app: FastAPI) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from dse.serve.limits import PLACE, client_of, connections_allowed
+from dse.serve.limits import PLACE, client_of, compute_connection_limit
 
 HEAD_S = 10.0
 """From a connection's first moment, or from the end of an answer, to the next request's head."""
@@ -35,8 +35,8 @@ class Impatient(H11Protocol):
         super().connection_made(transport)
         self.idle_since = self.loop.time()
         self._timer = self.loop.call_later(HEAD_S, self._look)
-        _expire_unacknowledged(transport.get_extra_info("socket"))
-        if len(self.connections) > connections_allowed():
+        _set_ack_timeout(transport.get_extra_info("socket"))
+        if len(self.connections) > compute_connection_limit():
             one = longest_idle(c for c in self.connections if isinstance(c, Impatient))
             one.drop()
 
@@ -105,7 +105,7 @@ def longest_idle(connections: Iterable[Impatient]) -> Impatient:
     return min(idle, key=order)
 
 
-def _expire_unacknowledged(held: socket.socket) -> None:
+def _set_ack_timeout(held: socket.socket) -> None:
     """Let the kernel close a connection whose other side has vanished without notice."""
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         limit_ms = int(1000 * VANISHED_S)

@@ -75,7 +75,7 @@ def client_of(address: tuple[str, int] | None) -> str:
     return f"{IPv6Address(int(found) >> shift << shift)}/{_CUSTOMER_BITS}"
 
 
-def connections_allowed() -> int:
+def compute_connection_limit() -> int:
     """Return how many connections may be open, given how many files the process may open."""
     try:
         import resource

@@ -83,7 +83,7 @@ class Door:
                 await self._app(scope, receive, send)
             return
         answer = _Armed(send)
-        reason = self._refused(scope)
+        reason = self._find_refusal(scope)
         try:
             body = b"" if reason else await _body(receive, Headers(scope=scope))
         except _Refused as refused:
@@ -117,7 +117,7 @@ class Door:
             return 500, "this went wrong here", "the server's terminal says what"
         return None
 
-    def _refused(self, scope: Scope) -> _Reason | None:
+    def _find_refusal(self, scope: Scope) -> _Reason | None:
         """Return status, reason and hint of a refusal; ``None`` if the request is admitted."""
         headers, path = Headers(scope=scope), scope["path"]
         host, token = headers.get("host", ""), headers.get("authorization", "")

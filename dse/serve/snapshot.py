@@ -102,7 +102,9 @@ class Snapshot:
         return f"{len(self.finished)}.{len(self.trials)}.{len(self.events)}.{there}"
 
 
-def read(name: str, storage: Storage, presence: Presence, before: Snapshot | None) -> Snapshot:
+def load_snapshot(
+    name: str, storage: Storage, presence: Presence, before: Snapshot | None
+) -> Snapshot:
     """Return the present snapshot of a study; ``before`` again if nothing has changed.
 
     Raises:

@@ -15,7 +15,9 @@ from starlette.types import Receive, Scope, Send
 from dse.serve.middleware import PIECE_BYTES
 
 
-def streamed(content: bytes | Iterable[str], media: str, headers: Mapping[str, str]) -> Response:
+def build_stream_response(
+    content: bytes | Iterable[str], media: str, headers: Mapping[str, str]
+) -> Response:
     """Return the response with this content, which may come in pieces."""
     return _Held(content, media_type=media, headers=headers)
 
@@ -50,7 +52,7 @@ def shown(text: str) -> Response:
         " sandbox allow-scripts allow-downloads"
     )
     headers = {"content-security-policy": policy}
-    return streamed(text.encode(), "text/html; charset=utf-8", headers)
+    return build_stream_response(text.encode(), "text/html; charset=utf-8", headers)
 
 
 @cache

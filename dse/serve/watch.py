@@ -11,7 +11,7 @@ from dse.serve.cached_value import Look
 from dse.serve.errors import UnknownError
 from dse.serve.presence import Presence
 from dse.serve.reopened_storage import Opened
-from dse.serve.snapshot import Snapshot, read
+from dse.serve.snapshot import Snapshot, load_snapshot
 
 _MOST_TRIALS = 2_000_000
 """Studies that nobody looked at lately are forgotten from so many trials on, in all."""
@@ -52,7 +52,7 @@ class Watch:
             problem = f"there is no study {name[:80]!r}"
             raise UnknownError(problem, hint=nearest(name[:80], self.names()))
         found = self._seat(name).at(
-            lambda before: read(name, self._opened.now(), self._presence, before)
+            lambda before: load_snapshot(name, self._opened.now(), self._presence, before)
         )
         self._forget()
         return found

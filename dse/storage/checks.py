@@ -57,7 +57,9 @@ def check_turn(study: str, ask: Ask, trials: int, asker: int | None, term: int) 
         )
 
 
-def check_known(study: str, numbers: Collection[int], states: Mapping[int, State | None]) -> None:
+def check_trials_exist(
+    study: str, numbers: Collection[int], states: Mapping[int, State | None]
+) -> None:
     """Raise StudyError unless there is a trial of each number.
 
     Raises:
@@ -68,7 +70,7 @@ def check_known(study: str, numbers: Collection[int], states: Mapping[int, State
             raise StudyError(f"the study {study!r} has no trial {number}")
 
 
-def check_unfinished(
+def check_trials_open(
     study: str, numbers: Collection[int], states: Mapping[int, State | None]
 ) -> None:
     """Raise StudyError unless all numbers are of unfinished trials.
@@ -81,7 +83,7 @@ def check_unfinished(
     Raises:
         StudyError: a number is unknown, or its trial is finished.
     """
-    check_known(study, numbers, states)
+    check_trials_exist(study, numbers, states)
     for number in numbers:
         state = states[number]
         assert state is not None

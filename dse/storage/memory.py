@@ -30,17 +30,17 @@ from dse.protocols import NEW, PLAIN
 from dse.storage.checks import (
     check_finite,
     check_history,
-    check_known,
     check_outcomes,
     check_reports,
+    check_trials_exist,
+    check_trials_open,
     check_turn,
-    check_unfinished,
     check_waiting,
     missing,
     no_driver,
     taken,
 )
-from dse.storage.sql.codec import in_order, read
+from dse.storage.sql.codec import in_order, parse_json
 
 
 class MemoryStorage:
@@ -70,7 +70,7 @@ class MemoryStorage:
 
     def spec(self, study: str) -> dict[str, Any] | None:
         found = self._studies.get(study)
-        return None if found is None else read(found.spec)
+        return None if found is None else parse_json(found.spec)
 
     def studies(self) -> list[str]:
         return list(self._studies)
@@ -95,7 +95,7 @@ class MemoryStorage:
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
         check_waiting(to)
         with self._changing(study) as kept:
-            check_unfinished(study, numbers, kept.states(numbers))
+            check_trials_open(study, numbers, kept.states(numbers))
             for number in numbers:
                 kept.trials[number] = kept.trials[number].moved(to)
 
@@ -175,7 +175,7 @@ class MemoryStorage:
         check_reports(reports)
         with self._changing(study) as kept:
             numbers = [report.number for report in reports]
-            check_known(study, numbers, kept.states(numbers))
+            check_trials_exist(study, numbers, kept.states(numbers))
             trials = kept.trials
             kept.reports += (one for one in reports if one.attempt >= trials[one.number].attempts)
 
@@ -306,7 +306,7 @@ class _Study:
 
     def unfinished(self, study: str, numbers: Collection[int]) -> list[int]:
         states = self.states(numbers)
-        check_known(study, numbers, states)
+        check_trials_exist(study, numbers, states)
         return [n for n in dict.fromkeys(numbers) if not self.trials[n].state.finished]
 
     def driver(self, study: str, number: int) -> Driver:

@@ -27,7 +27,7 @@ from dse.core.trials import Trials
 from dse.errors import StudyError
 from dse.protocols import NEW, PLAIN, Queueing, Storage
 from dse.storage.patience import PATIENCE_S, Retrier
-from dse.storage.spool import Spooled, remove_spooled, write_spooled
+from dse.storage.spool import Spooled, remove_spool, write_spool
 
 ENTRY = "entry"
 """In a driver's provenance: the mark by which it knows its own entry."""
@@ -149,7 +149,9 @@ class RetryingStorage:
             done = [t.number for t in trials if _is_from(t, outcomes[t.number], worker)]
             if done:  # one step: the events are there as well
                 return done
-            return self._storage.finish(study, outcomes, self._unrecorded(study, events), worker)
+            return self._storage.finish(
+                study, outcomes, self._drop_recorded_events(study, events), worker
+            )
 
         ended = self._retrier.write(first, again)
         self._forget(outcomes)
@@ -196,7 +198,7 @@ class RetryingStorage:
             self._storage.record(study, events)
 
         def again() -> None:
-            self._storage.record(study, self._unrecorded(study, events))
+            self._storage.record(study, self._drop_recorded_events(study, events))
 
         self._retrier.write(first, again)
 
@@ -272,7 +274,7 @@ class RetryingStorage:
                 )
         return [trials[number] for number in numbers]
 
-    def _unrecorded(self, study: str, events: Sequence[Event]) -> list[Event]:
+    def _drop_recorded_events(self, study: str, events: Sequence[Event]) -> list[Event]:
         """Return the events that the record lacks, so that no driver records one twice."""
         recorded = self._storage.events(study) if events else []
         return [event for event in events if event not in recorded]
@@ -300,9 +302,9 @@ class RetryingStorage:
                 driver=self._driver,
                 outcomes=self._unstored,
             )
-            self._has_spooled = write_spooled(unstored) is not None
+            self._has_spooled = write_spool(unstored) is not None
         elif self._has_spooled:
-            remove_spooled(self._entry)
+            remove_spool(self._entry)
             self._has_spooled = False
 
 

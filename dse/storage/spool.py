@@ -32,7 +32,7 @@ class Spooled:
     outcomes: Mapping[int, Outcome]
 
 
-def write_spooled(spooled: Spooled) -> Path | None:
+def write_spool(spooled: Spooled) -> Path | None:
     """Write the outcomes to the disk in place of those written before.
 
     Returns:
@@ -47,14 +47,14 @@ def write_spooled(spooled: Spooled) -> Path | None:
     return None
 
 
-def remove_spooled(entry: str) -> None:
+def remove_spool(entry: str) -> None:
     """Remove the file of an entry, if there is one."""
     for folder in spool_folders():
         with suppress(OSError):
             (folder / f"{_PREFIX}{entry}{_SUFFIX}").unlink()
 
 
-def find_spooled(entries: Mapping[str, int]) -> Iterator[Spooled]:
+def find_spools(entries: Mapping[str, int]) -> Iterator[Spooled]:
     """Yield what drivers with these marks could not store; files that were cut are skipped.
 
     Args:
@@ -66,7 +66,7 @@ def find_spooled(entries: Mapping[str, int]) -> Iterator[Spooled]:
                 entry = file.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
                 if entry in entries:
                     with suppress(OSError, ValueError, KeyError, TypeError):
-                        yield _read(file)
+                        yield _parse_spool(file)
 
 
 def spool_folders() -> list[Path]:
@@ -107,7 +107,7 @@ def _fields(value: Any) -> dict[str, Any]:  # whatever JSON has no word for
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def _read(file: Path) -> Spooled:
+def _parse_spool(file: Path) -> Spooled:
     kept = json.loads(file.read_text())
     outcomes = {int(number): _outcome_of(one) for number, one in kept["outcomes"].items()}
     return Spooled(**{**kept, "outcomes": outcomes})

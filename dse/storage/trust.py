@@ -20,7 +20,7 @@ TRUST = "trust"
 _ORIGIN, _IMPORTED = "origin", "imported"
 
 
-def is_trusted(storage: Storage, study: str) -> bool:
+def has_trust(storage: Storage, study: str) -> bool:
     """Return whether a study may be run: it was begun here, or the user has trusted it."""
     spec = storage.spec(study) or {}
     return is_trusted_record(spec, ()) or is_trusted_record(spec, storage.events(study))
@@ -33,18 +33,18 @@ def is_trusted_record(spec: Mapping[str, Any], events: Iterable[Event]) -> bool:
 
 def trust(storage: Storage, study: str) -> None:
     """Let an imported study be run from now on; one that may be run already stays as it is."""
-    if not is_trusted(storage, study):
+    if not has_trust(storage, study):
         text = "trusted by the user: its evaluators may start programs"
         storage.record(study, [Event(kind=TRUST, text=text)])
 
 
-def check_trusted(storage: Storage, study: str) -> None:
+def check_trust(storage: Storage, study: str) -> None:
     """Raise StudyError unless a study may be run.
 
     Raises:
         StudyError: it was imported, and the user has not trusted it.
     """
-    if not is_trusted(storage, study):
+    if not has_trust(storage, study):
         name = shlex.quote(study)
         raise StudyError(
             f"the study {study!r} was imported and is not trusted: to run it starts what it names",
@@ -52,12 +52,12 @@ def check_trusted(storage: Storage, study: str) -> None:
         )
 
 
-def marked_imported(spec: Mapping[str, Any]) -> dict[str, Any]:
+def add_import_mark(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a study's specification, marked as imported."""
     return {**spec, _ORIGIN: _IMPORTED}
 
 
-def unmarked(spec: Mapping[str, Any]) -> dict[str, Any]:
+def remove_import_mark(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a study's specification without the mark of its origin."""
     return {key: value for key, value in spec.items() if key != _ORIGIN}
 

@@ -57,7 +57,7 @@ class Holding:
         got: list[Trial] = []
         while len(got) < room and self._free:
             tried, self._free = self._free[: room - len(got)], self._free[room - len(got) :]
-            got += self._claimed([number for number in tried if number in self._ledger.open])
+            got += self._claim_trials([number for number in tried if number in self._ledger.open])
         return got
 
     def keep_held(self, trials: Sequence[Trial]) -> list[Trial]:
@@ -99,12 +99,12 @@ class Holding:
         numbers = {trial.number for trial in last}
         return [trial for trial in trials if trial.number not in numbers] or last[:1]
 
-    def _was_tried(self, trial: Trial) -> bool:
+    def _counts_as_attempt(self, trial: Trial) -> bool:
         """Return whether a trial that was lost with its driver had begun, as far as is known."""
         noted = self._begins or trial.attempts > 0
         return trial.begun_at is not None or not noted
 
-    def _claimed(self, numbers: Sequence[int]) -> list[Trial]:
+    def _claim_trials(self, numbers: Sequence[int]) -> list[Trial]:
         """Claim the available ones of the trials and return those to run.
 
         What was lost with its driver counts as tried, unless it is known not to have begun.
@@ -113,7 +113,9 @@ class Holding:
         held = {number: ledger.open[number].worker for number in numbers}
         got = ledger.storage.claim(ledger.study, numbers, lease.id, lease.lost)
         ledger.hold(got)
-        return self._settled(got, {n for n, worker in held.items() if worker in lease.lost})
+        return self._settle_lost_trials(
+            got, {n for n, worker in held.items() if worker in lease.lost}
+        )
 
     def inherit(self, take: Take) -> list[Trial]:
         """Return the trials of a take that are to be run, after those of lost drivers are settled.
@@ -123,9 +125,9 @@ class Holding:
         self._ledger.read()
         got = [trial for trial in take.trials if trial.number in self._ledger.open]
         self._ledger.hold(got)
-        return self._settled(got, take.inherited)
+        return self._settle_lost_trials(got, take.inherited)
 
-    def _settled(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
+    def _settle_lost_trials(self, got: Sequence[Trial], inherited: Set[int]) -> list[Trial]:
         """Return the trials to run, after those of lost drivers are settled.
 
         What was lost with its driver counts as tried, unless it is known not to have begun.
@@ -133,7 +135,7 @@ class Holding:
         tried = {
             trial.number: replace(LOST, begun_at=trial.begun_at)
             for trial in sorted(got, key=lambda trial: trial.number)
-            if trial.number in inherited and self._was_tried(trial)
+            if trial.number in inherited and self._counts_as_attempt(trial)
         }
         reissued = self.end(tried) if tried else []
         return [*(trial for trial in got if trial.number not in tried), *reissued]

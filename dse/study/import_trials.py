@@ -19,7 +19,7 @@ from dse.core.trial import Asked, Event, History, Outcome, State, Trial
 from dse.core.values import Value
 from dse.errors import DesignError, SpecError, StudyError
 from dse.interop.document import legal_name
-from dse.interop.found_trials import Found, undefused
+from dse.interop.found_trials import Found, strip_formula_guards
 from dse.interop.values import value_of
 from dse.protocols import Storage
 from dse.schema.study.plan import Plan, plan_of
@@ -86,7 +86,7 @@ def begun(
     taker = _Taker(plan.problem, plan.problem.measured if trusted else plan.problem.unprobed)
     for one in found:
         taker.take(one)
-    taken = _modelled(plan.problem, taker.taken)
+    taken = _compute_modelled_metrics(plan.problem, taker.taken)
     if not taken:
         told = "; ".join(f"{count}: {reason}" for reason, count in taker.left_out.items())
         raise StudyError(f"no trial of {source} can be taken", hint=told or "it has no trials")
@@ -209,7 +209,7 @@ class _Taker:
         return {name: value for name, value in sorted(told.items()) if math.isfinite(value)}
 
 
-def _modelled(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
+def _compute_modelled_metrics(problem: Problem, taken: Sequence[_Taken]) -> list[_Taken]:
     """Return the trials with modelled metrics computed here.
 
     What another tool reports of these metrics is ignored.
@@ -240,7 +240,7 @@ def _value(parameter: Any, value: Any) -> Value:
     for meant in (value, str(value)):
         with suppress(SpecError):
             return value_of(parameter, meant)
-    return value_of(parameter, undefused(str(value)))
+    return value_of(parameter, strip_formula_guards(str(value)))
 
 
 def _plain(value: Any) -> Value:

@@ -11,7 +11,7 @@ from threading import Event, Thread
 from dse.core.trial import Driver, Trial
 from dse.errors import DseError, StorageError, StudyError
 from dse.protocols import Storage
-from dse.study.liveness import gone, here, started
+from dse.study.liveness import gone, here, read_start_ticks
 
 LEASE_S = 30.0
 """A driver whose beat has not risen for so long is lost, and its trials are issued again."""
@@ -62,7 +62,7 @@ class Lease:
     def __enter__(self) -> Lease:
         pid = os.getpid()
         driver = Driver(
-            host=here(), pid=pid, started=started(pid), provenance=dict(self._provenance)
+            host=here(), pid=pid, started=read_start_ticks(pid), provenance=dict(self._provenance)
         )
         self.id = self._storage.enter(self._study, driver)
         self._thread.start()

@@ -24,7 +24,7 @@ def here() -> str:
     return " ".join(part for part in parts if part)
 
 
-def started(pid: int) -> str:
+def read_start_ticks(pid: int) -> str:
     """Return the start time of a local process in ticks since boot; empty if it has ended."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
@@ -40,7 +40,7 @@ def gone(driver: Driver) -> bool:
     if driver.host != here():
         return False
     if _PROC.joinpath("self", "stat").exists():
-        return started(driver.pid) != driver.started
+        return read_start_ticks(driver.pid) != driver.started
     try:
         os.kill(driver.pid, 0)
     except ProcessLookupError:

@@ -20,7 +20,7 @@ from dse.core.space import Space
 from dse.core.trial import Ask, Event, Outcome, State, Trial
 from dse.errors import DseError, OutageError, Overtaken
 from dse.evaluation.checkpoints import TrialFolders, is_lost
-from dse.evaluation.early_stopping import as_told
+from dse.evaluation.early_stopping import convert_for_optimizer
 from dse.evaluation.pipeline import Readings
 from dse.evaluation.reporting import unheard
 from dse.evaluation.retries import RETRIES
@@ -127,7 +127,7 @@ class Loop:
                 getattr(self.executor, "report_exhaustion", _ignore)()
             if self._flying or not (reason or self._idle):
                 self._collect()
-            elif not over and (self._idle or self._awaited()):
+            elif not over and (self._idle or self._is_awaiting_others()):
                 self._pause()
             else:
                 self._learn()
@@ -246,7 +246,7 @@ class Loop:
         self.first = [design for design in self.first if design not in self.ledger.numbers]
         designs, by = list(self.first[:count]), GIVEN
         if not designs:
-            designs, by = self._proposed(count), self.by
+            designs, by = self._propose_designs(count), self.by
             reason = self._enough(designs)
             if reason:
                 self._asker.end()
@@ -286,7 +286,7 @@ class Loop:
             rungs=0 if by == GIVEN else self._rungs.highest,
         )
 
-    def _proposed(self, count: int) -> list[Design]:
+    def _propose_designs(self, count: int) -> list[Design]:
         """Return the optimizer's proposals, and collect its events."""
         designs = self.optimizer.ask(count, self.ledger.pending)
         self._unsaid += self.optimizer.events()
@@ -370,7 +370,7 @@ class Loop:
                 self._flying.difference_update(outcomes)
                 self.set_aside({n: self._times.stamp(n, one) for n, one in outcomes.items()})
 
-    def _awaited(self) -> bool:
+    def _is_awaiting_others(self) -> bool:
         """Return whether trials of others in flight may make room, or may be lost."""
         return self.lingers and any(number < self._until for number in self.ledger.open)
 
@@ -428,4 +428,4 @@ def teachable(optimizer: Optimizer, finished: Sequence[Trial]) -> list[Trial]:
         State.OUTSIDE: getattr(optimizer, "learns_outside", False),
         State.SCREENED: getattr(optimizer, "climbs", False),
     }
-    return [as_told(trial) for trial in finished if learns.get(trial.state, True)]
+    return [convert_for_optimizer(trial) for trial in finished if learns.get(trial.state, True)]

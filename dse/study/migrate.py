@@ -30,7 +30,7 @@ class Carried:
     outside: int
 
 
-def migrated(
+def migrate_stored_study(
     name: str,
     path: str | Path,
     *,
@@ -62,7 +62,7 @@ def migrated(
         raise StudyError(f"there is a study {new_name!r} already", hint="take another name: --to")
     fixed = dict(settings or {})
     _check_evaluators(_identity(old), plan.identity, fixed)
-    outcomes = [(trial, *_fitted(trial, plan.problem.space, fixed)) for trial in old.finished]
+    outcomes = [(trial, *_fit_design(trial, plan.problem.space, fixed)) for trial in old.finished]
     outside = sum(not inside for _, _, inside in outcomes)
     text = f"{len(outcomes) - outside} trials of {name} carried over, {outside} outside the space"
     study = Study.open(
@@ -98,7 +98,7 @@ def _outcome(trial: Trial, inside: bool) -> Outcome:  # noqa: FBT001 - a fact, n
     )
 
 
-def _fitted(trial: Trial, space: Space, settings: Mapping[str, Value]) -> tuple[Design, bool]:
+def _fit_design(trial: Trial, space: Space, settings: Mapping[str, Value]) -> tuple[Design, bool]:
     """Return the trial's design in the new space's names, and whether it is legal there."""
     values = {name: value for name, value in trial.design.items() if name in space.by_name}
     with_settings = Design({**settings, **values})

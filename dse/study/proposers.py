@@ -57,13 +57,13 @@ def suggesting(plan: Plan, by: str) -> Optimizer:
     return made
 
 
-def chosen(events: Iterable[Event]) -> str:
+def find_auto_choice(events: Iterable[Event]) -> str:
     """Return the first choice of ``auto``; empty if it has not chosen."""
     texts = (event.text for event in events if event.kind == "choice")
     return next(texts, "").partition(":")[0]
 
 
-def given(plan: Plan, inherited: Inherited) -> list[Design]:
+def list_given_designs(plan: Plan, inherited: Inherited) -> list[Design]:
     """Return the designs before any suggestion: of earlier studies, then the baselines."""
     baselines = [Design(d) for d in plan.problem.baselines]  # type: ignore[arg-type]
     return list(dict.fromkeys([*inherited.designs, *baselines]))

@@ -8,11 +8,11 @@ from dse.core.metric import FaultKind
 from dse.evaluation.checkpoints import forget_outcome
 from dse.evaluation.retries import again
 from dse.storage.retrying import ENTRY
-from dse.storage.spool import Spooled, find_spooled, remove_spooled
+from dse.storage.spool import Spooled, find_spools, remove_spool
 from dse.study.history import Ledger
 
 
-def store_spooled(ledger: Ledger, retries: Mapping[FaultKind, int]) -> int:
+def store_spools(ledger: Ledger, retries: Mapping[FaultKind, int]) -> int:
     """Store the outcomes that spool files of this machine hold for a study; count the trials.
 
     They count as of the driver that measured them. A trial that somebody has finished meanwhile
@@ -24,7 +24,7 @@ def store_spooled(ledger: Ledger, retries: Mapping[FaultKind, int]) -> int:
     """
     drivers = ledger.storage.drivers(ledger.study)
     entries = {one.provenance[ENTRY]: one.id for one in drivers if ENTRY in one.provenance}
-    return sum(_store(ledger, one, retries) for one in list(find_spooled(entries)))
+    return sum(_store(ledger, one, retries) for one in list(find_spools(entries)))
 
 
 def _store(ledger: Ledger, spooled: Spooled, retries: Mapping[FaultKind, int]) -> int:
@@ -42,5 +42,5 @@ def _store(ledger: Ledger, spooled: Spooled, retries: Mapping[FaultKind, int]) -
         storage.finish(study, ended, worker=spooled.driver)
     for number in storage.retry(study, repeated) if repeated else ():
         forget_outcome(study, ledger.open[number])
-    remove_spooled(spooled.entry)
+    remove_spool(spooled.entry)
     return len(kept)

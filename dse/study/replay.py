@@ -16,7 +16,7 @@ from dse.schema.study.plugins import AUTO
 from dse.study.early_stop_watch import contradiction
 from dse.study.history import Ledger, Moment, moments
 from dse.study.loop import GIVEN, teachable
-from dse.study.proposers import CARRIED, chosen, given, is_plugin, suggesting
+from dse.study.proposers import CARRIED, find_auto_choice, is_plugin, list_given_designs, suggesting
 from dse.study.study import Study
 
 
@@ -114,12 +114,12 @@ class Replay:
         self._asks = study.storage.asks(study.name)  # first: all that they name is then there
         self._record = Ledger(study.storage, study.name)
         self._record.read()
-        self._given = given(study.plan, study.inherited)
+        self._resolve_argument = list_given_designs(study.plan, study.inherited)
         self._optimizers: dict[str, tuple[Optimizer, int]] = {}
         mark = (study.storage.spec(study.name) or {}).get(MARK, {})
         self._salvaged = range(mark.get("intact", 0), mark.get("trials", 0))
         use = study.plan.optimizer.use
-        self._use = chosen(study.events) if use == AUTO else use
+        self._use = find_auto_choice(study.events) if use == AUTO else use
         self._seed = None if sample is None else seed
         asks = [ask for ask in self._asks if ask.by and ask.first not in self._salvaged]
         costly = [ask.first for ask in asks if ask.by not in (CARRIED, GIVEN)]
@@ -170,7 +170,7 @@ class Replay:
             return Mismatch(trial=ask.first, reason=reason)
         if ask.by == CARRIED or ask.first not in self._replayed:
             return None
-        expected = self._expected(moment)
+        expected = self._replay_ask(moment)
         for place in range(max(len(expected), len(found))):
             own = found[place].design if place < len(found) else None
             now = expected[place] if place < len(expected) else None
@@ -194,13 +194,13 @@ class Replay:
             )
         return ""
 
-    def _expected(self, moment: Moment) -> list[Design]:
+    def _replay_ask(self, moment: Moment) -> list[Design]:
         """Return the designs that a fresh optimizer asks if it is given what was known."""
         ask = moment.ask
         wanted = ask.count if ask.wanted is None else ask.wanted
         if ask.by == GIVEN:
             numbers = self._record.numbers
-            new = [d for d in self._given if numbers.get(d, [ask.first])[0] >= ask.first]
+            new = [d for d in self._resolve_argument if numbers.get(d, [ask.first])[0] >= ask.first]
             return new[:wanted]
         optimizer, told = self._optimizers.get(ask.by) or (suggesting(self._study.plan, ask.by), 0)
         optimizer.tell(teachable(optimizer, self._record.finished[told : ask.told]))

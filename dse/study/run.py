@@ -16,7 +16,7 @@ from dse.protocols import Executor, Optimizer, Storage
 from dse.registry import load, make, options_of
 from dse.schema.history.inherited import Inherited
 from dse.schema.models import PluginSpec
-from dse.schema.study.measured_baselines import check_settled, settled
+from dse.schema.study.measured_baselines import check_baselines, settle_baselines
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugins import AUTO
 from dse.storage.patience import PATIENCE_S
@@ -26,8 +26,16 @@ from dse.study.early_stop_watch import Watch
 from dse.study.history import Ledger
 from dse.study.lease import LEASE_S, Lease
 from dse.study.loop import Loop
-from dse.study.proposers import COMPLETION, FIRST, NOBODY, chosen, given, scenario, suggesting
-from dse.study.recovery import store_spooled
+from dse.study.proposers import (
+    COMPLETION,
+    FIRST,
+    NOBODY,
+    find_auto_choice,
+    list_given_designs,
+    scenario,
+    suggesting,
+)
+from dse.study.recovery import store_spools
 from dse.study.scenario_optimizer import for_free
 from dse.system.credentials import private_environment
 
@@ -76,14 +84,14 @@ class Run:
 
     def go(self) -> str:
         """Go on until the budget is used up; the reason for stopping is returned."""
-        with private_environment(), self._entered():
+        with private_environment(), self._enter_study():
             for event in self._events():
                 if event.kind == "choice":
                     self.on_choice(event.text)
             if self.plan.prior:
                 self._note(Event(kind="prior", text=self.inherited.words()))
-            self._measure_awaited()
-            use = self._used()
+            self._measure_baselines()
+            use = self._resolve_optimizer()
             optimizer = suggesting(self.plan, use)
             if hasattr(optimizer, "on_progress"):
                 optimizer.on_progress = self.on_progress
@@ -95,7 +103,7 @@ class Run:
         return reason
 
     @contextmanager
-    def _entered(self) -> Iterator[None]:
+    def _enter_study(self) -> Iterator[None]:
         """Enter the study as a driver, with its record read, until the block is left."""
         self.plan.pipeline.may_start = True
         told = provenance(self.plan.path.parent, self.plan.identity["evaluators"])
@@ -105,22 +113,22 @@ class Run:
         with Lease(self._retrying, self.name, provenance=told, lease_s=self.lease_s) as self._lease:
             self._ledger = Ledger(self._retrying, self.name)
             self._ledger.read()
-            stored = store_spooled(self._ledger, self.plan.retries)
+            stored = store_spools(self._ledger, self.plan.retries)
             if stored:
                 self.on_notice(f"stored {stored} outcomes that could not be stored before")
             yield
 
-    def _measure_awaited(self) -> None:
+    def _measure_baselines(self) -> None:
         """Measure the baselines that objectives are relative to, before anything else."""
         if self.plan.awaited:
             most = self.carried + len(self.plan.problem.baselines)
             trials = most if self.bounds.trials is None else min(most, self.bounds.trials)
             bounds = replace(self.bounds, trials=trials)
             self._loop(suggesting(self.plan, NOBODY), NOBODY, bounds, below=trials)
-            self.plan = settled(self.plan, self._ledger.trials)
-            check_settled(self.plan, self._ledger.trials)
+            self.plan = settle_baselines(self.plan, self._ledger.trials)
+            check_baselines(self.plan, self._ledger.trials)
 
-    def _used(self) -> str:
+    def _resolve_optimizer(self) -> str:
         """Return the optimizer's name: the study's, or what ``auto`` has chosen or chooses now.
 
         Several drivers may choose at once: what was recorded first holds for all.
@@ -128,18 +136,18 @@ class Run:
         use = self.plan.optimizer.use
         if use != AUTO:
             return use
-        if not chosen(self._events()):
+        if not find_auto_choice(self._events()):
             problem = self.plan.problem
             if needs_cost(problem):
                 most = self.carried + 1
                 bounds = replace(self.bounds, trials=most)
                 self._loop(suggesting(self.plan, FIRST), FIRST, bounds, below=most)
             choice = optimizer_for(problem, self.bounds.measurements, self._cost_s())
-            if not chosen(self._events()):
+            if not find_auto_choice(self._events()):
                 event = Event(kind="choice", text=f"{choice.use}: {choice.reason}")
                 self._retrying.record(self.name, [event])
             self.on_choice(next(e.text for e in self._events() if e.kind == "choice"))
-        return chosen(self._events())
+        return find_auto_choice(self._events())
 
     def _cost_s(self) -> float | None:
         """Return the seconds of the study's first own trial; ``None`` until it has finished.
@@ -199,7 +207,7 @@ class Run:
                 stages=self.plan.stages,
                 retries=self.plan.retries,
                 bounds=bounds,
-                first=given(self.plan, self.inherited),
+                first=list_given_designs(self.plan, self.inherited),
                 lingers=here is None,
                 drains=runner is not self.outside,  # a program may wait for what it has told
                 below=below,

@@ -25,14 +25,14 @@ from dse.schema.history.differences import difference
 from dse.schema.history.inherited import Inherited
 from dse.schema.history.lineage import Asked
 from dse.schema.history.record import begun_with, identity_of, kept_plan, plain, reading_record
-from dse.schema.history.transfer import inherited
+from dse.schema.history.transfer import inherit_from
 from dse.schema.models import NAME, PluginSpec
 from dse.schema.study.budget import Budget
-from dse.schema.study.measured_baselines import settled
+from dse.schema.study.measured_baselines import settle_baselines
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.study.plugins import AUTO, check_storage
 from dse.schema.yaml.source import shown
-from dse.storage.trust import check_trusted
+from dse.storage.trust import check_trust
 from dse.study.budget import Bounds
 from dse.study.run import Run
 from dse.system.credentials import mask_url
@@ -47,7 +47,7 @@ class Study:
     def __init__(self, plan: Plan, storage: Storage, name: str, *, changed: str = "") -> None:
         self.inherited = Inherited.of((storage.spec(name) or {}).get("prior"))
         known = replace(plan.problem, priors=self.inherited.priors)
-        self.plan = settled(
+        self.plan = settle_baselines(
             replace(plan, problem=known), storage.trials(name) if plan.awaited else ()
         )
         self.storage = storage
@@ -241,7 +241,7 @@ class Study:
         """
         self.check_runnable()
         run = replace(
-            self._prepared(self.bounds(budget)),
+            self._prepare_run(self.bounds(budget)),
             executor=executor or self.plan.executor,
             on_finished=on_finished,
             on_choice=on_choice,
@@ -268,11 +268,11 @@ class Study:
             StudyError: the study is not what it was begun with, or not trusted.
         """
         self.check_unchanged()
-        check_trusted(self.storage, self.name)
-        run = self._prepared(self.bounds() if bounds is None else bounds)
+        check_trust(self.storage, self.name)
+        run = self._prepare_run(self.bounds() if bounds is None else bounds)
         return self._gone(replace(run, outside=executor, on_finished=on_finished))
 
-    def _prepared(self, bounds: Bounds) -> Run:
+    def _prepare_run(self, bounds: Bounds) -> Run:
         return Run(
             plan=self.plan,
             storage=self.storage,
@@ -312,7 +312,7 @@ class Study:
         self.check_unchanged()
         asked = [bound for bound in self.plan.pipeline.bound if bound.evaluator.kind in kinds]
         if "measured" in kinds or not all(bound.pure for bound in asked):
-            check_trusted(self.storage, self.name)
+            check_trust(self.storage, self.name)
         for bound in asked:
             missing = getattr(bound.evaluator, "missing", "")
             if missing:
@@ -383,7 +383,7 @@ def _left(plan: Plan, storage: Storage, *, whole: bool) -> Inherited:
         earlier = Study.load(one.study, one.storage or storage)
         spec = earlier.storage.spec(one.study) or {}
         old = Asked.of(earlier.plan, identity_of(spec))
-        found = found.joined(inherited(one.study, new, old, earlier.finished))
+        found = found.joined(inherit_from(one.study, new, old, earlier.finished))
     return found if whole else replace(found, designs=())
 
 

@@ -194,10 +194,10 @@ def _masked_rest(rest: str, scheme: str | None, after: re.Pattern[str]) -> str:
         return f"{user}{colon}{HIDDEN if password else ''}{_masked_pairs(rest[at:])}"
     if kind in _WEB:
         return rest
-    return _masked_pairs(_masked_malformed(rest))
+    return _masked_pairs(_mask_malformed_url(rest))
 
 
-def _masked_malformed(rest: str) -> str:
+def _mask_malformed_url(rest: str) -> str:
     at, colon = rest.rfind("@"), _COLON.search(rest)
     if colon is None or rest.startswith("[") or (rest.startswith("/") and at < 0):
         return rest

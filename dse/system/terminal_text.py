@@ -29,7 +29,7 @@ def visible(text: str) -> str:
 
     ESC becomes ``\x1b``, U+202E ``<U+202E>``; line feeds and tabs stay.
     """
-    return _UNSEEN.sub(_marked, text)
+    return _UNSEEN.sub(_escape_character, text)
 
 
 def visible_html(page: str) -> str:
@@ -40,7 +40,8 @@ def visible_html(page: str) -> str:
     if not _UNSEEN.search(page):
         return page
     return _TAG.sub(
-        lambda part: _UNSEEN.sub(_referred if part["tag"] else _marked_html, part[0]), page
+        lambda part: _UNSEEN.sub(_escape_as_reference if part["tag"] else _marked_html, part[0]),
+        page,
     )
 
 
@@ -55,10 +56,10 @@ def is_visible(text: str) -> bool:
 
 
 def _marked_html(found: re.Match[str]) -> str:
-    return escape(_marked(found))
+    return escape(_escape_character(found))
 
 
-def _referred(found: re.Match[str]) -> str:
+def _escape_as_reference(found: re.Match[str]) -> str:
     return f"&#x{ord(found[0]):X};"
 
 
@@ -71,7 +72,7 @@ def _marked_json(found: re.Match[str]) -> str:
     return json.dumps(visible(character))[1:-1]
 
 
-def _marked(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     character = found[0]
     if ord(character) < 0xA0 or "\ud800" <= character <= "\udfff":
         return character.encode("unicode_escape").decode()

@@ -76,7 +76,7 @@ class DurabilityContract:
         writers = [_writer(url, rounds=60) for _ in range(2)]
         said = [writer.communicate(timeout=_TIMEOUT_S)[0] for writer in writers]
         assert [writer.returncode for writer in writers] == [0, 0]
-        numbers = [_promised(text)["added"] for text in said]
+        numbers = [_parse_promises(text)["added"] for text in said]
         assert [len(mine) for mine in numbers] == [60 * SIZE] * 2
         with _open(url) as storage:
             everyone = list(range(120 * SIZE))
@@ -86,19 +86,21 @@ class DurabilityContract:
 
     @pytest.mark.parametrize("seed", range(6))
     def test_a_killed_writer_loses_nothing_that_was_acknowledged(self, url: str, seed: int) -> None:
-        promised = _promised(_killed(url, random.Random(seed).uniform(0.0, 0.2)))  # noqa: S311
+        promised = _parse_promises(_kill_writer(url, random.Random(seed).uniform(0.0, 0.2)))  # noqa: S311
         with _open(url) as storage:
             trials, order = storage.trials(STUDY), storage.finished_order(STUDY)
             assert [trial.number for trial in trials] == list(range(len(trials)))
             assert set(promised["added"]) <= {trial.number for trial in trials}
             assert order[: len(promised["finished"])] == promised["finished"]
-            assert [trials[number] for number in order] == [_ended(number) for number in order]
+            assert [trials[number] for number in order] == [
+                _build_finished_trial(number) for number in order
+            ]
             events = [int(event.text) for event in storage.events(STUDY)]
             assert events[: len(promised["recorded"])] == promised["recorded"]
 
     @pytest.mark.parametrize("seed", range(6, 9))
     def test_what_a_killed_writer_did_not_finish_left_no_trace(self, url: str, seed: int) -> None:
-        promised = _promised(_killed(url, random.Random(seed).uniform(0.0, 0.2)))  # noqa: S311
+        promised = _parse_promises(_kill_writer(url, random.Random(seed).uniform(0.0, 0.2)))  # noqa: S311
         with _open(url) as storage:
             trials, order = storage.trials(STUDY), storage.finished_order(STUDY)
             assert len(trials) in (len(promised["added"]), len(promised["added"]) + SIZE)
@@ -122,7 +124,7 @@ def _writer(url: str, rounds: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own words
 
 
-def _killed(url: str, after_s: float) -> str:
+def _kill_writer(url: str, after_s: float) -> str:
     """Kill a writer some time after its first line, and return its output until then."""
     writer = _writer(url, rounds=1_000_000)
     assert writer.stdout is not None
@@ -133,7 +135,7 @@ def _killed(url: str, after_s: float) -> str:
         return first + writer.stdout.read()  # communicate() would lose what readline() took ahead
 
 
-def _promised(said: str) -> dict[str, list[int]]:
+def _parse_promises(said: str) -> dict[str, list[int]]:
     """Return the numbers by verb; a line that was cut is no promise."""
     found: dict[str, list[int]] = defaultdict(list)
     for line in said.splitlines(keepends=True):
@@ -143,7 +145,7 @@ def _promised(said: str) -> dict[str, list[int]]:
     return found
 
 
-def _ended(number: int) -> Trial:
+def _build_finished_trial(number: int) -> Trial:
     turn, place = divmod(number, SIZE)
     asked = Trial(number=number, design=Design({"turn": turn, "place": place}), told=turn)
     return asked.finished(outcome(number))

@@ -45,7 +45,7 @@ class OptimizerContract:
         """Finished trials of all kinds."""
         designs = fresh(known.problem.space, _TOLD, np.random.default_rng(5), ())
         trials = known.finished(designs)
-        return [*trials[:-2], _crashed(trials[-2]), _impossible(trials[-1])]
+        return [*trials[:-2], _crash_trial(trials[-2]), _impossible(trials[-1])]
 
     def test_told_the_same_it_asks_the_same(
         self, make: Make, known: Known, history: list[Trial]
@@ -121,7 +121,7 @@ class OptimizerContract:
         self, make: Make, known: Known, history: list[Trial]
     ) -> None:
         optimizer = make(known.problem)
-        optimizer.tell([_crashed(trial) for trial in history[::2]])
+        optimizer.tell([_crash_trial(trial) for trial in history[::2]])
         optimizer.tell([_impossible(trial) for trial in history[1::2]])
         assert optimizer.ask(1)[0] not in [trial.design for trial in history]
 
@@ -153,7 +153,7 @@ class FiniteOptimizerContract(OptimizerContract):
         assert make(replace(known.problem, space=empty)).ask(3) == []
 
 
-def _crashed(trial: Trial) -> Trial:
+def _crash_trial(trial: Trial) -> Trial:
     fault = Fault(kind="crashed", reason="the worker died")
     return replace(trial, state=State.PENDING).finished(Outcome(state=State.FAILED, fault=fault))
 

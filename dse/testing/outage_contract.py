@@ -82,7 +82,7 @@ class OutageContract:
                 first = len(faulty.calls) + (name == "report")  # it counts the reports before
                 faulty.mishaps = {first: mishap}
             said = _CALLS[name](driver, own)
-            found.append((said, _read(storage)))
+            found.append((said, _dump_storage(storage)))
             for study in storage.studies():
                 storage.delete(study)
         assert found[0] == found[1]
@@ -103,7 +103,7 @@ def _enter(storage: Storage, mishaps: dict[int, Mishap]) -> int:
     return driver.enter(STUDY, Driver(host="here", pid=7))
 
 
-def _read(storage: Storage) -> dict[str, Any]:
+def _dump_storage(storage: Storage) -> dict[str, Any]:
     """Return everything that a storage reports of its studies, except the marks of drivers."""
     return {
         study: (

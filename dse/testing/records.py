@@ -36,7 +36,9 @@ def records(draw: Any, most: int = 8) -> Record:
     drivers = tuple(draw(st.lists(_drivers(), max_size=3)))
     asks = draw(_asks(most, len(drivers)))
     count = sum(ask.count for ask in asks)
-    attempts = _numbered(draw(st.lists(st.integers(0, count - 1), max_size=4))) if count else []
+    attempts = (
+        _count_repeats(draw(st.lists(st.integers(0, count - 1), max_size=4))) if count else []
+    )
     trials = [
         draw(_trials(number, ask.told, sum(n == number for n, _ in attempts), len(drivers)))
         for ask in asks
@@ -124,6 +126,6 @@ def _workers(drivers: int) -> st.SearchStrategy[int | None]:
     return st.none() | st.integers(0, drivers - 1) if drivers else st.none()
 
 
-def _numbered(numbers: list[int]) -> list[tuple[int, int]]:
+def _count_repeats(numbers: list[int]) -> list[tuple[int, int]]:
     """Return each trial number with how often it came before."""
     return [(number, numbers[:place].count(number)) for place, number in enumerate(numbers)]

@@ -24,7 +24,7 @@ _REFUSED: dict[str, Callable[[Storage, int], object]] = {
     "retry": lambda storage, bad: storage.retry(STUDY, {0: LOST, bad: LOST, 2: LOST}),
     "claim": lambda storage, bad: storage.claim(STUDY, [0, bad, 2], 0),
     "begin": lambda storage, bad: storage.begin(STUDY, {0: 1.5, bad: 1.5, 2: 1.5}),
-    "report": lambda storage, bad: storage.report(STUDY, [_told(0), _told(bad)]),
+    "report": lambda storage, bad: storage.report(STUDY, [_make_report(0), _make_report(bad)]),
 }
 _DRIVEN: dict[str, Callable[[Storage, int], object]] = {
     "beat": lambda storage, driver: storage.beat(STUDY, driver),
@@ -237,14 +237,17 @@ class SharingContract:
         assert ([*none.finished], [*none.added]) == ([], [])
 
     def test_reports_of_an_attempt_that_was_given_up_are_passed_over(self, begun: Storage) -> None:
-        begun.report(STUDY, [_told(0)])
+        begun.report(STUDY, [_make_report(0)])
         begun.retry(STUDY, {0: LOST})
-        late, now = _told(0), replace(_told(0), attempt=1)
+        late, now = _make_report(0), replace(_make_report(0), attempt=1)
         begun.report(STUDY, [late, now])
-        assert begun.reports(STUDY) == [_told(0), now]
+        assert begun.reports(STUDY) == [_make_report(0), now]
 
     def test_reports_come_in_the_order_of_their_arrival(self, begun: Storage) -> None:
-        first, second = _told(3), Report(number=0, attempt=1, step=-7, metrics={"a": 0.1 + 0.2})
+        first, second = (
+            _make_report(3),
+            Report(number=0, attempt=1, step=-7, metrics={"a": 0.1 + 0.2}),
+        )
         begun.report(STUDY, [first])
         begun.report(STUDY, [])
         begun.report(STUDY, [second, first])
@@ -255,7 +258,7 @@ class SharingContract:
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
     def test_what_is_no_number_is_not_reported(self, begun: Storage, value: float) -> None:
         with pytest.raises(StorageError, match="trial 1: a"):
-            begun.report(STUDY, [_told(0), Report(number=1, step=0, metrics={"a": value})])
+            begun.report(STUDY, [_make_report(0), Report(number=1, step=0, metrics={"a": value})])
         assert begun.reports(STUDY) == []
 
     @pytest.mark.parametrize("bad", [4, -1])
@@ -273,7 +276,7 @@ class SharingContract:
 
     def test_a_deleted_study_is_forgotten_with_all_that_drivers_did(self, begun: Storage) -> None:
         begun.retry(STUDY, {0: LOST})
-        begun.report(STUDY, [_told(0)])
+        begun.report(STUDY, [_make_report(0)])
         begun.delete(STUDY)
         begun.create(STUDY, {})
         assert begun.asks(STUDY) == []
@@ -286,7 +289,7 @@ def _times(storage: Storage) -> list[tuple[float | None, ...]]:
     return [(t.asked_at, t.begun_at, t.finished_at) for t in storage.trials(STUDY)]
 
 
-def _told(number: int) -> Report:
+def _make_report(number: int) -> Report:
     return Report(number=number, step=1, metrics={"q.accuracy": 0.5})
 
 

@@ -60,12 +60,16 @@ IMPOSSIBLE = Outcome(
 CRASHED = Outcome(state=State.FAILED, fault=Fault(kind="crashed", reason=ODD), cost_s=0.25)
 
 
-def _asked(number: int) -> Trial:
+def _make_trial(number: int) -> Trial:
     return Trial(number=number, design=DESIGNS[number], told=number)
 
 
 HISTORY = History(
-    trials=[_asked(0).finished(CRASHED), _asked(1).freed(attempts=1), _asked(2).finished(DONE, 0)],
+    trials=[
+        _make_trial(0).finished(CRASHED),
+        _make_trial(1).freed(attempts=1),
+        _make_trial(2).finished(DONE, 0),
+    ],
     order=[2, 0],
     events=[Event(kind="choice", text=ODD, told=1)],
     asks=[Asked(first=0, count=3, wanted=4, by="random")],
@@ -163,16 +167,16 @@ class StorageContract:
         assert storage.enter(STUDY, Driver()) == 1
 
     def test_what_was_running_in_a_history_is_pending_and_free(self, storage: Storage) -> None:
-        storage.create(STUDY, {}, History(trials=[_asked(0).held(4)]))
-        assert storage.trials(STUDY) == [_asked(0)]
+        storage.create(STUDY, {}, History(trials=[_make_trial(0).held(4)]))
+        assert storage.trials(STUDY) == [_make_trial(0)]
 
     @pytest.mark.parametrize(
         "odd",
         [
-            History(trials=[_asked(1)]),
-            History(trials=[_asked(0).finished(DONE)]),
-            History(trials=[_asked(0)], order=[0]),
-            History(trials=[_asked(0).finished(DONE)], order=[0, 0]),
+            History(trials=[_make_trial(1)]),
+            History(trials=[_make_trial(0).finished(DONE)]),
+            History(trials=[_make_trial(0)], order=[0]),
+            History(trials=[_make_trial(0).finished(DONE)], order=[0, 0]),
         ],
         ids=["gap", "no place", "not finished", "twice"],
     )

@@ -144,7 +144,7 @@ def _environment(name: Value) -> dict[str, float]:
     return {"value": float(os.environ.get(str(name), "nan"))}
 
 
-def _ignored(signal_number: Value) -> dict[str, float]:
+def _survive_signal(signal_number: Value) -> dict[str, float]:
     os.kill(os.getpid(), int(signal_number))
     time.sleep(0.2)
     return {"survived": 1.0}
@@ -176,7 +176,7 @@ _DEEDS: Mapping[str, Callable[[Value], Mapping[str, float] | None]] = {
     "quit": lambda word: sys.exit(str(word)),
     "exit": lambda status: os._exit(int(status)),
     "signal": lambda number: os.kill(os.getpid(), int(number)),
-    "survive": _ignored,
+    "survive": _survive_signal,
     "sleep": _sleep,
     "mark and exit": _mark_and_exit,
     "hang once": _hang_once,

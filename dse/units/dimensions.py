@@ -25,7 +25,7 @@ from dse.core.expressions.expression import (
     Truth,
     Unary,
     children,
-    mapped,
+    map_nodes,
 )
 from dse.errors import SpecError
 from dse.units.units import same_dimension, short, unit
@@ -75,7 +75,7 @@ def in_coherent(expression: Expression, factors: Mapping[str, float]) -> Express
             return Binary("*", node, Number(factors[node.name]))
         return node
 
-    return Expression(expression.text, mapped(expression.node, scaled))
+    return Expression(expression.text, map_nodes(expression.node, scaled))
 
 
 def _unit(  # noqa: C901, PLR0912 - one case per kind of node
@@ -200,7 +200,7 @@ def _agree(nodes: Sequence[Node], told: Sequence[str], text: str) -> str:
             raise SpecError(f"a word is compared with a number: {text!r}")
         if other != TEXT and not same_dimension(fixed[0], other):
             raise SpecError(
-                f"{_named(fixed[0])} does not go with {_named(other)}: {text!r}",
+                f"{_describe_unit(fixed[0])} does not go with {_describe_unit(other)}: {text!r}",
                 hint=_mend(nodes, fixed[0], other),
             )
     return fixed[0]
@@ -220,5 +220,5 @@ def _is_zero(node: Node) -> bool:
     return isinstance(node, Number) and node.value == 0 and not node.unit
 
 
-def _named(text: str) -> str:
+def _describe_unit(text: str) -> str:
     return f"a quantity in {text}" if text else "a bare number"

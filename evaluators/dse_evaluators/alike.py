@@ -81,13 +81,13 @@ def _places(batch: Batch, name: str, otherwise: str) -> tuple[Sequence[Value], I
     return own, np.fromiter(map(places.__getitem__, values), dtype=np.int64, count=len(values))
 
 
-def settled(batch: Batch, values: Mapping[str, Value]) -> Batch:
+def fix_columns(batch: Batch, values: Mapping[str, Value]) -> Batch:
     """Return the batch with columns of these values, whatever it has there."""
     code = np.zeros(len(batch), dtype=np.int64)
     return batch.with_columns({k: Column.coded((value,), code) for k, value in values.items()})
 
 
-def gathered(
+def gather_parts(
     size: int, provides: Collection[str], parts: Iterable[tuple[Ints, Metrics]]
 ) -> Metrics:
     """Merge the metrics of n designs from parts, each with its own rows; NaN in other rows."""

@@ -59,7 +59,7 @@ def word(*valid: Value) -> Check:
     return check
 
 
-def picked(name: str, value: Value, table: Mapping[str, Row]) -> Row:
+def look_up_row(name: str, value: Value, table: Mapping[str, Row]) -> Row:
     """Return the row of a table under the value of an option.
 
     Raises:
@@ -101,7 +101,7 @@ def flag(name: str, value: Value) -> None:
         raise SpecError(f"{name} cannot be {value!r}", hint="true or false")
 
 
-def known(find: Callable[[str], object], *others: str) -> Check:
+def check_with_lookup(find: Callable[[str], object], *others: str) -> Check:
     """Return a check for a text that a function knows, or one of some fixed values.
 
     The function's error explains what is wrong with other texts.
@@ -116,7 +116,7 @@ def known(find: Callable[[str], object], *others: str) -> Check:
 
 def number_format(*others: str) -> Check:
     """A format of numbers, or one of some words."""
-    return known(format_of, *others)
+    return check_with_lookup(format_of, *others)
 
 
 def _anything(name: str, value: Value) -> None:

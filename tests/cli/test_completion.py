@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dse.cli.completion import rejoined
+from dse.cli.completion import rejoin_words
 from dse.study.study import Study
 
 DSE = Path(sys.executable).with_name("dse")
@@ -145,7 +145,7 @@ def test_fish_is_answered_in_its_own_way(folder) -> None:
     ],
 )
 def test_words_that_bash_broke_are_put_together(words, cursor, whole, place) -> None:
-    assert rejoined(words, cursor) == (whole, place)
+    assert rejoin_words(words, cursor) == (whole, place)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -19,7 +19,7 @@ from dse.protocols import Evaluator
 from dse.registry import load, names
 from dse.testing.evaluator_contract import EvaluatorContract
 from dse_evaluators.outside.environments import ENVIRONMENTS
-from dse_evaluators.workloads.assets import installed
+from dse_evaluators.workloads.assets import is_installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class TestEveryEvaluator(EvaluatorContract):
         for package in CASES[request.param].packages:
             pytest.importorskip(package)
         for asset in CASES[request.param].assets:
-            if not installed(asset):
+            if not is_installed(asset):
                 pytest.skip(f"needs the asset {asset!r}: dse assets install {asset}")
         for needed in CASES[request.param].environments:
             if not ENVIRONMENTS[needed].installed:

@@ -8,10 +8,10 @@ import pytest
 
 from dse import registry
 from dse.core.batch import Batch
-from dse.core.encoding import decoded, encoded
+from dse.core.encoding import decode_points, encoded
 from dse.core.metric import Metrics
 from dse.core.space import Space
-from dse.core.variation import crossed, mutated
+from dse.core.variation import cross_parents, mutate_designs
 from dse.schema.space.space import space_from
 from dse.testing.known import Known, problem_of
 
@@ -100,8 +100,8 @@ def test_every_neighbour_is_legal_and_another_design(space):
 def test_every_child_and_mutant_is_legal(space):
     rng = np.random.default_rng(3)
     mothers, fathers = space.sample(100, rng), space.sample(100, rng)
-    assert legal(space, crossed(space, mothers, fathers, rng))
-    assert legal(space, mutated(space, mothers, rng))
+    assert legal(space, cross_parents(space, mothers, fathers, rng))
+    assert legal(space, mutate_designs(space, mothers, rng))
 
 
 def test_shares_sum_to_one_and_are_uniform_over_the_simplex():
@@ -125,7 +125,7 @@ def test_the_rest_of_the_shares_goes_to_those_that_are_not_fixed():
 
 def test_decoding_finds_every_design_back(space):
     batch = space.sample(100, np.random.default_rng(5))
-    found = decoded(space, encoded(space, batch))
+    found = decode_points(space, encoded(space, batch))
     for one, other in zip(batch.designs(), found.designs(), strict=True):
         assert one.keys() == other.keys()
         assert all(
@@ -136,7 +136,7 @@ def test_decoding_finds_every_design_back(space):
 def test_decoding_any_point_gives_a_legal_design(space):
     points = encoded(space, space.sample(50, np.random.default_rng(6)))
     shaken = np.clip(points + np.random.default_rng(7).normal(0, 0.3, points.shape), 0, 1)
-    assert legal(space, decoded(space, shaken))
+    assert legal(space, decode_points(space, shaken))
 
 
 @pytest.mark.parametrize("name", NAMES)

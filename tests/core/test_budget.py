@@ -19,7 +19,7 @@ from dse.core.legal_set.blocks import fold_rules
 from dse.core.legal_set.decision_diagram import Diagram
 from dse.core.legal_set.neighbours import near
 from dse.core.legal_set.relaxed_budget import Budget, linear_of
-from dse.core.legal_set.solution import solved
+from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Ordinal
 from dse.core.space import Space
 
@@ -86,7 +86,7 @@ def test_what_is_no_sum_of_numbers_is_no_budget(text):
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("text", [RULES["<="], RULES[">="], RULES["fractions"]])
 def test_draws_from_the_grid_are_uniform_over_the_legal_combinations(text):
-    part = solved((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, (parse(text),))
+    part = solve_component((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, (parse(text),))
     rows = legal_rows(part.parameters, parse(text))
     drawn = part.sample(40 * len(rows), np.random.default_rng(SEED))
     assert isinstance(part.graph, Budget)
@@ -106,7 +106,7 @@ def test_draws_from_the_grid_are_uniform_over_the_legal_combinations(text):
 def test_the_relaxed_group_says_what_the_unrelaxed_one_says(sizes, average, widths):
     space = network(sizes, widths, average)
     (rule,) = space.constraints
-    part = solved(space.parameters, {}, (rule,))
+    part = solve_component(space.parameters, {}, (rule,))
     rows = legal_rows(space.parameters, rule)
     assert len(rows) <= part.bound
     drawn = part.sample(200, np.random.default_rng(SEED))
@@ -168,7 +168,7 @@ EXTRAS = {
 @pytest.mark.parametrize("text", [RULES["<="], RULES["fractions"], RULES["an equation"]])
 def test_a_budget_with_other_rules_has_the_legal_combinations_of_trying_all(text, extras):
     rules = tuple(map(parse, [text, *extras]))
-    part = solved(LETTERS, {}, rules)
+    part = solve_component(LETTERS, {}, rules)
     rows = legal_rows(LETTERS, *rules)
     drawn = part.sample(30 * len(rows), np.random.default_rng(SEED))
     assert len(rows) <= part.bound
@@ -180,7 +180,7 @@ def test_a_budget_with_other_rules_has_the_legal_combinations_of_trying_all(text
 @pytest.mark.parametrize("extras", [["a == 8", "b >= 3"], ["a == b"], ["a + d <= c + e"]])
 def test_draws_with_other_rules_are_uniform(extras):
     rules = tuple(map(parse, [RULES["<="], *extras]))
-    part = solved((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, rules)
+    part = solve_component((*LETTERS[:4], Ordinal(name="e", values=(2, 8))), {}, rules)
     rows = legal_rows(part.parameters, *rules)
     drawn = part.sample(40 * len(rows), np.random.default_rng(SEED))
     assert isinstance(part.graph, Budget)
@@ -193,7 +193,7 @@ def test_a_listed_budget_with_blocks_is_exact(monkeypatch):
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(growth, "MAX_EDGES", 4)
     rules = tuple(map(parse, [RULES["<="], "a == d", "b != 2"]))
-    part = solved(LETTERS, {}, rules)
+    part = solve_component(LETTERS, {}, rules)
     rows = legal_rows(LETTERS, *rules)
     listed = part.diagram.at(np.arange(part.count))
     assert {tuple(row) for row in listed.tolist()} == {tuple(row) for row in rows.tolist()}
@@ -215,7 +215,7 @@ def test_rules_are_folded_while_their_blocks_are_small():
 @pytest.mark.parametrize("extras", [[], ["a == 8"], ["a == b"], ["a + d <= c + e"]])
 def test_neighbours_on_the_grid_are_legal_and_hold_every_single_change(extras):
     rules = tuple(map(parse, [RULES["<="], *extras]))
-    part = solved(LETTERS, {}, rules)
+    part = solve_component(LETTERS, {}, rules)
     rows = legal_rows(LETTERS, *rules)
     row = part.sample(1, np.random.default_rng(SEED))[0]
     found = {tuple(one) for one in near(part, row).tolist()}
@@ -228,7 +228,7 @@ def test_neighbours_on_the_grid_are_legal_and_hold_every_single_change(extras):
 @pytest.mark.usefixtures("forced")
 def test_neighbours_of_many_matrices_hold_every_single_change():
     space = network(GPT[:32])
-    part = solved(space.parameters, {}, space.constraints)
+    part = solve_component(space.parameters, {}, space.constraints)
     row = part.sample(1, np.random.default_rng(SEED))[0]
     singles = np.repeat(row[None, :], 32 * len(WIDTHS), axis=0)
     singles[np.arange(len(singles)), np.repeat(np.arange(32), len(WIDTHS))] = np.tile(
@@ -256,7 +256,7 @@ def test_a_network_with_other_rules_is_solved_without_growing_its_graph(extras, 
     monkeypatch.setattr(solution, "grown", lambda *args, **_: grown.append(args))
     space = network(GPT)
     rules = [parse(text).renamed(lambda name: f"bits[{name[1:]}]") for text in extras]
-    part = solved(space.parameters, {}, (*space.constraints, *rules))
+    part = solve_component(space.parameters, {}, (*space.constraints, *rules))
     drawn = part.sample(200, np.random.default_rng(SEED))
     assert grown == []
     assert part.diagram.edges < 5_000_000

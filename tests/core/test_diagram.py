@@ -20,7 +20,7 @@ from dse.core.legal_set.decision_diagram import Diagram
 from dse.core.legal_set.diagram_builder import grown
 from dse.core.legal_set.intervals import Intervals
 from dse.core.legal_set.neighbours import near, nearest, steps
-from dse.core.legal_set.solution import solved
+from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Choice, Ordinal
 from dse.core.space import Space
 from dse.errors import SpecErrors
@@ -200,7 +200,7 @@ def test_a_group_too_wide_for_the_graph_is_drawn_by_rejection_and_not_counted(mo
     monkeypatch.setattr(growth, "MAX_EDGES", 500)
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
-    part = solved(WIDE, {}, WIDE_RULES)
+    part = solve_component(WIDE, {}, WIDE_RULES)
     drawn = part.sample(400, np.random.default_rng(SEED))
     assert part.count is None
     assert WIDE_RULES[1] in part.dropped
@@ -212,7 +212,7 @@ def test_a_group_too_wide_for_the_graph_is_drawn_by_rejection_and_not_counted(mo
 def test_a_small_superset_is_listed_and_filtered_which_is_exact(monkeypatch):
     monkeypatch.setattr(growth, "MAX_EDGES", 500)
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
-    part = solved(WIDE, {}, WIDE_RULES)
+    part = solve_component(WIDE, {}, WIDE_RULES)
     found = part.diagram.at(np.arange(part.count))
     assert set(map(tuple, found.tolist())) == tried_rows(WIDE, WIDE_RULES)
     assert (part.indices(found) == np.arange(part.count)).all()
@@ -222,7 +222,7 @@ def test_a_small_superset_is_listed_and_filtered_which_is_exact(monkeypatch):
 def test_neighbours_are_the_same_with_a_table_and_along_the_graph(monkeypatch, rows):
     monkeypatch.setattr(component_of, "LISTED_ROWS", rows)
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
-    part = solved(
+    part = solve_component(
         numbers("p", 4, (1, 2, 4, 8)),
         {},
         (parse("p0 * p1 * p2 * p3 == 64"), parse("p0 >= p1")),
@@ -237,7 +237,7 @@ def test_neighbours_are_the_same_with_a_table_and_along_the_graph(monkeypatch, r
 def test_a_repair_without_a_table_is_legal_and_nearest(monkeypatch):
     monkeypatch.setattr(component_of, "LISTED_ROWS", 0)
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
-    part = solved(numbers("p", 4, (1, 2, 4, 8)), {}, (parse("p0 * p1 * p2 * p3 == 64"),))
+    part = solve_component(numbers("p", 4, (1, 2, 4, 8)), {}, (parse("p0 * p1 * p2 * p3 == 64"),))
     wanted = np.random.default_rng(SEED).integers(0, 4, size=(20, 4)).astype(np.int32)
     every = part.diagram.at(np.arange(part.count))
     for row, found in zip(wanted, nearest(part, wanted), strict=True):
@@ -269,7 +269,7 @@ def test_shares_in_steps_are_counted_as_stars_and_bars():
 def test_a_bound_that_no_sum_can_reach_leaves_nothing_at_once():
     parameters = numbers("bits", 300, (2, 4, 8))
     rule = total([p.name for p in parameters], [1] * 300, "<=", 500)
-    part = solved(parameters, {}, (rule,))
+    part = solve_component(parameters, {}, (rule,))
     assert (part.count, part.diagram.edges) == (0, 0)
 
 
@@ -287,7 +287,7 @@ def test_a_threshold_that_is_hit_exactly_is_judged_alike_by_graph_and_by_rule(ru
     values = (0.1, 0.2, 0.3, 0.30000000000000004)
     parameters = tuple(Ordinal(name=name, values=values) for name in "abc")
     graph = Diagram(grown(parameters, {}, [parse(rule)]), range(3))
-    tried = solved(parameters, {}, [parse(rule)])
+    tried = solve_component(parameters, {}, [parse(rule)])
     assert (graph.at(np.arange(graph.count)) == tried.table).all()
 
 

@@ -11,7 +11,7 @@ from dse.core.batch import Batch, Column
 from dse.core.compound_parameters import Permutation
 from dse.core.expressions.expression import Expression
 from dse.core.expressions.parser import parse
-from dse.core.inspection.explain import Rule, contradiction, narrowed
+from dse.core.inspection.explain import Rule, contradiction, narrow_space
 from dse.core.inspection.rule_check import obstacle, sides, why
 from dse.core.inspection.rule_effects import Portions
 from dse.core.parameter import Choice, Integer, Ordinal, Real
@@ -82,7 +82,7 @@ def test_a_contradiction_is_one_and_each_of_its_rules_is_needed(given_):
     rules = contradiction(space, values)
     batch = all_combinations(space)
     kept = [keeping(batch, rule) for rule in rules]
-    assert bool(rules) == (narrowed(space, values).count() == 0)
+    assert bool(rules) == (narrow_space(space, values).count() == 0)
     assert not rules or not np.logical_and.reduce(kept).any()
     every = np.ones(len(batch), dtype=bool)
     without = [np.logical_and.reduce([every, *kept[:i], *kept[i + 1 :]]) for i in range(len(kept))]

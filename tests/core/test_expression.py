@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Batch, Column
 from dse.core.expressions.expression import Number, is_truth
-from dse.core.expressions.list_rules import expanded
+from dse.core.expressions.list_rules import expand_lists
 from dse.core.expressions.parser import parse
 from dse.errors import SpecError
 from dse.units.dimensions import unit_of
@@ -243,7 +243,7 @@ WORDS += ["is_pow2(", "KiB", "ms", "%", "a[0]", "a[b].c"]
 @given(words=st.lists(st.sampled_from(WORDS), max_size=14))
 def test_whatever_is_written_has_a_value_or_is_refused(words):
     try:
-        rule = expanded(parse(" ".join(words)), {}, {})
+        rule = expand_lists(parse(" ".join(words)), {}, {})
         unit_of(rule, {"c": "text"})
     except SpecError:
         return

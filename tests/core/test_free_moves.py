@@ -6,7 +6,7 @@ import pytest
 from dse.core.expressions.parser import parse
 from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.space import Space
-from dse.core.variation import mutated
+from dse.core.variation import mutate_designs
 
 DRAWS = 40_000
 
@@ -15,7 +15,7 @@ def _shares(space, name, start):
     """How often a mutant of ``start`` has each value."""
     parents = space.batch([start] * DRAWS)
     values, counts = np.unique(
-        mutated(space, parents, np.random.default_rng(1))[name], return_counts=True
+        mutate_designs(space, parents, np.random.default_rng(1))[name], return_counts=True
     )
     return dict(zip(values.tolist(), counts / counts.sum(), strict=True))
 
@@ -52,4 +52,4 @@ def test_all_other_choices_come_alike():
 
 def test_a_parameter_with_one_value_stays():
     space = Space(parameters=(Integer(name="n", low=3, high=3),))
-    assert len(mutated(space, space.batch([{"n": 3}]), np.random.default_rng(0))) == 0
+    assert len(mutate_designs(space, space.batch([{"n": 3}]), np.random.default_rng(0))) == 0

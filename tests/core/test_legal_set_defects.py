@@ -21,7 +21,7 @@ from dse.core.expressions.parser import parse
 from dse.core.legal_set import component as component_of
 from dse.core.legal_set import diagram_builder as growth
 from dse.core.legal_set import solution
-from dse.core.legal_set.solution import solved
+from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import Space
 from dse.errors import DesignError
@@ -115,7 +115,7 @@ def test_a_graph_that_grows_too_large_after_its_last_rule_drops_that_rule(monkey
     monkeypatch.setattr(growth, "MAX_TOTAL", 120)
     monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
     rule = parse("a + b + c <= 10")
-    part = solved([whole(name, 0, 9) for name in "abc"], {}, [rule])
+    part = solve_component([whole(name, 0, 9) for name in "abc"], {}, [rule])
     assert part.dropped == (rule,)
     assert part.legal(part.sample(50, np.random.default_rng(0))).all()
 
@@ -124,7 +124,9 @@ def test_a_combination_that_breaks_a_dropped_rule_has_no_rank(monkeypatch):
     monkeypatch.setattr(solution, "TRIED_ROWS", 0)
     monkeypatch.setattr(growth, "MAX_EDGES", 30)
     monkeypatch.setattr(solution, "FILTERED_ROWS", 0)
-    part = solved([whole(n, 0, 9) for n in "abc"], {}, [parse("(a * 7 + b * 3 + c * 5) % 11 == 2")])
+    part = solve_component(
+        [whole(n, 0, 9) for n in "abc"], {}, [parse("(a * 7 + b * 3 + c * 5) % 11 == 2")]
+    )
     assert part.indices(np.zeros((1, 3), dtype=np.int32)).tolist() == [-1]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse.core.expressions.expression import Absent, Index, Lookup, Name, Number, Text, Truth
-from dse.core.expressions.list_rules import MAX_PARTS, Listing, Table, expanded
+from dse.core.expressions.list_rules import MAX_PARTS, Listing, Table, expand_lists
 from dse.core.expressions.parser import parse
 from dse.errors import SpecError
 from dse.units.dimensions import unit_of
@@ -47,7 +47,7 @@ ROWS = Batch.of(DESIGNS)
 
 
 def written(text):
-    return expanded(parse(text), LISTS, DATA)
+    return expand_lists(parse(text), LISTS, DATA)
 
 
 def value(text):
@@ -241,13 +241,13 @@ def test_a_wrong_use_of_a_list_shows_its_place_with_a_mark():
 def test_lists_used_too_often_are_refused():
     long = {"long": listing("long", *range(MAX_PARTS // 2))}
     with pytest.raises(SpecError, match="items in all"):
-        expanded(parse("sum(long, long, long) > 0"), long, {})
+        expand_lists(parse("sum(long, long, long) > 0"), long, {})
 
 
 def test_every_item_against_every_item_is_refused_where_it_is_endless():
     long = {"long": listing("long", *range(1_000), flags=True)}
     with pytest.raises(SpecError, match="items in all"):
-        expanded(parse("all(long in long)"), long, {})
+        expand_lists(parse("all(long in long)"), long, {})
 
 
 @pytest.mark.parametrize(

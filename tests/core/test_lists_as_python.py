@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dse.core.batch import Column
 from dse.core.expressions.expression import Name
-from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.expressions.parser import parse
 
 ROW = st.lists(st.integers(-9, 9), min_size=4, max_size=4)
@@ -81,7 +81,7 @@ def _evaluated(text, xs, ys):
     nodes = tuple(Name(f"xs[{place}]") for place in range(4))
     lists = {"xs": Listing(keys=(0, 1, 2, 3), nodes=nodes)}
     table = Table(keys=(0, 1, 2, 3), columns={"ys": tuple(ys)})
-    rule = expanded(parse(text.replace("ys", "data.ys")), lists, {"data": table})
+    rule = expand_lists(parse(text.replace("ys", "data.ys")), lists, {"data": table})
     columns = {f"xs[{place}]": Column.of([x]) for place, x in enumerate(xs)}
     return rule.values(columns, 1).values[0]
 

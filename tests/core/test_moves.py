@@ -10,7 +10,7 @@ from dse.core.legal_set.component import LISTED_ROWS
 from dse.core.legal_set.neighbours import nearest
 from dse.core.parameter import Ordinal, Real
 from dse.core.space import Space
-from dse.core.variation import crossed, mutated
+from dse.core.variation import cross_parents, mutate_designs
 from dse.testing.problems import mixed_reals
 from dse.testing.strategies import spaces
 
@@ -24,7 +24,7 @@ SPLIT = Space(
 def test_children_of_legal_parents_are_legal(space, seed):
     assume(space.count())
     rng = np.random.default_rng(seed)
-    children = crossed(space, space.sample(6, rng), space.sample(6, rng), rng)
+    children = cross_parents(space, space.sample(6, rng), space.sample(6, rng), rng)
     assert all(child in space for child in children)
     assert len(children) == 6
 
@@ -33,7 +33,7 @@ def test_children_of_legal_parents_are_legal(space, seed):
 def test_mutants_of_legal_designs_are_legal(space, seed):
     assume(space.count())
     rng = np.random.default_rng(seed)
-    mutants = mutated(space, space.sample(6, rng), rng)
+    mutants = mutate_designs(space, space.sample(6, rng), rng)
     assert all(mutant in space for mutant in mutants)
 
 
@@ -41,27 +41,29 @@ def test_moves_keep_rules_over_reals():
     space = mixed_reals().problem.space
     rng = np.random.default_rng(0)
     parents = space.sample(200, rng)
-    children = mutated(space, crossed(space, parents, space.sample(200, rng), rng), rng)
+    children = mutate_designs(
+        space, cross_parents(space, parents, space.sample(200, rng), rng), rng
+    )
     assert all(child in space for child in children)
 
 
 def test_a_mutant_differs_where_every_component_can_move():
     rng = np.random.default_rng(0)
     parents = SPLIT.sample(50, rng)
-    mutants = mutated(SPLIT, parents, rng)
+    mutants = mutate_designs(SPLIT, parents, rng)
     assert all(one != other for one, other in zip(parents, mutants, strict=True))
 
 
 def test_a_child_of_two_equal_parents_is_like_them():
     rng = np.random.default_rng(0)
     parents = SPLIT.sample(20, rng)
-    assert crossed(SPLIT, parents, parents, rng).designs() == parents.designs()
+    assert cross_parents(SPLIT, parents, parents, rng).designs() == parents.designs()
 
 
 def test_short_steps_come_more_often_than_long_ones():
     space = Space(parameters=(Ordinal(name="n", values=tuple(range(101))),))
     start = space.batch([{"n": 50}] * 500)
-    steps = np.abs(mutated(space, start, np.random.default_rng(0))["n"] - 50)
+    steps = np.abs(mutate_designs(space, start, np.random.default_rng(0))["n"] - 50)
     assert np.median(steps) < 12
     assert steps.max() > 40
 
@@ -69,7 +71,7 @@ def test_short_steps_come_more_often_than_long_ones():
 def test_reals_move_within_their_bounds():
     space = Space(parameters=(Real(name="x", low=1e-3, high=1.0, scale="log"),))
     start = space.batch([{"x": 1e-3}, {"x": 1.0}] * 100)
-    moved = mutated(space, start, np.random.default_rng(0))["x"]
+    moved = mutate_designs(space, start, np.random.default_rng(0))["x"]
     assert 1e-3 <= moved.min() < moved.max() <= 1.0
 
 
@@ -83,14 +85,14 @@ def test_a_design_that_cannot_move_has_no_mutant():
         conditions={"knob": parse("n > 7"), "x": parse("n > 7")},
     )
     start = space.sample(50, np.random.default_rng(0))
-    assert len(mutated(space, start, np.random.default_rng(0))) == 0
+    assert len(mutate_designs(space, start, np.random.default_rng(0))) == 0
 
 
 def test_a_mutant_is_never_its_parent_with_another_rounding():
     space = Space(parameters=tuple(Real(name=name, low=0.1, high=0.7) for name in "abc"))
     rng = np.random.default_rng(0)
     start = space.batch([{"a": 0.1, "b": 0.1, "c": float(c)} for c in 0.1 + 0.6 * rng.random(300)])
-    mutants = space.legal.shares(mutated(space, start, rng))
+    mutants = space.legal.shares(mutate_designs(space, start, rng))
     gaps = np.abs(mutants[:, None, :] - space.legal.shares(start)[None, :, :]).max(axis=2)
     assert gaps.min() > 1e-9
 
@@ -103,7 +105,7 @@ def test_a_group_too_large_to_list_is_moved_in_along_its_graph():
     )
     rng = np.random.default_rng(0)
     start = space.sample(20, rng)
-    mutants = mutated(space, start, rng)
+    mutants = mutate_designs(space, start, rng)
     assert space.legal.components[0].count > LISTED_ROWS
     assert all(mutant in space for mutant in mutants)
     assert all(one != other for one, other in zip(start, mutants, strict=True))

@@ -22,7 +22,7 @@ from dse.core.expressions.expression import (
     Unary,
 )
 from dse.core.expressions.parser import parse
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.errors import SpecError
 
 NAMES = st.sampled_from(["tp", "chip.rows", "größe", "format"]).map(Name)
@@ -81,7 +81,7 @@ TREES = st.recursive(LEAVES, branches, max_leaves=20)
 
 @given(TREES)
 def test_a_printed_formula_is_parsed_to_the_same_tree(tree):
-    assert parse(printed(tree)).node == tree
+    assert parse(format_node(tree)).node == tree
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_printed_formula_is_parsed_to_the_same_tree(tree):
     ],
 )
 def test_a_formula_is_printed_with_no_more_parentheses_than_it_needs(text):
-    assert printed(parse(text).node) == text
+    assert format_node(parse(text).node) == text
 
 
 TOLD = {
@@ -123,7 +123,7 @@ TOLD = {
 
 @pytest.mark.parametrize("text", TOLD)
 def test_what_is_not_written_by_users_is_told_in_words_of_theirs(text):
-    assert printed(TOLD[text]) == text
+    assert format_node(TOLD[text]) == text
 
 
 @pytest.mark.parametrize(
@@ -136,4 +136,4 @@ def test_what_is_not_written_by_users_is_told_in_words_of_theirs(text):
 )
 def test_what_the_language_has_no_words_for_is_told(node, problem):
     with pytest.raises(SpecError, match=problem):
-        printed(node)
+        format_node(node)

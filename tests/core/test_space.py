@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from dse.core.design import Design
 from dse.core.expressions.parser import parse
-from dse.core.legal_set.solution import solved
+from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Choice, Ordinal, Real
 from dse.core.space import Space
 from dse.errors import DesignError
@@ -88,12 +88,12 @@ def test_draws_are_uniform_over_the_legal_set():
 def test_draws_by_rejection_are_uniform_too():
     space = plan_space()
     rule = space.constraints[0]
-    free = solved(space.parameters, space.conditions, ())
+    free = solve_component(space.parameters, space.conditions, ())
     kept = replace(free, constraints=(rule,), dropped=(rule,))
     drawn = space.legal.indices(space.legal.batch([]))  # no design, no index
     assert len(drawn) == 0
     assert kept.count is None
-    listed = solved(space.parameters, space.conditions, space.constraints)
+    listed = solve_component(space.parameters, space.conditions, space.constraints)
     places = listed.indices(kept.sample(20_000, np.random.default_rng(4)))
     assert chisquare(np.bincount(places.astype(int), minlength=listed.count)).pvalue > 1e-3
 

@@ -20,7 +20,7 @@ from dse.errors import DseError
 from dse.registry import check_options, load
 from dse.schema.models import StudySpec
 from dse.schema.study.binding import evaluator_of
-from dse.schema.yaml.source import Source, read
+from dse.schema.yaml.source import Source, parse_yaml
 from dse.schema.yaml.validation import model_of
 
 ROOT = Path(__file__).parents[2]
@@ -132,7 +132,7 @@ def test_the_yaml_of_a_page_is_one_that_studies_take(page, tmp_path, monkeypatch
     for code in blocks(page, "python"):
         Path(re.match(r"# (\S+)\n", code).group(1)).write_text(code)
     for text in blocks(page, "yaml"):
-        fragment = read(page, text)
+        fragment = parse_yaml(page, text)
         study = whole(fragment)
         for name, spec in study.evaluators.items():
             if name in fragment.value.get("evaluators", fragment.value):
@@ -156,7 +156,7 @@ def paths(options, folder):
 
 def test_a_fragment_with_a_key_that_nothing_takes_is_refused(tmp_path):
     with pytest.raises(DseError, match="there is no key 'baseline' here"):
-        whole(read(tmp_path / "page.md", "baseline: {one: {a: 1}}\nbudget: {trials: 3}\n"))
+        whole(parse_yaml(tmp_path / "page.md", "baseline: {one: {a: 1}}\nbudget: {trials: 3}\n"))
 
 
 @pytest.mark.parametrize("page", [p for p in having("python") if p.id != "outside"])
@@ -193,7 +193,7 @@ def test_the_worker_of_the_page_measures(tmp_path, monkeypatch):
     (tmp_path / "pump_worker.py").write_text(code)
     (tmp_path / "pump.py").write_text(PLANT)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    spec = whole(read(page, text)).evaluators["pump"]
+    spec = whole(parse_yaml(page, text)).evaluators["pump"]
     options = {**spec.options, "worker": str(tmp_path / "pump_worker.py"), "python": sys.executable}
     pump = evaluator_of(spec, options)
     got = pump.evaluate(Batch.of([{"flow": 2.0, "stages": 4}, {"flow": 2.0, "stages": 2}]))

@@ -11,7 +11,14 @@ from dse.core.objective import Limit
 from dse.core.parameter import Integer
 from dse.core.space import Space
 from dse.core.trial import Report, State, Trial
-from dse.evaluation.early_stopping import Certain, Halving, as_told, decide, ranked, runs
+from dse.evaluation.early_stopping import (
+    Certain,
+    Halving,
+    convert_for_optimizer,
+    decide,
+    rank_rows,
+    runs,
+)
 from dse.testing.known import problem_of
 from dse.testing.strategies import losses
 
@@ -126,7 +133,7 @@ def test_what_comes_later_changes_no_decision(pairs):
 
 @given(losses())
 def test_a_rank_holds_every_row_once_and_no_front_before_a_better_one(rows):
-    order, first = ranked(rows, np.zeros(len(rows)))
+    order, first = rank_rows(rows, np.zeros(len(rows)))
     beaten = [(rows <= row).all(axis=1) & (rows < row).any(axis=1) for row in rows]
     place = np.argsort(order)
     assert sorted(order.tolist()) == list(range(len(rows)))
@@ -182,6 +189,6 @@ def test_what_was_stopped_for_certain_would_have_been_dominated(grows, finished)
 
 def test_optimizers_learn_of_a_stopped_trial_only_that_it_gave_nothing():
     stopped = Trial(number=0, design=DESIGNS[0], state=State.STOPPED, metrics={"loss": 0.1})
-    learnt = as_told(stopped)
+    learnt = convert_for_optimizer(stopped)
     assert (learnt.design, learnt.state, learnt.metrics) == (DESIGNS[0], State.FAILED, {})
-    assert as_told(done(1, loss=1.0)) == done(1, loss=1.0)
+    assert convert_for_optimizer(done(1, loss=1.0)) == done(1, loss=1.0)

@@ -10,7 +10,7 @@ import pytest
 from dse.resources.asset import assets_folder
 from dse.resources.environment import environments_folder
 from dse_evaluators.outside.environments import ENVIRONMENTS
-from dse_evaluators.workloads.assets import asset_folder, installed
+from dse_evaluators.workloads.assets import asset_folder, is_installed
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,7 +29,7 @@ def asset(weight_folder: str) -> Callable[[str], Path]:
     """The folder of an asset; where it is not installed, the test is skipped by its name."""
 
     def folder(name: str) -> Path:
-        if not installed(name):
+        if not is_installed(name):
             pytest.skip(f"needs the asset {name!r}: dse assets install {name}")
         return asset_folder(name)
 

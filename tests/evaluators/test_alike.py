@@ -6,7 +6,7 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metrics
-from dse_evaluators.alike import gathered, groups, row_by_row, settled, told_once
+from dse_evaluators.alike import fix_columns, gather_parts, groups, row_by_row, told_once
 
 CODES = np.array([0, 1, 0, 1, 0])
 
@@ -55,7 +55,7 @@ def test_groups_are_the_rows_that_have_the_same_words():
 
 
 def test_what_an_option_settles_stands_above_what_the_batch_has():
-    batch = settled(coded(), {"device": "b200"})
+    batch = fix_columns(coded(), {"device": "b200"})
     assert [words for words, _ in groups(batch, {"device": ""})] == [("b200",)]
 
 
@@ -65,7 +65,7 @@ def test_parts_fill_their_own_rows_and_their_faults_move_with_them():
         (np.array([0, 2]), Metrics(columns={"time": np.array([1.0, 2.0])})),
         (np.array([1, 3]), Metrics(columns={}, faults={1: fault})),
     ]
-    found = gathered(4, ["time"], parts)
+    found = gather_parts(4, ["time"], parts)
     assert found.columns["time"][[0, 2]].tolist() == [1.0, 2.0]
     assert np.isnan(found.columns["time"][[1, 3]]).all()
     assert found.faults == {3: fault}

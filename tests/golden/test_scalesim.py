@@ -14,7 +14,7 @@ import pytest
 
 from dse.core.batch import Batch
 from dse_evaluators.accelerators.systolic.products import Network
-from dse_evaluators.accelerators.systolic.scalesim import Array, reported
+from dse_evaluators.accelerators.systolic.scalesim import Array, report_counts
 from dse_evaluators.accelerators.systolic.systolic import Systolic
 from dse_evaluators.workloads.catalogue import WORKLOADS
 from dse_evaluators.workloads.layers import Layer
@@ -86,7 +86,7 @@ def ours(row: dict[str, str], quantity: str) -> float:
         filter_sram_bytes=one * 1024 * float(row["filter_sram_kB"]),
         ofmap_sram_bytes=one * 1024 * float(row["ofmap_sram_kB"]),
     )
-    report = reported(row["dataflow"], network, network.products(one, one), array)
+    report = report_counts(row["dataflow"], network, network.products(one, one), array)
     attribute, scale = QUANTITIES[quantity]
     return float(getattr(report, attribute).item() * scale)
 

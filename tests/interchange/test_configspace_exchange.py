@@ -29,7 +29,7 @@ def written(theirs) -> str:
 
 
 def imported(theirs) -> configspace.Imported:
-    return configspace.read(written(theirs))
+    return configspace.read_configspace(written(theirs))
 
 
 def exported(space: Space, **options):
@@ -95,20 +95,20 @@ PLAN = Space(
 def test_what_the_library_draws_from_an_export_is_legal():
     theirs = exported(PLAN)
     theirs.seed(0)
-    back = configspace.read(configspace.write(PLAN, "plan").text)
+    back = configspace.read_configspace(configspace.write(PLAN, "plan").text)
     drawn = [back.design(dict(one)) for one in theirs.sample_configuration(300)]
     assert all(design in PLAN for design in drawn)
 
 
 def test_what_is_legal_is_legal_in_an_export_and_in_its_import():
     theirs = exported(PLAN)
-    back = configspace.read(configspace.write(PLAN, "plan").text)
+    back = configspace.read_configspace(configspace.write(PLAN, "plan").text)
     drawn = PLAN.sample(300, np.random.default_rng(0)).designs()
     assert all(allows(theirs, design) and design in back.space for design in drawn)
 
 
 def test_an_export_keeps_names_units_scales_and_steps_of_one():
-    back = configspace.read(configspace.write(PLAN, "plan").text)
+    back = configspace.read_configspace(configspace.write(PLAN, "plan").text)
     assert back.name == "plan"
     assert back.space.by_name["clock"] == PLAN.by_name["clock"]
     assert back.space.by_name["batch"] == PLAN.by_name["batch"]
@@ -136,7 +136,10 @@ def test_an_export_allows_exactly_what_the_space_does(space):
 @given(spaces())
 def test_an_export_is_imported_with_the_same_count(space):
     assume((space.count() or 0) > 0)
-    assert configspace.read(configspace.write(space, "s").text).space.count() == space.count()
+    assert (
+        configspace.read_configspace(configspace.write(space, "s").text).space.count()
+        == space.count()
+    )
 
 
 KINDS = [
@@ -269,7 +272,7 @@ def test_a_quantized_range_of_an_older_version_is_a_list():
         {"type": "uniform_int", "name": "y", "lower": 2, "upper": 10, "q": 3, "log": False},
         {"type": "uniform_int", "name": "z", "lower": 2, "upper": 10, "q": None, "log": True},
     ]
-    found = configspace.read(json.dumps({"hyperparameters": items}))
+    found = configspace.read_configspace(json.dumps({"hyperparameters": items}))
     assert found.space.by_name["x"] == Ordinal(name="x", values=(0.0, 0.1, 0.2, 0.3))
     assert found.space.by_name["y"] == Integer(name="y", low=2, high=8, step=3)
     assert found.space.by_name["z"] == Integer(name="z", low=2, high=10, scale="log")
@@ -277,7 +280,7 @@ def test_a_quantized_range_of_an_older_version_is_a_list():
 
 def test_a_number_that_differs_by_rounding_is_the_value_that_is_meant():
     item = {"type": "ordinal", "name": "x", "sequence": [0.1, 0.3]}
-    found = configspace.read(json.dumps({"hyperparameters": [item]}))
+    found = configspace.read_configspace(json.dumps({"hyperparameters": [item]}))
     assert found.design({"x": np.float64(0.1) + 0.2}) == Design({"x": 0.3})
     with pytest.raises(SpecError, match=r"x cannot be 0\.2"):
         found.design({"x": 0.2})
@@ -305,7 +308,7 @@ def test_a_dropped_rule_is_told_and_leaves_a_superset():
     assert found.warnings == (
         "left out the rule 'x * n <= 1' (a.yaml:7): it computes with a real parameter",
     )
-    assert configspace.read(found.text).space.constraints == ()
+    assert configspace.read_configspace(found.text).space.constraints == ()
 
 
 def test_two_real_parameters_are_compared_by_a_relation():
@@ -362,7 +365,10 @@ REALS = (
 def agree(space: Space) -> bool:
     """Whether the library and the space take each other's designs."""
     text = configspace.write(space, "s").text
-    theirs, back = cs.ConfigurationSpace.from_json(io.StringIO(text)), configspace.read(text)
+    theirs, back = (
+        cs.ConfigurationSpace.from_json(io.StringIO(text)),
+        configspace.read_configspace(text),
+    )
     theirs.seed(0)
     ours = space.sample(100, np.random.default_rng(0)).designs()
     drawn = [back.design(dict(one)) for one in theirs.sample_configuration(100)]
@@ -549,7 +555,7 @@ BAD = {
 def test_a_malformed_text_is_one_clear_error_with_its_place(problem):
     text = BAD[problem] if isinstance(BAD[problem], str) else json.dumps(BAD[problem])
     with pytest.raises(SpecError) as caught:
-        configspace.read(text, "space.json")
+        configspace.read_configspace(text, "space.json")
     assert problem in str(caught.value)
     assert caught.value.where.startswith("space.json:1")
 
@@ -557,7 +563,7 @@ def test_a_malformed_text_is_one_clear_error_with_its_place(problem):
 def test_a_mistake_is_told_with_the_line_of_its_name():
     value = {"hyperparameters": [HYPERPARAMETER, {**HYPERPARAMETER, "name": "b", "upper": 0}]}
     with pytest.raises(SpecError) as caught:
-        configspace.read(json.dumps(value, indent=1), "space.json")
+        configspace.read_configspace(json.dumps(value, indent=1), "space.json")
     assert caught.value.where == "space.json:11"
 
 
@@ -588,4 +594,4 @@ def damaged(draw):
 @given(damaged())
 def test_a_damaged_text_is_read_or_refused_in_words(text):
     with suppress(SpecError):
-        configspace.read(text)
+        configspace.read_configspace(text)

@@ -110,7 +110,7 @@ def test_no_file_tells_of_the_machine_unless_it_is_asked(file, home, made, monke
         dse("studies", "export", "s", "--optuna", str(out))
     else:
         dse("studies", "export", "s", "-o", str(out))
-    text = out.read_text() if out.suffix != ".parquet" else repr(portable.read(out))
+    text = out.read_text() if out.suffix != ".parquet" else repr(portable.read_archive(out))
     if file in ("s.jsonl", "s.parquet"):
         assert tells(text.replace("'annabella'", "").replace("'wolf7.example'", ""), home) == []
     else:  # the designs are what the study chose
@@ -127,7 +127,7 @@ def test_with_the_machine_a_file_says_all(file, home, made, monkeypatch, tmp_pat
     at(monkeypatch, home, made)
     dse("studies", "export", "s", "-o", str(tmp_path / file), "--with-machine")
     record = Record.of(SqlStorage(f"sqlite:///{made}/dse.db"), "s")
-    assert portable.read(tmp_path / file) == record
+    assert portable.read_archive(tmp_path / file) == record
 
 
 @pytest.mark.parametrize("file", ["s.jsonl", "s.parquet"])

@@ -8,7 +8,7 @@ from dse.core.trial import State
 from dse.errors import StudyError
 from dse.interop.archive.record import Record, check_record
 from dse.interop.archive.restore import restore
-from dse.interop.merge import merged
+from dse.interop.merge import merge_records
 from dse.schema.history.record import identity_of
 from dse.schema.study.budget import Budget
 from dse.storage.memory import MemoryStorage
@@ -28,7 +28,9 @@ def run(path, storage, name, seed, trials=8) -> Record:
 
 
 def put_together(*records):
-    return merged(records, [identity_of(record.spec) for record in records], "both", by=CARRIED)
+    return merge_records(
+        records, [identity_of(record.spec) for record in records], "both", by=CARRIED
+    )
 
 
 def changed(record, number, **facts):

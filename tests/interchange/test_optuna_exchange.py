@@ -18,7 +18,7 @@ d = optuna.distributions
 
 
 def imported(**theirs) -> exchange.Imported:
-    return exchange.read(
+    return exchange.read_distributions(
         json.dumps({name: d.distribution_to_json(one) for name, one in theirs.items()})
     )
 
@@ -81,7 +81,7 @@ def test_an_import_is_exported_with_the_same_values(theirs):
     ],
 )
 def test_short_and_older_forms_are_read(item, parameter):
-    assert exchange.read(json.dumps({"x": item})).space.parameters == (parameter,)
+    assert exchange.read_distributions(json.dumps({"x": item})).space.parameters == (parameter,)
 
 
 PLAIN = Space(
@@ -146,7 +146,7 @@ def test_dropped_rules_and_conditions_are_told():
 @given(spaces())
 def test_an_export_is_imported_with_the_same_values(space):
     text = exchange.write(space, drop_rules=True).text
-    back = exchange.read(text).space
+    back = exchange.read_distributions(text).space
     assert [p.values for p in back.parameters] == [p.values for p in space.parameters]
 
 
@@ -174,7 +174,7 @@ BAD = {
 @pytest.mark.parametrize("problem", BAD)
 def test_a_malformed_text_is_one_clear_error_with_its_place(problem):
     with pytest.raises(SpecError) as caught:
-        exchange.read(BAD[problem], "space.json")
+        exchange.read_distributions(BAD[problem], "space.json")
     assert problem in str(caught.value)
     assert caught.value.where == "space.json:1"
 
@@ -191,7 +191,7 @@ KEYS = st.sampled_from(["low", "high", "step", "log", "choices", "q"])
 def test_any_distribution_is_read_or_refused_in_words(kind, attributes):
     text = json.dumps({"a": {"type": kind, **attributes}})
     try:
-        space = exchange.read(text).space
+        space = exchange.read_distributions(text).space
     except SpecError:
         return
     assert space.parameters

@@ -35,7 +35,7 @@ def small() -> Record:
 def told(path):
     """The study of the file; where it is refused, the file that the message names."""
     try:
-        return portable.read(path)
+        return portable.read_archive(path)
     except StorageError as error:
         return error.where.partition(":")[0]
 
@@ -52,7 +52,7 @@ def resealed(line: bytes) -> bytes:
 def test_what_is_written_is_what_is_read(tmp_path_factory, form, record):
     path = tmp_path_factory.mktemp("round") / f"study.{form}"
     portable.write(record, path)
-    assert portable.read(path) == record
+    assert portable.read_archive(path) == record
 
 
 def times(record):
@@ -71,7 +71,7 @@ def test_times_go_with_a_study_though_they_make_no_two_records_unequal(tmp_path,
     storage.finish("timed", {0: replace(failed, state=State.DONE, fault=None)})
     record = Record.of(storage, "timed")
     portable.write(record, tmp_path / f"study.{form}")
-    read = portable.read(tmp_path / f"study.{form}")
+    read = portable.read_archive(tmp_path / f"study.{form}")
     assert times(read) == times(record)
     assert times(read)[1] == [(1.7e9, 1.7e9 + 1 / 3)]
     elsewhere = SqlStorage(f"sqlite:///{tmp_path}/studies.db")
@@ -85,7 +85,7 @@ def test_a_file_of_a_version_without_times_is_read(tmp_path):
     path = tmp_path / "study.jsonl"
     portable.write(small(), path)
     assert b"_at" not in path.read_bytes()
-    assert times(portable.read(path)) == ([(None, None, None)] * 4, [])
+    assert times(portable.read_archive(path)) == ([(None, None, None)] * 4, [])
 
 
 @settings(max_examples=30, deadline=None)
@@ -123,7 +123,7 @@ def test_a_file_of_lines_that_was_cut_is_refused(tmp_path_factory, cut):
     content = path.read_bytes()
     path.write_bytes(content[: cut % len(content)])
     with pytest.raises(StorageError, match=r"study\.jsonl:\d: "):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -144,7 +144,7 @@ def test_damage_is_told_with_its_line(tmp_path):
     portable.write(small(), path)
     path.write_bytes(path.read_bytes().replace(b'"rows":4', b'"rows":5'))
     with pytest.raises(StorageError, match=r"study\.jsonl:4: the line is damaged"):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 def test_a_missing_line_is_told(tmp_path):
@@ -153,7 +153,7 @@ def test_a_missing_line_is_told(tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:6], *lines[7:]]))
     with pytest.raises(StorageError, match="lines are missing"):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 def test_a_file_of_a_newer_format_is_refused(tmp_path):
@@ -162,7 +162,7 @@ def test_a_file_of_a_newer_format_is_refused(tmp_path):
     first, _, rest = path.read_bytes().partition(b"\n")
     path.write_bytes(resealed(first.replace(b'"format":1', b'"format":2')) + rest)
     with pytest.raises(StorageError, match="knows up to 1"):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_what_cannot_be_in_a_trial_is_refused_with_its_line(tmp_path, field, val
     lines[1] = resealed(json.dumps(told, separators=(",", ":")).encode())
     path.write_bytes(b"".join(lines))
     with pytest.raises(StorageError, match=rf"study\.jsonl:2: .*{field}"):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_file_that_is_no_study_is_refused(tmp_path, content):
     path = tmp_path / "study"
     path.write_bytes(content)
     with pytest.raises(StorageError):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "9" * 5000])
@@ -224,14 +224,14 @@ def test_a_word_that_is_no_number_is_refused(tmp_path, word):
     content[1] = resealed(content[1].replace(b'"told":0', b'"told":' + word.encode()))
     path.write_bytes(b"".join(content))
     with pytest.raises(StorageError, match=r"study\.jsonl:2"):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 def test_the_trials_and_the_order_of_their_ends_must_agree(tmp_path):
     path = tmp_path / "study.jsonl"
     portable.write(replace(small(), finished_order=(2,)), path)
     with pytest.raises(StorageError, match=r"study\.jsonl:2: trial 0 is failed"):
-        portable.read(path)
+        portable.read_archive(path)
 
 
 def test_a_study_is_never_put_over_another():
@@ -262,7 +262,7 @@ def test_names_that_are_paths_or_markup_are_only_names(tmp_path):
     hostile = replace(small(), study="../../<script>\x00'; DROP TABLE dse_trials;--")
     portable.write(hostile, tmp_path / "study.parquet")
     storage = MemoryStorage()
-    restore(portable.read(tmp_path / "study.parquet"), storage)
+    restore(portable.read_archive(tmp_path / "study.parquet"), storage)
     assert Record.of(storage, hostile.study) == hostile
 
 

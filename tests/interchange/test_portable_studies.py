@@ -49,7 +49,12 @@ def test_a_study_that_was_carried_ends_where_one_that_stayed_does(
     begun.run(budget=Budget(trials=11))
     portable.write(Record.of(begun.storage, "carry"), tmp_path / f"study.{form}")
     begun.storage.close()
-    restore(portable.read(tmp_path / f"study.{form}"), elsewhere, name="carried-here", trusted=True)
+    restore(
+        portable.read_archive(tmp_path / f"study.{form}"),
+        elsewhere,
+        name="carried-here",
+        trusted=True,
+    )
     carried = Study.load("carried-here", elsewhere)
     carried.run()
     assert [t.design for t in carried.trials] == [t.design for t in twin.trials]
@@ -64,7 +69,7 @@ def test_a_study_that_is_exported_again_is_the_same_file(tmp_path, study_file, f
     record = Record.of(study.storage, "carry")
     portable.write(record, tmp_path / f"once.{form}")
     elsewhere = MemoryStorage()
-    restore(portable.read(tmp_path / f"once.{form}"), elsewhere)
+    restore(portable.read_archive(tmp_path / f"once.{form}"), elsewhere)
     portable.write(Record.of(elsewhere, "carry"), tmp_path / f"twice.{form}")
     once, twice = (tmp_path / f"{name}.{form}" for name in ("once", "twice"))
     assert once.read_bytes() == twice.read_bytes()
@@ -74,7 +79,7 @@ def test_a_file_is_a_study_without_any_storage_of_its_own(tmp_path, study_file):
     study = Study.open(study_file, storage=MemoryStorage())
     study.run(budget=Budget(trials=5))
     portable.write(Record.of(study.storage, "carry"), tmp_path / "study.jsonl")
-    record = portable.read(tmp_path / "study.jsonl")
+    record = portable.read_archive(tmp_path / "study.jsonl")
     assert record.finished == study.finished
     assert record.spec == study.storage.spec("carry")
     assert record.events == tuple(study.events)
@@ -109,7 +114,7 @@ def test_a_study_that_is_read_in_pieces_is_written_as_its_record(tmp_path, form,
             assert portable.write(stream, tmp_path / f"pieces.{form}") == whole
     pieces = (tmp_path / f"pieces.{form}").read_bytes()
     assert pieces == (tmp_path / f"whole.{form}").read_bytes()
-    assert portable.read(tmp_path / f"pieces.{form}") == large()
+    assert portable.read_archive(tmp_path / f"pieces.{form}") == large()
 
 
 def large() -> Record:

@@ -24,7 +24,7 @@ from dse.core.inspection.fingerprint import fingerprint, form
 from dse.core.parameter import Choice, Integer, Ordinal, Real
 from dse.core.space import Space
 from dse.errors import SpecError
-from dse.schema.space.export.write import mapping_of, written
+from dse.schema.space.export.write import format_space, mapping_of
 from dse.schema.space.space import space_from, space_of
 from dse.schema.yaml import source
 from dse.schema.yaml.files import Files, library
@@ -42,7 +42,7 @@ def read(folder: Path, text: str, **others: str) -> Space:
 
 def again(folder: Path, space: Space) -> Space:
     path = folder / "written.yaml"
-    path.write_text(written(space, "again"), encoding="utf-8")
+    path.write_text(format_space(space, "again"), encoding="utf-8")
     return space_of(path, Files())
 
 
@@ -164,7 +164,7 @@ def test_includes_arguments_data_lists_and_tables_come_back_from_one_flat_file(t
 
 
 def test_rules_are_written_as_they_were_said(tmp_path):
-    text = written(whole_space(tmp_path), "flat")
+    text = format_space(whole_space(tmp_path), "flat")
     assert "  - sum(bits * layers.weights) <= 8000\n" in text
     assert "  - chip.cache + other.buffer <= 1.5 MiB\n" in text
     assert "  - devices[device].power <= (300 W) or cap <= 0.7\n" in text
@@ -230,7 +230,7 @@ def test_the_units_of_literals_are_found_again(said, tmp_path):
 
 
 def _with(rule: str) -> str:
-    return written(MEASURED, "s") + f"constraints: [{rule!r}]\n".replace("[64", "[ 64")
+    return format_space(MEASURED, "s") + f"constraints: [{rule!r}]\n".replace("[64", "[ 64")
 
 
 def test_a_fixed_space_is_written_with_what_was_fixed(tmp_path):
@@ -367,19 +367,19 @@ def test_a_rule_too_long_for_one_text_becomes_several(tmp_path):
 
 def test_a_rule_too_long_for_any_text_is_told():
     with pytest.raises(SpecError, match="cannot be written as a text"):
-        written(replace(SMALL, constraints=(long_rule("or"),)), "s")
+        format_space(replace(SMALL, constraints=(long_rule("or"),)), "s")
 
 
 def test_a_condition_too_long_for_a_text_is_told():
     with pytest.raises(SpecError, match="is too long to be written"):
-        written(replace(SMALL, conditions={"chip": long_rule("and")}), "s")
+        format_space(replace(SMALL, conditions={"chip": long_rule("and")}), "s")
 
 
 def test_a_table_with_blanks_within_a_formula_is_told():
     table = Listed((Name("n"), Name("chip")), ((1, None),))
     rule = Expression("", Logic("or", (Name("on"), table)))
     with pytest.raises(SpecError, match="blank cells"):
-        written(replace(SMALL, constraints=(rule,)), "s")
+        format_space(replace(SMALL, constraints=(rule,)), "s")
 
 
 def test_a_table_with_blanks_is_a_rule_of_its_own(tmp_path):
@@ -411,7 +411,7 @@ def test_words_that_look_like_something_else_stay_words(tmp_path):
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=1, unique=True))
 def test_any_word_comes_back_as_it_was(words):
     text = yaml_text({"space": "s", "parameters": {"x": {"choice": words}}, "constraints": words})
-    value = source.read(Path("s.yaml"), text).value
+    value = source.parse_yaml(Path("s.yaml"), text).value
     assert value["parameters"]["x"]["choice"] == value["constraints"] == words
 
 
@@ -446,7 +446,7 @@ NUMBERS = {
 def test_numbers_are_written_short_and_read_exactly(tmp_path, case):
     parameter, words = NUMBERS[case]
     space = Space(parameters=(parameter,))
-    assert words in written(space, "s")
+    assert words in format_space(space, "s")
     assert again(tmp_path, space).parameters == (parameter,)
 
 
@@ -457,7 +457,7 @@ def test_a_space_too_large_for_a_file_is_told():
     rule = Expression("allow", listed(names, rows))
     parameters = tuple(Integer(name=name, low=0, high=399) for name in names)
     with pytest.raises(SpecError, match="bytes of YAML"):
-        written(Space(parameters=parameters, constraints=(rule,)), "s")
+        format_space(Space(parameters=parameters, constraints=(rule,)), "s")
 
 
 def listed(names, rows):
@@ -466,7 +466,7 @@ def listed(names, rows):
 
 def test_a_name_that_no_file_can_have_is_told():
     with pytest.raises(SpecError, match="'a-b' is no name"):
-        written(Space(parameters=(Integer(name="a-b", low=1, high=2),)), "s")
+        format_space(Space(parameters=(Integer(name="a-b", low=1, high=2),)), "s")
 
 
 def test_data_that_a_file_would_read_as_something_else_is_told():
@@ -476,17 +476,17 @@ def test_data_that_a_file_would_read_as_something_else_is_told():
         constraints=(Expression("", Compare(("<",), (lookup, Number(2)))),),
     )
     with pytest.raises(SpecError, match="a table of a space file cannot hold '8 KiB'"):
-        written(space, "s")
+        format_space(space, "s")
 
 
 def test_a_rule_that_has_no_text_is_named():
     rule = Expression("quotes", Compare(("==",), (Name("x"), Text("'\""))))
     space = Space(parameters=(Choice(name="x", values=("'\"", "a")),), constraints=(rule,))
     with pytest.raises(SpecError, match="both kinds of quotes"):
-        written(space, "s")
+        format_space(space, "s")
 
 
 def test_a_rule_that_mixes_units_is_named():
     space = replace(MEASURED, constraints=(parse("x + t <= 3"),))
     with pytest.raises(SpecError, match=r"the rule 'x \+ t <= 3' cannot be written"):
-        written(space, "s")
+        format_space(space, "s")

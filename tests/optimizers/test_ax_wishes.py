@@ -6,7 +6,7 @@ import pytest
 from dse.core.design import Design
 from dse.core.parameter import Choice, Integer, Real
 from dse.core.space import Space
-from dse.optimizers.adapters.ax_space import axes, granted, unordered, wish_of
+from dse.optimizers.adapters.ax_space import axes, has_no_order, nearest_unseen_design, wish_of
 from dse.optimizers.support.constraints import known_admissible
 from dse.optimizers.support.unseen_designs import fresh
 from dse.testing.problems import mixed_reals, one_design, pocket_codesign
@@ -16,7 +16,7 @@ GOOD = Design({"tp": 2, "dp": 4, "format": "mxfp4", "group": 64})
 
 
 def _granted(problem, wish, taken=()):
-    return granted(problem, wish, taken, np.random.default_rng(0))
+    return nearest_unseen_design(problem, wish, taken, np.random.default_rng(0))
 
 
 def test_a_legal_wish_is_granted_as_it_is():
@@ -73,7 +73,7 @@ def test_parameters_that_cannot_vary_are_kept_from_ax():
             Real(name="x", low=1.0, high=1.0),
         )
     )
-    assert {name: unordered(axis) for name, axis in axes(space).items()} == {
+    assert {name: has_no_order(axis) for name, axis in axes(space).items()} == {
         "p1": False,
         "p2": True,
     }

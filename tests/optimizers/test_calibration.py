@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dse.optimizers.bayesian.fidelity_calibration import calibrated, held_out
+from dse.optimizers.bayesian.fidelity_calibration import choose_calibration, held_out
 
 RNG = np.random.default_rng(4)
 LOW = RNG.uniform(0.1, 1.0, 40)
@@ -20,16 +20,16 @@ NOISE = RNG.normal(0, 0.01, 40)
     ],
 )
 def test_the_plainest_curve_that_fits_is_taken(high, kind):
-    assert calibrated(LOW, high).kind == kind
+    assert choose_calibration(LOW, high).kind == kind
 
 
 def test_a_line_is_found_again():
-    found = calibrated(LOW, 3 * LOW - 1)
+    found = choose_calibration(LOW, 3 * LOW - 1)
     assert found(np.array([0.0, 1.0])) == pytest.approx([-1.0, 2.0])
 
 
 def test_a_falling_curve_stays_monotone():
-    found = calibrated(LOW, -np.round(3 * LOW) + NOISE)
+    found = choose_calibration(LOW, -np.round(3 * LOW) + NOISE)
     assert (np.diff(found(np.linspace(0, 1, 50))) <= 0).all()
 
 
@@ -45,10 +45,10 @@ def test_a_measure_that_tells_nothing_predicts_no_better_than_the_mean():
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_too_few_designs_calibrate_nothing(count):
-    found = calibrated(LOW[:count], 2 * LOW[:count])
+    found = choose_calibration(LOW[:count], 2 * LOW[:count])
     assert found.kind == "as it is"
     assert held_out(LOW[:count], LOW[:count]).tolist() == LOW[:count].tolist()
 
 
 def test_equal_values_are_no_trouble():
-    assert calibrated(np.ones(8), np.arange(8.0))(np.ones(1)) == pytest.approx([3.5])
+    assert choose_calibration(np.ones(8), np.arange(8.0))(np.ones(1)) == pytest.approx([3.5])

@@ -8,9 +8,9 @@ import pytest
 from dse.core.expressions.parser import parse
 from dse.core.metric import Metrics
 from dse.core.parameter import Choice, Integer, Ordinal
-from dse.core.pareto import nondominated
+from dse.core.pareto import find_nondominated
 from dse.core.space import Space
-from dse.optimizers.bayesian.front_completion import Completion, completed, worthwhile
+from dse.optimizers.bayesian.front_completion import Completion, complete_front, worthwhile
 from dse.testing.known import enumerated
 
 SPACE = Space(
@@ -72,7 +72,7 @@ START = (
 
 def test_from_two_measurements_it_finds_the_front_of_all_designs_that_share_them():
     case = known()
-    found = completed(case.problem, measured(case, *START))
+    found = complete_front(case.problem, measured(case, *START))
     (everything,) = SPACE.enumerate(1_000_000)
     shared = [
         design
@@ -80,7 +80,7 @@ def test_from_two_measurements_it_finds_the_front_of_all_designs_that_share_them
         if design["format"] == "bf16" or design.get("group") == 32
     ]
     losses = case.problem.trial_losses(case.finished(shared))
-    best = np.unique(losses[nondominated(losses)], axis=0)
+    best = np.unique(losses[find_nondominated(losses)], axis=0)
     got = np.unique(case.problem.trial_losses(case.finished(found)), axis=0)
     assert len(best) > 10
     assert got.tolist() == best.tolist()
@@ -113,7 +113,7 @@ def test_a_completion_that_was_cut_short_goes_on_as_it_would_have():
 
 
 def test_nothing_measured_completes_to_nothing():
-    assert completed(known().problem, []) == []
+    assert complete_front(known().problem, []) == []
 
 
 @pytest.mark.parametrize(

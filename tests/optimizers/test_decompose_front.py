@@ -15,8 +15,8 @@ from dse.core.parameter import Choice, Integer, Ordinal
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.errors import StudyError
-from dse.optimizers.decompose import cannot, decomposed
-from dse.optimizers.exact.chunks import weighed
+from dse.optimizers.decompose import cannot, find_exact_front
+from dse.optimizers.exact.chunks import judge_with_metrics
 from dse.optimizers.exact.exact_front import exact_front
 
 SPACE = Space(
@@ -113,14 +113,14 @@ def told(problem, designs):
     batch = problem.space.batch(designs)
     columns = problem.known(batch).columns
     whole = batch.with_columns({name: Column(values) for name, values in columns.items()})
-    losses, violations, _ = weighed(problem, whole)
+    losses, violations, _ = judge_with_metrics(problem, whole)
     wanted = violations[:, None] if violations.any() else losses + 0.0
     return np.unique(wanted, axis=0).tolist()
 
 
 def found(problem):
     try:
-        return decomposed(problem)
+        return find_exact_front(problem)
     except StudyError:  # no design without a fault, or a part that is infinite
         assume(False)
 
@@ -158,8 +158,10 @@ def test_a_sum_over_groups_needs_a_few_combinations():
         {},
     )
     assert cannot(problem) == ""
-    assert decomposed(problem).compared < 100
-    assert told(problem, decomposed(problem).designs) == told(problem, exact_front(problem).designs)
+    assert find_exact_front(problem).compared < 100
+    assert told(problem, find_exact_front(problem).designs) == told(
+        problem, exact_front(problem).designs
+    )
 
 
 def test_where_no_design_is_feasible_it_asks_the_one_that_breaks_the_limits_least():
@@ -171,7 +173,7 @@ def test_where_no_design_is_feasible_it_asks_the_one_that_breaks_the_limits_leas
         {name: rng.random(PLACES) for name in names},
         {},
     )
-    answer = decomposed(problem)
+    answer = find_exact_front(problem)
     assert len(answer.designs) == 1
     assert "no design is feasible" in answer.coverage.text
     assert told(problem, answer.designs) == told(problem, exact_front(problem).designs)
@@ -180,4 +182,4 @@ def test_where_no_design_is_feasible_it_asks_the_one_that_breaks_the_limits_leas
 def test_an_empty_space_has_no_front():
     problem = problem_of(["one.e"], ["minimize"], [], dict.fromkeys(names, np.zeros(PLACES)), {})
     empty = replace(problem, space=replace(SPACE, constraints=(parse("1 == 2"),)))
-    assert decomposed(empty).designs == []
+    assert find_exact_front(empty).designs == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dse.core.batch import Column
 from dse.core.expressions.expression import Expression, Name
 from dse.core.expressions.parser import parse
-from dse.optimizers.exact.monotonicity import Trend, course, paired, parts_of
+from dse.optimizers.exact.monotonicity import Trend, course, pair_folds, parts_of
 
 RANGES = {"up": (1.0, 4.0), "down": (-3.0, -0.5), "wide": (-2.0, 2.0), "wider": (0.0, 5.0)}
 PARTS = {Name(name): ends for name, ends in RANGES.items()}
@@ -49,7 +49,7 @@ PARTS = {Name(name): ends for name, ends in RANGES.items()}
     ],
 )
 def test_a_part_moves_a_formula_in_a_known_direction(text, name, trend):
-    assert course(paired(parse(text)), PARTS).trends[Name(name)] is trend
+    assert course(pair_folds(parse(text)), PARTS).trends[Name(name)] is trend
 
 
 def test_nothing_is_told_of_what_may_be_no_finite_number():
@@ -72,11 +72,11 @@ formulas = st.recursive(
 @given(formulas, st.sampled_from(sorted(RANGES)), st.integers(0, 2**32))
 def test_values_rise_and_fall_as_is_told_and_lie_between_the_ends(text, name, seed):
     expression = parse(text)
-    told = course(paired(expression), PARTS)
+    told = course(pair_folds(expression), PARTS)
     rng = np.random.default_rng(seed)
     columns = {one: Column(np.full(50, rng.uniform(*ends))) for one, ends in RANGES.items()}
     columns[name] = Column(np.sort(rng.uniform(*RANGES[name], 50)))
-    values = Expression("", paired(expression)).values(columns, 50).values.astype(float)
+    values = Expression("", pair_folds(expression)).values(columns, 50).values.astype(float)
     trend = told.trends.get(Name(name), Trend.NONE)
     assert trend is not Trend.RISES or (values[1:] >= values[:-1]).all()
     assert trend is not Trend.FALLS or (values[1:] <= values[:-1]).all()
@@ -86,7 +86,7 @@ def test_values_rise_and_fall_as_is_told_and_lie_between_the_ends(text, name, se
 
 
 def test_a_folded_list_is_the_steps_of_two_that_compute_it():
-    assert paired(parse("sum(up, wide, down)")) == parse("up + wide + down").node
+    assert pair_folds(parse("sum(up, wide, down)")) == parse("up + wide + down").node
 
 
 def test_the_parts_of_a_formula_are_as_large_as_their_group():

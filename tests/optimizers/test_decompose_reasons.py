@@ -11,13 +11,13 @@ from dse.core.expressions.parser import parse
 from dse.core.metric import Fault, Metric, Metrics
 from dse.core.objective import Objective
 from dse.core.parameter import Choice, Integer
-from dse.core.pareto import nondominated
+from dse.core.pareto import find_nondominated
 from dse.core.problem import Problem, Source
 from dse.core.space import Space
 from dse.core.trial import Outcome, State, Trial
 from dse.errors import StudyError
 from dse.optimizers import decompose
-from dse.optimizers.decompose import Decompose, cannot, decomposed
+from dse.optimizers.decompose import Decompose, cannot, find_exact_front
 from dse.optimizers.exact import joined_fronts as combination
 from dse.optimizers.exact.chunks import judged
 from dse.optimizers.exact.exact_front import exact_front
@@ -107,7 +107,7 @@ def test_the_optimizer_says_the_reason():
 def test_too_many_combinations_are_told_with_the_part_that_may_go_either_way(monkeypatch):
     monkeypatch.setattr(combination, "MOST_PAIRS", 1_000)
     with pytest.raises(StudyError, match=r"300 x 201 .* 'a.t' may go either way"):
-        decomposed(separate("a.t - b.e", "b.e - a.t", high=299))
+        find_exact_front(separate("a.t - b.e", "b.e - a.t", high=299))
 
 
 def test_no_design_that_can_exist_is_told_with_a_reason(monkeypatch):
@@ -116,12 +116,12 @@ def test_no_design_that_can_exist_is_told_with_a_reason(monkeypatch):
         return replace(model(batch), faults=dict.fromkeys(range(len(batch)), fault))
 
     problem = separate(*SUMS, high=99, model=never)
-    assert decomposed(problem).coverage.text == (
+    assert find_exact_front(problem).coverage.text == (
         "exact over all 20,000 legal designs; 20,000 cannot exist"
     )
     monkeypatch.setattr(decompose, "SEARCHED", 1_000)
     with pytest.raises(StudyError, match="none can exist: too hot"):
-        decomposed(problem)
+        find_exact_front(problem)
 
 
 def test_what_nothing_reads_takes_its_first_value_however_much_there_is_of_it():
@@ -133,7 +133,7 @@ def test_what_nothing_reads_takes_its_first_value_however_much_there_is_of_it():
             *(Integer(name=f"free{place}", low=0, high=999) for place in range(30)),
         ),
     )
-    answer = decomposed(replace(problem, space=space))
+    answer = find_exact_front(replace(problem, space=space))
     assert answer.total == 2 * 10**96
     assert [(d["x"], d["y"], d["paint"], d["free7"]) for d in answer.designs] == [
         (300, 0, "red", 0)
@@ -165,12 +165,12 @@ def test_what_was_told_before_is_not_asked_again():
 @pytest.mark.slow
 def test_nineteen_trillion_designs_have_a_front_in_seconds():
     problem = plan_of(ROOT / "benchmarks" / "two_chips_exact.yaml").problem
-    answer = decomposed(problem)
+    answer = find_exact_front(problem)
     assert (answer.total, answer.rows) == (4_320_600**2, 2 * 4_320_600)
     front, _, _ = judged(problem, problem.space.batch(answer.designs))
     drawn = problem.space.sample(20_000, np.random.default_rng(0))
     losses, violations, _ = judged(problem, drawn)
     feasible = losses[violations == 0]
     assert len(feasible) > 1_000
-    assert nondominated(front).all()
-    assert not nondominated(np.concatenate([front, feasible]))[len(front) :].any()
+    assert find_nondominated(front).all()
+    assert not find_nondominated(np.concatenate([front, feasible]))[len(front) :].any()

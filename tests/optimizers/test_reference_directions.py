@@ -28,10 +28,10 @@ def test_as_many_even_directions_as_fit(objectives, size, count):
 
 @pytest.mark.slow
 def test_directions_that_push_one_another_are_as_many_as_wanted_and_the_same_each_time():
-    from dse.optimizers.evolutionary.reference_directions import _found
+    from dse.optimizers.evolutionary.reference_directions import _compute_directions
 
     found = directions_of(3, 8, "energy")
-    _found.cache_clear()
+    _compute_directions.cache_clear()
     assert (directions_of(3, 8, "energy") == found).all()
     assert found.shape == (8, 3)
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from dse.optimizers.support.seeded_scope import seeded
+from dse.optimizers.support.seeded_scope import seed_generators
 
 pytestmark = pytest.mark.slow  # torch takes a second to import
 
@@ -17,22 +17,22 @@ def _draws():
 
 
 def test_the_same_seed_draws_the_same():
-    with seeded(4):
+    with seed_generators(4):
         first = _draws()
-    with seeded(4):
+    with seed_generators(4):
         assert _draws() == first
-    with seeded(5):
+    with seed_generators(5):
         assert _draws() != first
 
 
 def test_afterwards_all_is_as_before():
-    with seeded(0):
+    with seed_generators(0):
         import torch
     threads = torch.get_num_threads()
     random.seed(1)
     np.random.seed(1)  # noqa: NPY002 - the scope is about these
     torch.manual_seed(1)
-    with seeded(2):
+    with seed_generators(2):
         _draws()
     after = _draws()
     random.seed(1)
@@ -43,7 +43,7 @@ def test_afterwards_all_is_as_before():
 
 
 def test_inside_there_is_one_thread_and_nothing_is_compiled():
-    with seeded(0):
+    with seed_generators(0):
         import torch
         from botorch.acquisition.multi_objective import logei
 

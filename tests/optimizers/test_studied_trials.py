@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dse.core.pareto import nondominated, reference
-from dse.optimizers.bayesian.training_sample import MOST, studied
+from dse.core.pareto import find_nondominated, reference
+from dse.optimizers.bayesian.training_sample import MOST, select_trials
 from dse.testing.problems import tiny_codesign
 
 KNOWN = tiny_codesign()
@@ -12,13 +12,13 @@ TRIALS = KNOWN.finished(list(dict.fromkeys(DESIGNS)) * 3)[: 2 * MOST]
 
 
 def test_few_trials_are_all_studied() -> None:
-    assert studied(KNOWN.problem, TRIALS[:MOST]) == TRIALS[:MOST]
+    assert select_trials(KNOWN.problem, TRIALS[:MOST]) == TRIALS[:MOST]
 
 
 def test_of_many_the_front_and_the_first_are_studied_in_their_order() -> None:
-    found = studied(KNOWN.problem, TRIALS)
+    found = select_trials(KNOWN.problem, TRIALS)
     feasible = [t for t, ok in zip(TRIALS, KNOWN.problem.feasible(TRIALS), strict=True) if ok]
-    best = nondominated(KNOWN.problem.trial_losses(feasible))
+    best = find_nondominated(KNOWN.problem.trial_losses(feasible))
     front = [trial for trial, ok in zip(feasible, best, strict=True) if ok]
     assert len(found) == MOST
     assert {trial.number for trial in front} <= {trial.number for trial in found}
@@ -28,7 +28,7 @@ def test_of_many_the_front_and_the_first_are_studied_in_their_order() -> None:
 def test_the_reference_point_stays_where_it_is() -> None:
     assert TRIALS[2 * MOST - 1].number > MOST
     whole = reference(KNOWN.problem, TRIALS)
-    part = reference(KNOWN.problem, studied(KNOWN.problem, TRIALS))
+    part = reference(KNOWN.problem, select_trials(KNOWN.problem, TRIALS))
     assert whole is not None
     assert part is not None
     assert (whole == part).all()

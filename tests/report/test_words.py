@@ -7,7 +7,7 @@ import pytest
 from dse.core.metric import Metric
 from dse.report.words import (
     design_text,
-    joined,
+    join_list,
     metric_text,
     number_text,
     seconds_text,
@@ -62,7 +62,7 @@ def test_inactive_parameters_are_left_out() -> None:
     ("words", "text"), [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b and c")]
 )
 def test_words_are_joined(words: list[str], text: str) -> None:
-    assert joined(words) == text
+    assert join_list(words) == text
 
 
 BOTTLENECK = Metric(name="bottleneck", words=("compute", "memory"))

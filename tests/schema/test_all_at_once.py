@@ -10,7 +10,7 @@ from dse import Metric, Study, evaluator
 from dse.cli.app import app
 from dse.errors import SpecErrors
 from dse.schema.study.plan import plan_of
-from dse.schema.yaml.source import read
+from dse.schema.yaml.source import parse_yaml
 
 SPACE = """
 space: s
@@ -247,12 +247,12 @@ def test_programs_that_were_not_looked_for_are_said(tmp_path, program):
 
 def test_parts_of_lists_and_mappings_are_taken_out_at_once_with_their_lines():
     text = "a:\n- x\n- y\n- p: 1\n  q: 2\n- z\nb: 3\nc: 4\n"
-    source = read(Path("f.yaml"), text)
+    source = parse_yaml(Path("f.yaml"), text)
     rest = source.without([("a", 0), ("a", 2, "p"), ("b",), ("a", 1)])
     assert rest.value == {"a": [{"q": 2}, "z"], "c": 4}
     assert [rest.lines[path] for path in (("a", 0, "q"), ("a", 1), ("c",))] == [5, 6, 8]
     assert ("b",) not in rest.lines
-    many = read(Path("f.yaml"), "a:\n" + "- 1\n" * 20_000)
+    many = parse_yaml(Path("f.yaml"), "a:\n" + "- 1\n" * 20_000)
     left = many.without([("a", place) for place in range(0, 20_000, 2)])
     assert len(left.value["a"]) == 10_000
     assert left.lines["a", 9_999] == 20_001

@@ -6,7 +6,7 @@ import pytest
 
 from dse.errors import SpecError, SpecErrors
 from dse.schema.models import BudgetSpec
-from dse.schema.study.budget import Budget, budget_of, changed
+from dse.schema.study.budget import Budget, budget_of, change_budget
 from dse.schema.study.plan import plan_of
 
 SPACE = "space: s\nparameters:\n  rows: {ordinal: [8, 16]}\n"
@@ -63,11 +63,11 @@ def test_an_optimizer_that_tells_no_gain_is_not_stopped_by_it(tmp_path):
 
 def test_the_command_states_another_cost_at_the_price_of_the_file():
     stated = Budget(measurements=5, cost=20.0, price_per_s=0.001)
-    budget = changed(stated, BudgetSpec(cost="30 $"))
+    budget = change_budget(stated, BudgetSpec(cost="30 $"))
     assert (budget.cost, budget.measurements) == (30, 5)
     assert budget.price_per_s == pytest.approx(0.001)
 
 
 def test_the_command_cannot_state_a_cost_without_a_price():
     with pytest.raises(SpecError, match="needs a price"):
-        changed(Budget(), BudgetSpec(cost="30 $"))
+        change_budget(Budget(), BudgetSpec(cost="30 $"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dse.schema.yaml.option_types import mistyped
+from dse.schema.yaml.option_types import find_mistyped_option
 
 
 @dataclass(kw_only=True)
@@ -39,8 +39,8 @@ class Known:
     ],
 )
 def test_the_first_option_of_another_type_is_found(options, found):
-    assert mistyped(Known, options) == found
+    assert find_mistyped_option(Known, options) == found
 
 
 def test_types_that_cannot_be_judged_are_passed_over():
-    assert mistyped(Plain, {"name": 3, "foreign": 4}) is None
+    assert find_mistyped_option(Plain, {"name": 3, "foreign": 4}) is None

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from dse.cli.app import app
 from dse.errors import SpecError
-from dse.schema.yaml.files import library, resolved
+from dse.schema.yaml.files import library, resolve_path
 
 
 def of(parameters, *rules, more=""):
@@ -257,7 +257,7 @@ def test_sizes_needs_a_fixed_number_of_parts(told):
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "spaces/../../x.yaml"])
 def test_the_library_is_not_left(tmp_path, name):
     with pytest.raises(SpecError, match="leaves the library"):
-        resolved(f"library:{name}", tmp_path / "main.yaml")
+        resolve_path(f"library:{name}", tmp_path / "main.yaml")
 
 
 def test_a_file_outside_the_library_is_told_where_it_is_included(told):
@@ -266,7 +266,7 @@ def test_a_file_outside_the_library_is_told_where_it_is_included(told):
 
 
 def test_a_file_of_the_library_is_found(tmp_path):
-    found = resolved("library:studies/../spaces/README.md", tmp_path / "main.yaml")
+    found = resolve_path("library:studies/../spaces/README.md", tmp_path / "main.yaml")
     assert found.resolve() == library() / "spaces/README.md"
 
 

@@ -244,7 +244,7 @@ def test_all_mistakes_of_a_study_are_told_at_once(tmp_path):
 def test_two_evaluators_cannot_give_one_metric(tmp_path):
     from dse.core.metric import Metric
     from dse.evaluation.bound_evaluator import Bound
-    from dse.evaluation.pipeline import ordered
+    from dse.evaluation.pipeline import order_evaluators
 
     class Constant:
         reads = optional = frozenset()
@@ -258,7 +258,7 @@ def test_two_evaluators_cannot_give_one_metric(tmp_path):
     one = Bound(name="chip", evaluator=Constant("a.b"), names={})
     other = Bound(name="chip.a", evaluator=Constant("b"), names={})
     with pytest.raises(SpecError, match=r"both chip and chip\.a provide"):
-        ordered([one, other])
+        order_evaluators([one, other])
 
 
 def test_a_changed_study_differs_in_the_part_that_was_changed(tmp_path):

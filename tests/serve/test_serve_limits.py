@@ -11,7 +11,7 @@ import pytest
 
 from dse.schema.study.budget import Budget
 from dse.serve import idle_timeout as patience
-from dse.serve.limits import CONNECTIONS, STREAMS, Places, client_of, connections_allowed
+from dse.serve.limits import CONNECTIONS, STREAMS, Places, client_of, compute_connection_limit
 from dse.storage.memory import MemoryStorage
 from dse.study.study import Study
 from tests.browsing import soon
@@ -158,7 +158,7 @@ def test_requests_beyond_the_limit_are_told_when_to_come_again(study, local, mon
 )
 def test_connections_leave_files_for_the_rest_of_the_process(monkeypatch, files, allowed) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert connections_allowed() == allowed
+    assert compute_connection_limit() == allowed
 
 
 @pytest.mark.browser

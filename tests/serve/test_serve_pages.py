@@ -107,12 +107,12 @@ def test_a_failed_trial_tells_its_reason_as_text(client) -> None:
 
 
 def test_the_record_that_is_downloaded_is_read_back(client, tmp_path) -> None:
-    from dse.interop.archive.archive import read
+    from dse.interop.archive.archive import read_archive
 
     answer = client.get("/studies/toy%205/download/study.jsonl")
     (tmp_path / "study.jsonl").write_bytes(answer.content)
     assert answer.headers["content-disposition"].startswith("attachment")
-    assert len(read(tmp_path / "study.jsonl").trials) == 60
+    assert len(read_archive(tmp_path / "study.jsonl").trials) == 60
 
 
 def test_the_front_that_is_downloaded_has_a_line_for_each_design(client) -> None:

@@ -129,7 +129,7 @@ def count_sound(storage: SqlStorage, name: str, whole: Record, folder: Path) -> 
     """How many trials a salvage keeps; each is one of the whole study."""
     with open_salvage(storage, name, {"seed": 7}) as found:
         portable.write(found, folder / "sound.jsonl")
-    kept = portable.read(folder / "sound.jsonl")
+    kept = portable.read_archive(folder / "sound.jsonl")
     assert isinstance(whole, tuple)
     known = [(trial.design, trial.outcome) for trial in whole[1]]
     return sum((trial.design, trial.outcome) in known for trial in kept.trials)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dse.core.batch import Batch, Column
-from dse.optimizers.decompose import decomposed
+from dse.optimizers.decompose import find_exact_front
 from dse.optimizers.exact.chunks import judged
 from dse.optimizers.exact.exact_front import exact_front
 from dse.schema.study.plan import plan_of
@@ -60,7 +60,7 @@ def losses(problem, designs):
 
 @pytest.mark.slow
 def test_found_by_parts_the_front_is_that_of_every_design(small, tmp_path):
-    by_parts = decomposed(small)
+    by_parts = find_exact_front(small)
     looked_at = exact_front(small, workers=1, checkpoint=str(tmp_path / "progress"))
     assert by_parts.total == looked_at.total == small.space.count()
     np.testing.assert_allclose(
@@ -70,7 +70,7 @@ def test_found_by_parts_the_front_is_that_of_every_design(small, tmp_path):
 
 @pytest.mark.slow
 def test_the_formulas_for_a_die_are_what_the_evaluators_of_dies_and_of_carbon_say(small):
-    designs = decomposed(small).designs
+    designs = find_exact_front(small).designs
     known = small.known(Batch.of(designs)).columns
     latency_s = known["chip.cycles"] / known["node.frequency"]
     area_mm2 = known["chip.area"] * known["node.area_factor"]
@@ -94,7 +94,7 @@ def test_the_formulas_for_a_die_are_what_the_evaluators_of_dies_and_of_carbon_sa
 @pytest.mark.proof
 def test_the_shipped_front_speaks_for_more_than_a_billion_designs():
     problem = plan_of(STUDY).problem
-    front = decomposed(problem)
+    front = find_exact_front(problem)
     assert front.feasible
     assert front.total == problem.space.count() > 1_000_000_000
     assert front.groups == 3

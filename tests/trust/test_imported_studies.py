@@ -17,10 +17,10 @@ from dse.interop.archive import archive as portable
 from dse.interop.archive.record import Record
 from dse.registry import names
 from dse.schema.study.plan import plan_of
-from dse.services.studies.transfer import restored
+from dse.services.studies.transfer import restore_study
 from dse.services.studies.trust import named_programs
 from dse.storage.memory import MemoryStorage
-from dse.storage.trust import TRUST, is_trusted, marked_imported, trust
+from dse.storage.trust import TRUST, add_import_mark, has_trust, trust
 from dse.study.study import opened_storage
 from dse.system.terminal_text import is_visible
 
@@ -102,13 +102,13 @@ def test_an_export_carries_no_trust_and_no_word_of_its_lack(victim, tmp_path, fo
             *("studies", "export", name, "--name", "theirs", "-o", f"{name}.{form}"),
             "--with-machine",
         )
-        record = portable.read(tmp_path / f"{name}.{form}")
+        record = portable.read_archive(tmp_path / f"{name}.{form}")
         assert all(event.kind != TRUST for event in record.events)
-        assert record.spec == portable.read(tmp_path / "theirs.jsonl").spec
+        assert record.spec == portable.read_archive(tmp_path / "theirs.jsonl").spec
 
 
 def test_a_strangers_file_that_says_it_is_trusted_is_not(victim, tmp_path):
-    record = portable.read(tmp_path / "theirs.jsonl")
+    record = portable.read_archive(tmp_path / "theirs.jsonl")
     forged = Record(
         study="forged",
         spec={**record.spec, "origin": "here", "trusted": True},
@@ -163,7 +163,7 @@ def test_studies_that_were_begun_here_or_before_are_trusted(victim):
     assert study.record.status["trusted"]
     storage = study.engine.storage
     assert "origin" not in storage.spec("mine")  # as in every record of older versions
-    assert is_trusted(storage, "mine")
+    assert has_trust(storage, "mine")
     before = len(storage.events("mine"))
     trust(storage, "mine")
     assert len(storage.events("mine")) == before
@@ -173,10 +173,10 @@ def test_a_strange_record_is_imported_and_said_to_be_unreadable(tmp_path):
     storage = MemoryStorage()
     storage.create("odd", {"path": "nowhere"})
     portable.write(Record.of(storage, "odd"), tmp_path / "odd.jsonl")
-    facts = restored(tmp_path / "odd.jsonl", storage=storage, name="again")
+    facts = restore_study(tmp_path / "odd.jsonl", storage=storage, name="again")
     assert facts["starts"] == []
     assert facts["problem"]
-    assert not is_trusted(storage, "again")
+    assert not has_trust(storage, "again")
 
 
 def test_an_import_that_nobody_can_read_does_not_say_that_it_starts_nothing(victim, tmp_path):
@@ -234,12 +234,12 @@ def test_a_function_of_this_program_may_be_looked_at(tmp_path, monkeypatch):
 
 
 def test_a_marked_record_keeps_the_rest():
-    assert marked_imported({"path": "x"}) == {"path": "x", "origin": "imported"}
+    assert add_import_mark({"path": "x"}) == {"path": "x", "origin": "imported"}
 
 
 def test_a_storage_keeps_trust_over_a_restart(victim):
     called("studies", "trust", "theirs", "--yes")
     again = opened_storage("sqlite:///dse.db")
-    assert is_trusted(again, "theirs")
-    assert not is_trusted(again, "second")
+    assert has_trust(again, "theirs")
+    assert not has_trust(again, "second")
     again.close()

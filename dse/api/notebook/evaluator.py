@@ -7,7 +7,7 @@ from typing import Any
 
 from dse.api.notebook.parts import Column, facts, framed, table
 from dse.core.metric import Metric
-from dse.report.words import joined
+from dse.report.words import join_list
 
 
 def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]) -> str:
@@ -22,7 +22,7 @@ def evaluator_html(name: str, metrics: Sequence[Metric], spec: Mapping[str, Any]
     optional = [f"{one} (may be absent)" for one in spec["optional"]]
     reads = ["all parameters" if one == "*" else one for one in spec["reads"]]
     told = [
-        ("reads", joined([*reads, *optional]) or "no parameter"),
+        ("reads", join_list([*reads, *optional]) or "no parameter"),
         ("called with", "columns of many designs" if spec.get("batch") else ""),
         ("version", str(spec["version"])),
     ]

@@ -15,7 +15,7 @@ from dse.report.answer import Answer
 from dse.report.text.summary import common_words
 from dse.report.words import (
     broken_text,
-    joined,
+    join_list,
     number_text,
     parameter_units,
     reference_text,
@@ -126,7 +126,7 @@ def _rest(answer: Answer, shown: Answer) -> str:
         f"{designs:,} more design{'s' if designs > 1 else ''}" if designs > 0 else "",
         f"{parameters} more parameter{'s' if parameters > 1 else ''}" if parameters > 0 else "",
     ]
-    told = joined([word for word in words if word])
+    told = join_list([word for word in words if word])
     return f"and {told}: {_FRAME}" if told else ""
 
 

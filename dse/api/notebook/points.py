@@ -148,14 +148,14 @@ def labels_of(front: ParetoSet) -> tuple[str, ...]:
         return ()
     names = entries(front.problem.space)[:_MOST_NAMES]
     values = front.losses * _signs(front.problem.objectives)
-    told = [_told(*pair) for pair in zip(front.problem.objectives, values.T, strict=True)]
+    told = [_format_values(*pair) for pair in zip(front.problem.objectives, values.T, strict=True)]
     return tuple(
         "\n".join([f"trial {trial.number}", *words, design_text(names, trial.design)[:_LONGEST]])
         for trial, *words in zip(front.trials, *told, strict=True)
     )
 
 
-def _told(
+def _format_values(
     objective: Objective,
     values: Floats,  # (k,)
 ) -> list[str]:
@@ -179,12 +179,12 @@ def _extent(objective: Objective, parts: Sequence[Floats]) -> Extent:
     best, every = best * axis.factor, shown * axis.factor
     ends = focus(best, every, np.zeros(0), log=axis.log) or (0.0, 0.0)
     if ends[0] == ends[1]:  # what is near the best may all be one number
-        ends = _widened(float(every.min()), float(every.max()), log=axis.log)
+        ends = _widen_ends(float(every.min()), float(every.max()), log=axis.log)
     low, high = ends
     return Extent(axis=axis, low=low, high=high, goal=objective.goal)
 
 
-def _widened(low: float, high: float, *, log: bool) -> tuple[float, float]:
+def _widen_ends(low: float, high: float, *, log: bool) -> tuple[float, float]:
     """Move both ends a little further apart, so that no point lies on the border."""
     if log:
         room = (high / low) ** 0.04

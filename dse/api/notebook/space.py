@@ -5,7 +5,7 @@ from __future__ import annotations
 from dse.api.notebook.parts import Column, framed, listed, note, table
 from dse.api.space import UNNAMED
 from dse.core.space import Space
-from dse.report.text.space_words import Entry, big, counted, entries
+from dse.report.text.space_words import Entry, big, entries, format_count
 
 MOST_ROWS = 40
 
@@ -19,10 +19,10 @@ def space_html(name: str, space: Space) -> str:
     return framed(
         name if name != UNNAMED else "Space",
         table(_columns(space, known[:MOST_ROWS])),
-        note(f"and {counted(more, 'more parameter')}" if more > 0 else ""),
+        note(f"and {format_count(more, 'more parameter')}" if more > 0 else ""),
         "<p>Rules</p>" if rules else "",
         listed(rules),
-        beside=f"{counted(len(known), 'parameter')}, {size}",
+        beside=f"{format_count(len(known), 'parameter')}, {size}",
     )
 
 

@@ -16,7 +16,7 @@ from dse.core.problem import Problem
 from dse.core.trial import State
 from dse.core.trials import Trials
 from dse.report.answer import Answer
-from dse.report.words import joined, seconds_text
+from dse.report.words import join_list, seconds_text
 from dse.study.budget import Bounds
 from dse.study.study import Study
 
@@ -89,8 +89,8 @@ def asked(problem: Problem) -> list[tuple[str, str]]:
         goals[one.goal].append(f"{one.name[:60]} [{one.unit}]" if one.unit else one.name[:60])
     limits = [limit.text for limit in problem.limits]
     return [
-        *((goal, joined(_few(names))) for goal, names in goals.items() if names),
-        ("within", joined(_few(limits)) if limits else ""),
+        *((goal, join_list(_few(names))) for goal, names in goals.items() if names),
+        ("within", join_list(_few(limits)) if limits else ""),
     ]
 
 

@@ -9,7 +9,7 @@ from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Value
-from dse.report.text.space_words import counted
+from dse.report.text.space_words import format_count
 from dse.report.words import metric_text, parameter_units, seconds_text, value_text
 
 MOST_ROWS = 40
@@ -52,7 +52,7 @@ def _design(design: Mapping[str, Value], units: Mapping[str, str]) -> str:
             Column(heading="parameter", cells=shown),
             Column(heading="value", cells=cells, number=True),
         ]
-    ) + note(f"and {counted(more, 'more parameter')}: .design" if more > 0 else "")
+    ) + note(f"and {format_count(more, 'more parameter')}: .design" if more > 0 else "")
 
 
 def _metrics(trial: Trial, known: Mapping[str, Metric]) -> str:

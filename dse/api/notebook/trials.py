@@ -9,8 +9,8 @@ from dse.core.metric import Metric
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.trials import Trials
-from dse.report.text.space_words import counted
-from dse.report.words import joined, metric_text, parameter_units, value_text
+from dse.report.text.space_words import format_count
+from dse.report.words import join_list, metric_text, parameter_units, value_text
 
 MOST_ROWS = 12
 MOST_COLUMNS = 8
@@ -35,7 +35,7 @@ def trials_html(trials: Trials, problem: Problem | None = None) -> str:
         (len(metrics) - MOST_COLUMNS, "more metric"),
         (len(parameters) - MOST_COLUMNS, "more parameter"),
     ]
-    missing = joined([counted(number, noun) for number, noun in rest if number > 0])
+    missing = join_list([format_count(number, noun) for number, noun in rest if number > 0])
     return framed(
         "Trials",
         table(

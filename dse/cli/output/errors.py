@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dse.core.trial import State, Trial
-from dse.report.text.space_words import counted
+from dse.report.text.space_words import format_count
 from dse.study.study import DEFAULT_STORAGE
 from dse.system.credentials import storage_words
 
@@ -37,9 +37,9 @@ def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> 
         storage: the URL of where it is kept; the default one without.
     """
     failed = [trial for trial in trials if trial.state is State.FAILED]
-    yield from _told(failed, len(trials), "failed")
+    yield from _summarize_reasons(failed, len(trials), "failed")
     none = [trial for trial in trials if trial.state is State.INFEASIBLE]
-    yield from _told(none, len(trials), "ended infeasible")
+    yield from _summarize_reasons(none, len(trials), "ended infeasible")
     if failed and len(failed) == len(trials):
         yield "a failed design is not tried again: mend the cause, try one design (dse evaluate),"
         elsewhere = storage not in (None, DEFAULT_STORAGE)
@@ -48,11 +48,11 @@ def lines(name: str, trials: Sequence[Trial], *, storage: str | None = None) -> 
         yield f"then forget this study ({forget}) and run it anew"
 
 
-def _told(some: Sequence[Trial], all_: int, what: str) -> Iterator[str]:
+def _summarize_reasons(some: Sequence[Trial], all_: int, what: str) -> Iterator[str]:
     reasons = Counter(trial.fault.reason for trial in some if trial.fault is not None)
     if reasons:
         reason, same = reasons.most_common(1)[0]
-        whole = f"all {counted(all_, 'trial')}" if all_ > 1 else "the only trial"
-        share = whole if len(some) == all_ else f"{len(some)} of {counted(all_, 'trial')}"
+        whole = f"all {format_count(all_, 'trial')}" if all_ > 1 else "the only trial"
+        share = whole if len(some) == all_ else f"{len(some)} of {format_count(all_, 'trial')}"
         alike = "" if same == len(some) else f"; {same} of them"
         yield f"{share} {what}{alike}: {gist(reason)}"

@@ -10,7 +10,7 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.options import Told, ToldOption, say, show_json
-from dse.cli.resources.folders import show_places, show_removed
+from dse.cli.resources.folders import show_places, show_removals
 from dse.report.schemas.resources import Placed
 from dse.resources.asset import Asset
 from dse.services.resources import catalogues as shelves
@@ -111,7 +111,7 @@ def remove_assets(
 
     Example: dse assets remove magika
     """
-    show_removed(shelves.assets.remove(*names), output)
+    show_removals(shelves.assets.remove(*names), output)
 
 
 def _size(asset: Asset) -> str:

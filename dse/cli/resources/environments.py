@@ -10,7 +10,7 @@ import typer
 
 from dse.cli import completion as completing
 from dse.cli.options import Told, ToldOption, say, show_json
-from dse.cli.resources.folders import show_places, show_removed
+from dse.cli.resources.folders import show_places, show_removals
 from dse.report.schemas.resources import Placed
 from dse.resources.environment import Environment
 from dse.services.resources import catalogues as shelves
@@ -113,7 +113,7 @@ def remove_environments(
 
     Example: dse environments remove zigzag
     """
-    show_removed(shelves.environments.remove(*names), output)
+    show_removals(shelves.environments.remove(*names), output)
 
 
 def _size(one: Environment) -> str:

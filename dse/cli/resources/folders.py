@@ -17,7 +17,7 @@ def show_places(where: Places, output: Told) -> None:
         show(path)
 
 
-def show_removed(told: Sequence[Removed], output: Told) -> None:
+def show_removals(told: Sequence[Removed], output: Told) -> None:
     """Print which assets or environments were removed, and which were not there."""
     if output is Told.JSON:
         show_json(told)

@@ -55,9 +55,9 @@ def export(
 
     Example: dse space export library:spaces/edge_codesign.yaml --to yaml -o flat.yaml
     """
-    from dse.services.space.convert import translated
+    from dse.services.space.convert import convert_space
 
-    found = translated(space_at(file), target.value, drop_rules=drop_rules, **title_of(file))
+    found = convert_space(space_at(file), target.value, drop_rules=drop_rules, **title_of(file))
     _give(found.text, path, found.warnings, output)
 
 
@@ -79,13 +79,13 @@ def import_(
 
     Example: dse space import configspace.json -o space.yaml
     """
-    from dse.schema.space.export.write import written
+    from dse.schema.space.export.write import format_space
     from dse.schema.yaml.files import Files
     from dse.services.space.convert import taken
 
     source = study_path(file)
     found = taken(Files().text(source), file, None if origin is None else origin.value)
-    _give(written(found.space, found.name or source.stem), path, found.warnings, output)
+    _give(format_space(found.space, found.name or source.stem), path, found.warnings, output)
 
 
 def diff(

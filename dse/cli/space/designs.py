@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from dse.cli.options import Listed, ListedOption, say, show_json
-from dse.cli.space.options import SeedOption, SetOption, SpaceFile, part_of, space_at, until_closed
+from dse.cli.space.options import (
+    SeedOption,
+    SetOption,
+    SpaceFile,
+    allow_early_close,
+    part_of,
+    space_at,
+)
 from dse.report.schemas.space import Neighbours
 
 
@@ -48,7 +55,7 @@ def sample(
     batch = draw(part, number, seed, method.value)
     if len(batch) < number:
         say(too_few(part, len(batch), number))
-    with until_closed():
+    with allow_early_close():
         show_rows(space, batch, output.value)
 
 
@@ -72,7 +79,7 @@ def neighbours(
     """
     from dse.cli.settings import settings
     from dse.cli.space.rows import changes, plain_rows, show_rows
-    from dse.report.text.space_words import counted, design_text, entries
+    from dse.report.text.space_words import design_text, entries, format_count
     from dse.report.text.terminal_table import print_lines
     from dse.services.space.sample import design_with
 
@@ -83,13 +90,15 @@ def neighbours(
         told: Neighbours = {"design": dict(design), "neighbours": list(plain_rows(space, near))}
         show_json(told)
         return
-    with until_closed():
+    with allow_early_close():
         if output is Listed.CSV:
             show_rows(space, near, output.value)
             return
         known = entries(space)
         moves = (f"  {line}" for line in changes(space, design, near))
-        print_lines([f"of {design_text(known, design)}", *moves, counted(len(near), "neighbour")])
+        print_lines(
+            [f"of {design_text(known, design)}", *moves, format_count(len(near), "neighbour")]
+        )
 
 
 def enumerate_(
@@ -110,5 +119,5 @@ def enumerate_(
     from dse.cli.space.rows import stream
 
     space = part_of(space_at(file), values)
-    with until_closed():
+    with allow_early_close():
         stream(space, limit, output.value)

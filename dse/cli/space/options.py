@@ -66,13 +66,13 @@ def title_of(file: str) -> dict[str, str]:
 def part_of(space: Any, pairs: Sequence[str] | None) -> Any:
     """The part of the space that has these ``parameter=value`` words."""
     from dse.cli.settings import settings
-    from dse.core.inspection.explain import narrowed
+    from dse.core.inspection.explain import narrow_space
 
-    return narrowed(space, settings(pairs, space)) if pairs else space
+    return narrow_space(space, settings(pairs, space)) if pairs else space
 
 
 @contextmanager
-def until_closed() -> Iterator[None]:
+def allow_early_close() -> Iterator[None]:
     """Let a reader such as ``head`` close the output stream when it has seen enough."""
     raise_without_reader()
     with suppress(BrokenPipeError):

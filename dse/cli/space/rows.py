@@ -15,7 +15,13 @@ from dse.core.batch import Batch, Column
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.report.text.space_words import design_text, entries, value_text
-from dse.report.text.terminal_table import Lane, fits, print_fitted, results_console, table_of
+from dse.report.text.terminal_table import (
+    Lane,
+    fits,
+    print_fitting_tables,
+    results_console,
+    table_of,
+)
 from dse.system.terminal_text import visible
 
 _BLOCK = 65_536
@@ -158,4 +164,4 @@ def _print_table(space: Space, rows: Sequence[Row]) -> None:
             console.print(table_of(lanes))
             return
     key = Lane(heading="number", cells=[str(place) for place, _ in enumerate(rows, 1)], right=True)
-    print_fitted(console, key, [], upright)
+    print_fitting_tables(console, key, [], upright)

@@ -10,7 +10,7 @@ from dse.core.inspection.counts import Group
 from dse.core.inspection.rule_check import obstacle
 from dse.core.inspection.rule_effects import DRAWS, Extent, Portion, Portions, Removal
 from dse.core.space import Space
-from dse.report.text.space_words import Entry, big, counted, entries, estimate_text, short
+from dse.report.text.space_words import Entry, big, entries, estimate_text, format_count, short
 from dse.report.text.terminal_table import Lane, print_lanes, results_console
 
 _RARE = 1e-3
@@ -27,9 +27,11 @@ def print_space(space: Space, *, name: str, description: str) -> None:
     coupled = [group for group in portions.groups if len(group.component.names) > 1]
     if coupled:
         print_lanes(console, _groups(coupled, known))
-    size = f"{counted(len(known), 'parameter')}, {counted(len(portions.removals), 'rule')}"
+    size = (
+        f"{format_count(len(known), 'parameter')}, {format_count(len(portions.removals), 'rule')}"
+    )
     console.print(escape(f"{size}, {_extent(space, portions.extent)}"), style="bold")
-    if _is_estimated(portions):
+    if _has_estimates(portions):
         console.print(f"~ estimated from {DRAWS:,} draws", style="dim")
 
 
@@ -96,7 +98,7 @@ def _groups(groups: Sequence[Group], known: Sequence[Entry]) -> list[Lane]:
     return [
         Lane(heading="coupled", cells=[_members(group, known) for group in groups]),
         Lane(heading="legal", cells=[_designs(group) for group in groups], right=True),
-        Lane(heading="of", cells=[_unruled(group) for group in groups], right=True),
+        Lane(heading="of", cells=[_format_unruled_count(group) for group in groups], right=True),
     ]
 
 
@@ -115,7 +117,7 @@ def _designs(group: Group) -> str:
     return f"at most {short(group.component.bound)}" if count is None else short(count)
 
 
-def _unruled(group: Group) -> str:
+def _format_unruled_count(group: Group) -> str:
     return "" if group.unruled is None else short(group.unruled)
 
 
@@ -130,7 +132,7 @@ def _extent(space: Space, extent: Extent) -> str:
     return f"{designs}: {percent(extent.share)} of {short(extent.unruled)} without rules"
 
 
-def _is_estimated(portions: Portions) -> bool:
+def _has_estimates(portions: Portions) -> bool:
     shares = [portions.extent.share, *portions.activity.values()]
     shares += [share for one in portions.removals for share in (one.forbidden, one.alone)]
     return any(share.draws for share in shares)

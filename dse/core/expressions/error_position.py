@@ -10,7 +10,7 @@ _SHOWN = 100
 _INDENT = " " * 8  # where a hint's text starts
 
 
-def pointed(problem: str, text: str, column: int | None, hint: str = "") -> SpecError:
+def build_position_error(problem: str, text: str, column: int | None, hint: str = "") -> SpecError:
     """Build the error with its hint, then the text with a mark under ``column``."""
     shown = []
     if hint:
@@ -18,11 +18,11 @@ def pointed(problem: str, text: str, column: int | None, hint: str = "") -> Spec
     if column is not None and text.isprintable():
         shown += _window(text, column)
     return SpecError(
-        f"{problem} in expression {shortened(text)!r}", hint=f"\n{_INDENT}".join(shown)
+        f"{problem} in expression {shorten_text(text)!r}", hint=f"\n{_INDENT}".join(shown)
     )
 
 
-def shortened(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Return the text, or the start of a long one."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 

@@ -39,14 +39,14 @@ from dse.core.expressions.nodes import (
     Unary,
     children,
     is_truth,
-    mapped,
+    map_nodes,
     names_in,
     rebuilt,
 )
 from dse.core.expressions.operators import (
     absence,
     arithmetic,
-    called,
+    call_function,
     comparison,
     constant,
     logic,
@@ -77,9 +77,9 @@ __all__ = [
     "Truth",
     "Unary",
     "children",
-    "folded",
+    "fold_unit",
     "is_truth",
-    "mapped",
+    "map_nodes",
     "names_in",
     "rebuilt",
 ]
@@ -114,7 +114,7 @@ class Expression:
 
     def resolved(self, factor: Callable[[str], float]) -> Expression:
         """The same formula with each literal's unit folded into its value by ``factor``."""
-        return Expression(self.text, mapped(self.node, lambda node: _folded(node, factor)))
+        return Expression(self.text, map_nodes(self.node, lambda node: _fold_literal(node, factor)))
 
     def renamed(self, names: Callable[[str], str]) -> Expression:
         """The same formula over other names; the text stays as it was written."""
@@ -122,10 +122,10 @@ class Expression:
         def changed(node: Node) -> Node:
             return Name(names(node.name), node.column) if isinstance(node, Name) else node
 
-        return Expression(self.text, mapped(self.node, changed))
+        return Expression(self.text, map_nodes(self.node, changed))
 
 
-def folded(value: float, factor: float) -> int | float:
+def fold_unit(value: float, factor: float) -> int | float:
     """Return ``value`` units of ``factor`` each, rounded to decimals: 0.7 for 70 percent.
 
     Raises:
@@ -142,9 +142,9 @@ def folded(value: float, factor: float) -> int | float:
     return int(product) if product == int(product) and abs(product) < 2**53 else product
 
 
-def _folded(node: Node, factor: Callable[[str], float]) -> Node:
+def _fold_literal(node: Node, factor: Callable[[str], float]) -> Node:
     if isinstance(node, Number) and node.unit:
-        return Number(folded(node.value, factor(node.unit)))
+        return Number(fold_unit(node.value, factor(node.unit)))
     return node
 
 
@@ -172,7 +172,7 @@ def _evaluate(  # noqa: C901, PLR0912 - one case per kind of node
         case Absent():
             return absence(_evaluate(node.name, columns), negated=node.negated)
         case Call():
-            return called(node.function, _all(node.arguments, columns))
+            return call_function(node.function, _all(node.arguments, columns))
         case Lookup():
             return node.prepared.of(_evaluate(node.key, columns))
         case Listed():

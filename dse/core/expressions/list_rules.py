@@ -13,7 +13,7 @@ from functools import cached_property
 
 from dse.core.design import base
 from dse.core.expressions import reductions as folds
-from dse.core.expressions.error_position import pointed
+from dse.core.expressions.error_position import build_position_error
 from dse.core.expressions.expression import (
     Absent,
     Call,
@@ -78,7 +78,7 @@ class Table:
     units: Mapping[str, str] = field(default_factory=dict)
 
 
-def expanded(
+def expand_lists(
     rule: Expression, lists: Mapping[str, Listing], data: Mapping[str, Table]
 ) -> Expression:
     """Expand the formula to single names only; its text stays as it was written.
@@ -91,7 +91,7 @@ def expanded(
     try:
         return Expression(rule.text, writer.one(rule.node))
     except SpecError as error:
-        raise pointed(error.problem, rule.text, writer.column, error.hint) from error
+        raise build_position_error(error.problem, rule.text, writer.column, error.hint) from error
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,10 @@ class _Writer:
         if function in FUNCTIONS and not FUNCTIONS[function].lists:
             return self._by_item(node, lambda parts: rebuilt(node, parts))
         if function in ("len", "in"):
-            arguments = [*map(self.value, node.arguments[:-1]), self._keyed(node.arguments[-1])]
+            arguments = [
+                *map(self.value, node.arguments[:-1]),
+                self._read_table_keys(node.arguments[-1]),
+            ]
         else:
             arguments = [self.value(argument) for argument in node.arguments]
         self._charge([] if function == "len" else arguments)
@@ -241,7 +244,7 @@ class _Writer:
             case _:
                 return folds.fold(function, arguments)
 
-    def _keyed(self, node: Node) -> Part:
+    def _read_table_keys(self, node: Node) -> Part:
         """Return the node's value; of a table given by its name, the list of its keys."""
         if isinstance(node, Name) and node.name in self.sources.data:
             return self.sources.keys(node.name)
@@ -273,10 +276,12 @@ class _Writer:
         """The item of this key; a bare word may be the name of a list's item."""
         if isinstance(key, Name) and found.column is None and key.name in found:
             return found.item(found.place(key.name))
-        return by_item([self.value(key)], lambda parts: _picked(found, folds.settled(parts[0])))
+        return by_item(
+            [self.value(key)], lambda parts: _pick_item(found, folds.fold_constant(parts[0]))
+        )
 
 
-def _picked(found: Items, key: Node) -> Node:
+def _pick_item(found: Items, key: Node) -> Node:
     """Return the item of a constant key, or the one that each design's key looks up."""
     if isinstance(key, Text | Truth) or (isinstance(key, Number) and not key.unit):
         return found.item(found.place(key.value))

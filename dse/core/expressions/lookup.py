@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dse.core.batch import Column, typed
+from dse.core.batch import Column, build_array
 from dse.core.expressions.operators import either
 from dse.core.values import Array, Ints, Mask, Value
 
@@ -31,7 +31,7 @@ class Places:
             known = self._known
             return np.array([known.get(value, -1) for value in column.values], dtype=np.int64)
         numbers, places = self._numbers
-        return _found(numbers, column.values, places)
+        return _find_places(numbers, column.values, places)
 
     @cached_property
     def _known(self) -> dict[Value, int]:
@@ -66,7 +66,7 @@ class Entries:
 
     @cached_property
     def _values(self) -> Array:
-        return typed(tuple(value for _, value in self.entries))
+        return build_array(tuple(value for _, value in self.entries))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class _Step:
         keys = np.where((place < 0) | (own < 0), -1, keys)
         if self._dense is not None:
             return self._dense[keys]
-        return _found(self.keys, keys, None)
+        return _find_places(self.keys, keys, None)
 
     def _own(self, column: Column) -> Ints:
         places = self._places.of(column)
@@ -160,7 +160,7 @@ class _Step:
         return table
 
 
-def _found(
+def _find_places(
     ordered: Array,  # (k,), sorted
     wanted: Array,  # (n,)
     places: Ints | None,  # (k,)

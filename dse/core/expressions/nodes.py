@@ -107,7 +107,7 @@ class Call:
 class Index:
     """``bits[0]`` or ``devices[chip]``.
 
-    Written out by :func:`~dse.core.expressions.list_rules.expanded`.
+    Written out by :func:`~dse.core.expressions.list_rules.expand_lists`.
     """
 
     item: Node
@@ -118,7 +118,7 @@ class Index:
 class Field:
     """``devices[chip].memory``.
 
-    Written out by :func:`~dse.core.expressions.list_rules.expanded`.
+    Written out by :func:`~dse.core.expressions.list_rules.expand_lists`.
     """
 
     item: Node
@@ -227,10 +227,10 @@ def names_in(node: Node) -> list[Name]:
     return [name for child in children(node) for name in names_in(child)]
 
 
-def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
     """Apply ``change`` to every node of the tree, leaves first, and return the new tree."""
     own = children(node)
-    return change(rebuilt(node, [mapped(child, change) for child in own]) if own else node)
+    return change(rebuilt(node, [map_nodes(child, change) for child in own]) if own else node)
 
 
 def rebuilt(  # noqa: C901, PLR0912 - one case per kind of node
@@ -265,7 +265,7 @@ def rebuilt(  # noqa: C901, PLR0912 - one case per kind of node
         case Lookup():
             return node if parts[0] is node.key else replace(node, key=parts[0])
         case Listed():
-            return _renamed(node, parts)
+            return _with_names(node, parts)
         case _:
             assert_never(node)
 
@@ -286,7 +286,7 @@ def is_truth(node: Node) -> bool:
             return True
 
 
-def _renamed(node: Listed, names: Sequence[Node]) -> Listed:
+def _with_names(node: Listed, names: Sequence[Node]) -> Listed:
     """Return the same table over other names.
 
     Where no name changes it is the same object, with all that it prepared.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dse.core.batch import Column, typed
+from dse.core.batch import Column, build_array
 from dse.core.values import Array, Mask, Value
 
 _WHOLE_END = 2.0**53
@@ -43,10 +43,10 @@ class Function:
 
 def constant(value: Value) -> Column:
     """The same value in every row."""
-    return Column(typed((value,)))
+    return Column(build_array((value,)))
 
 
-def called(function: str, arguments: Sequence[Column]) -> Column:
+def call_function(function: str, arguments: Sequence[Column]) -> Column:
     """Call a function of :data:`FUNCTIONS`; the result is unknown where any argument is."""
     values = FUNCTIONS[function].compute(arguments)
     return Column(values, either([argument.absent for argument in arguments]))
@@ -54,19 +54,19 @@ def called(function: str, arguments: Sequence[Column]) -> Column:
 
 def arithmetic(operator: str, left: Column, right: Column) -> Column:
     """``left + right`` and its like; unknown where either is."""
-    values = _computed(operator, _counted(left), _counted(right))
+    values = _compute_arithmetic(operator, _convert_truths(left), _convert_truths(right))
     return Column(values, either([left.absent, right.absent]))
 
 
 def negative(operand: Column) -> Column:
     """``-x``."""
-    return Column(np.negative(_counted(operand)), operand.absent)
+    return Column(np.negative(_convert_truths(operand)), operand.absent)
 
 
 def comparison(operators: Sequence[str], operands: Sequence[Column]) -> Column:
     """A chain of comparisons: all of them hold."""
     links = [
-        Column(_compared(op, a, b), either([a.absent, b.absent]))
+        Column(_compare_columns(op, a, b), either([a.absent, b.absent]))
         for op, a, b in zip(operators, operands, operands[1:], strict=False)
     ]
     return links[0] if len(links) == 1 else conjunction(links)
@@ -121,7 +121,7 @@ def either(masks: Sequence[Mask | None]) -> Mask | None:
     return reduce(np.logical_or, present) if present else None
 
 
-def _computed(operator: str, a: Array, b: Array) -> Array:
+def _compute_arithmetic(operator: str, a: Array, b: Array) -> Array:
     by_zero = operator in ("//", "%") and bool((b == 0).any())
     if by_zero or operator == "**":  # whole numbers would give 0, or refuse a negative power
         a, b = a.astype(np.float64), b.astype(np.float64)
@@ -140,7 +140,7 @@ def _magnitude(values: Array) -> float:
     return float(max(abs(int(values.max())), abs(int(values.min())))) if values.size else 0.0
 
 
-def _compared(operator: str, left: Column, right: Column) -> Array:
+def _compare_columns(operator: str, left: Column, right: Column) -> Array:
     if operator in ("==", "!="):
         equal = _equal(left, right)
         return equal if operator == "==" else np.logical_not(equal)
@@ -180,7 +180,7 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _counted(column: Column) -> Array:
+def _convert_truths(column: Column) -> Array:
     """Return the values, with truths as 0 and 1 so that they can be added up."""
     if column.values.dtype.kind in "biu":
         return column.values.astype(np.int64, copy=False)
@@ -219,13 +219,13 @@ def _shared_codes(columns: Sequence[Column]) -> tuple[list[Array], int]:
     for column in columns:
         domain, codes = column.domain, column.codes
         if codes is None:
-            domain, codes = _coded(column.values)
+            domain, codes = _encode_values(column.values)
         own = [known.setdefault(value, len(known)) for value in domain]
         coded.append(np.array([*own, 0], dtype=np.int64)[codes])  # the last is the code -1
     return coded, len(known)
 
 
-def _coded(values: Array) -> tuple[tuple[Value, ...], Array]:
+def _encode_values(values: Array) -> tuple[tuple[Value, ...], Array]:
     """Return the distinct values, and the place of each row's value among them."""
     if values.dtype == object:  # words and numbers have no common order
         places = {value: place for place, value in enumerate(dict.fromkeys(values.tolist()))}
@@ -235,19 +235,19 @@ def _coded(values: Array) -> tuple[tuple[Value, ...], Array]:
 
 
 def _plain(compute: Callable[..., Array]) -> Callable[[Sequence[Column]], Array]:
-    return lambda columns: compute(*(_counted(column) for column in columns))
+    return lambda columns: compute(*(_convert_truths(column) for column in columns))
 
 
 def _fold(step: Callable[[Array, Array], Array]) -> Callable[[Sequence[Column]], Array]:
     """From the left, so that a sum is what ``a + b + c`` is."""
-    return lambda columns: reduce(step, [_counted(column) for column in columns])
+    return lambda columns: reduce(step, [_convert_truths(column) for column in columns])
 
 
 FUNCTIONS: Mapping[str, Function] = {
     "min": Function(1, None, _fold(np.minimum), lists=True),
     "max": Function(1, None, _fold(np.maximum), lists=True),
-    "sum": Function(1, None, _fold(lambda a, b: _computed("+", a, b)), lists=True),
-    "product": Function(1, None, _fold(lambda a, b: _computed("*", a, b)), lists=True),
+    "sum": Function(1, None, _fold(lambda a, b: _compute_arithmetic("+", a, b)), lists=True),
+    "product": Function(1, None, _fold(lambda a, b: _compute_arithmetic("*", a, b)), lists=True),
     "all_different": Function(1, None, _all_different, lists=True, truth=True),
     "abs": Function(1, 1, _plain(np.abs)),
     "log2": Function(1, 1, _plain(np.log2)),

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.core.expressions.error_position import pointed
+from dse.core.expressions.error_position import build_position_error
 from dse.core.expressions.expression import (
     LIST_FUNCTIONS,
     Absent,
@@ -126,7 +126,7 @@ class _Parser:
     def whole(self) -> Expression:
         node = self._implication()
         if self.token.kind != "end":
-            raise self._unexpected("an operator or the end", self._foreign_word())
+            raise self._build_token_error("an operator or the end", self._foreign_word())
         if _height(node) > MAX_HEIGHT:
             problem = f"more than {MAX_HEIGHT} operations one upon the other"
             raise self._error(problem, 0, "sum(a, b, c) is a + b + c")
@@ -160,7 +160,7 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if not self._at(text):
-            raise self._unexpected(repr(text))
+            raise self._build_token_error(repr(text))
         self._take()
 
     def _foreign_word(self) -> str:
@@ -169,12 +169,12 @@ class _Parser:
         meant = next((_MEANT_WORDS[word] for word in words if word in _MEANT_WORDS), "")
         return f"write {meant}" if meant else ""
 
-    def _unexpected(self, wanted: str, hint: str = "") -> SpecError:
+    def _build_token_error(self, wanted: str, hint: str = "") -> SpecError:
         shown = repr(self.token.text) if self.token.kind != "end" else "the end"
         return self._error(f"expected {wanted}, found {shown}", self.token.column, hint)
 
     def _error(self, problem: str, column: int, hint: str = "") -> SpecError:
-        return pointed(problem, self.text, column, hint)
+        return build_position_error(problem, self.text, column, hint)
 
     # -- grammar, loosest first -----------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class _Parser:
 
     def _absent(self, item: Node) -> Node:
         if not isinstance(item, Name | Index):
-            raise self._unexpected("a parameter's name before 'is absent'")
+            raise self._build_token_error("a parameter's name before 'is absent'")
         self._expect("is")
         negated = self._at("not")
         if negated:
@@ -261,13 +261,13 @@ class _Parser:
         return node
 
     def _product(self) -> Node:
-        node = self._signed()
+        node = self._parse_sign()
         while self._at("*", "/", "//", "%"):
             operator = self._take().text
-            node = Binary(operator, node, self._signed())
+            node = Binary(operator, node, self._parse_sign())
         return node
 
-    def _signed(self) -> Node:
+    def _parse_sign(self) -> Node:
         count = 0
         while self._at("-", "+"):
             count += self._take().text == "-"
@@ -284,7 +284,7 @@ class _Parser:
         if self.depth > MAX_DEPTH:
             raise self._error(f"nested deeper than {MAX_DEPTH}", self.token.column)
         self._take()
-        node = Binary("**", base, self._signed())
+        node = Binary("**", base, self._parse_sign())
         self.depth -= 1
         return node
 
@@ -304,11 +304,11 @@ class _Parser:
         if token.kind == "name":
             self._take()
             named = self._call(token) if self._at("(") else Name(token.text, token.column)
-            return self._keyed(named)
+            return self._parse_suffixes(named)
         share = self.text[: self.token.column].rstrip().endswith("%")
-        raise self._unexpected("a number, a name or '('", _SHARE if share else "")
+        raise self._build_token_error("a number, a name or '('", _SHARE if share else "")
 
-    def _keyed(self, node: Node) -> Node:
+    def _parse_suffixes(self, node: Node) -> Node:
         """Parse all the keys and fields that follow the node."""
         while self._at("["):
             self._take()
@@ -317,7 +317,7 @@ class _Parser:
             if self._at("."):
                 self._take()
                 if self.token.kind != "name":
-                    raise self._unexpected("a field's name")
+                    raise self._build_token_error("a field's name")
                 node = Field(node, self._take().text)
         return node
 

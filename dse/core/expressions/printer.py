@@ -56,7 +56,7 @@ _LOGIC = {"->": (_T.IMPLIES, _T.OR), "or": (_T.OR, _T.AND), "and": (_T.AND, _T.N
 """For each operator its own level and the least level of its operands."""
 
 
-def printed(node: Node) -> str:
+def format_node(node: Node) -> str:
     """Return the text of the tree, with no more parentheses than it needs.
 
     A lookup is told as the formula said it, and a table in words: neither is read back.
@@ -81,7 +81,7 @@ def _said(  # noqa: C901, PLR0912 - one case per kind of node
             text = _number(node)
             return text, _T.SIGN if text.startswith("-") else _T.ATOM
         case Text():
-            return quoted(node.value), _T.ATOM
+            return quote_text(node.value), _T.ATOM
         case Truth():
             return ("true" if node.value else "false"), _T.ATOM
         case Name():
@@ -170,10 +170,10 @@ def _name(name: str) -> str:
     found = _MEMBER.fullmatch(name)
     if found is None or re.fullmatch(r"\d+", found["key"]):
         return name
-    return f"{found['list']}[{quoted(found['key'])}]"
+    return f"{found['list']}[{quote_text(found['key'])}]"
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return a text as a quoted literal.
 
     Raises:

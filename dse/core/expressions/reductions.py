@@ -55,8 +55,8 @@ def fold(function: str, arguments: Sequence[Part]) -> Node:
             raise SpecError(f"an empty list has no {function}")
         return _EMPTY[function]
     if function in ("all", "any"):
-        return _joined("and" if function == "all" else "or", items)
-    return settled(Call(function, tuple(items)))
+        return _combine_items("and" if function == "all" else "or", items)
+    return fold_constant(Call(function, tuple(items)))
 
 
 def count(arguments: Sequence[Part]) -> Node:
@@ -117,7 +117,7 @@ def sums(arguments: Sequence[Part]) -> Items:
     parts, values = arguments
     told = sizes(parts)
     assert isinstance(parts, Items)
-    figures = [settled(node) for node in values.all] if isinstance(values, Items) else []
+    figures = [fold_constant(node) for node in values.all] if isinstance(values, Items) else []
     if not figures or not all(isinstance(figure, Number) for figure in figures):
         raise SpecError("sums was given no figures", hint="sums(stages, layers.weights)")
     numbers = [figure for figure in figures if isinstance(figure, Number)]
@@ -149,11 +149,11 @@ def within(arguments: Sequence[Part]) -> Part:
     if not isinstance(found, Items):
         raise SpecError("what stands after 'in' is no list", hint="x in [a, b], or x in a_list")
     if found.flags:
-        return by_item([item], lambda parts: _chosen(found, settled(parts[0])))
+        return by_item([item], lambda parts: _build_membership(found, fold_constant(parts[0])))
     return by_item([item], lambda parts: Member(parts[0], found.all))
 
 
-def settled(node: Node) -> Node:
+def fold_constant(node: Node) -> Node:
     """Return the literal of a node that is constant, or the node itself."""
     unit = _settled_unit(node)
     if unit is None:
@@ -183,7 +183,7 @@ def _leaves(node: Node) -> list[Node]:
     return [leaf for child in own for leaf in _leaves(child)] if own else [node]
 
 
-def _joined(operator: str, items: Sequence[Node]) -> Node:
+def _combine_items(operator: str, items: Sequence[Node]) -> Node:
     return items[0] if len(items) == 1 else Logic(operator, tuple(items))
 
 
@@ -199,10 +199,10 @@ def _truth(node: Node, name: str) -> Node:
     return node
 
 
-def _chosen(found: Items, item: Node) -> Node:
+def _build_membership(found: Items, item: Node) -> Node:
     """Return the condition that a subset holds the item."""
     if isinstance(item, Number | Text | Truth):
         return found.item(found.place(item.value))
     pairs = zip(found.keys, found.all, strict=True)
     either = [Logic("and", (Compare(("==",), (item, literal(key))), node)) for key, node in pairs]
-    return _joined("or", either) if either else Truth(value=False)
+    return _combine_items("or", either) if either else Truth(value=False)

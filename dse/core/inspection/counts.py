@@ -59,7 +59,7 @@ def weight(groups: Sequence[Group], rules: Rules) -> Weight | None:
         return Weight(share=Fraction(0), left=())
     share, left = Fraction(1), list[Expression]()
     for group in groups:
-        count, dropped = _counted(group, rules)
+        count, dropped = _count_group(group, rules)
         if not group.unruled or any(rule is one for rule in dropped for one in group.form):
             return None
         share *= Fraction(count, group.unruled)
@@ -87,7 +87,7 @@ def _group(space: Space, component: Component, forms: frozenset[str]) -> Group:
     return Group(space=part, component=component, form=form, unruled=unruled)
 
 
-def _counted(group: Group, rules: Rules) -> tuple[int, Rules]:
+def _count_group(group: Group, rules: Rules) -> tuple[int, Rules]:
     """Return the number of combinations that keep these rules, and the rules left uncounted."""
     names = group.space.by_name.keys()
     mine = tuple(rule for rule in rules if rule.names & names)

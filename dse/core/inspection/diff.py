@@ -43,8 +43,8 @@ def difference(old: Space | Outline, new: Space | Outline, shown: Shown = _bare)
     before, after = outline(old), outline(new)
     words = _Words(shown)
     return [
-        *_joined(_parameters(before["parameters"], after["parameters"], words)),
-        *_joined(_conditions(before, after)),
+        *_merge_sentences(_parameters(before["parameters"], after["parameters"], words)),
+        *_merge_sentences(_conditions(before, after)),
         *_rules(before["rules"], after["rules"]),
     ]
 
@@ -84,12 +84,17 @@ def _parameters(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -
         elif after is None:
             yield name, f"is gone; it was {words.domain(before)}"
         elif before != after:
-            yield from ((name, told) for told in _changed(before, after, words))
+            yield from ((name, told) for told in _describe_change(before, after, words))
 
 
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any], words: _Words) -> Iterator[str]:
+def _describe_change(
+    old: Mapping[str, Any], new: Mapping[str, Any], words: _Words
+) -> Iterator[str]:
     if (old["kind"], old["unit"]) != (new["kind"], new["unit"]):
-        was, now = f"{_told(old)}: {words.domain(old)}", f"{_told(new)}: {words.domain(new)}"
+        was, now = (
+            f"{_describe_kind(old)}: {words.domain(old)}",
+            f"{_describe_kind(new)}: {words.domain(new)}",
+        )
         yield f"was {was}; now it is {now}"
         return
     if old.get("scale") != new.get("scale"):
@@ -134,7 +139,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def _joined(told: Iterator[_Told]) -> Iterator[str]:
+def _merge_sentences(told: Iterator[_Told]) -> Iterator[str]:
     """Yield the sentences; one for all neighbours in a list that share the same text."""
     for (_, words), group in groupby(told, key=lambda one: (one[0].partition("[")[0], one[1])):
         names = [name for name, _ in group]
@@ -157,7 +162,7 @@ def _data(old: str, new: str) -> str:
     return ", by what its names stand for" if old == new else ""
 
 
-def _told(domain: Mapping[str, Any]) -> str:
+def _describe_kind(domain: Mapping[str, Any]) -> str:
     unit = f" in {domain['unit']}" if domain["unit"] else ""
     return _KINDS[domain["kind"]] + unit
 

@@ -79,7 +79,7 @@ def suspects(space: Space, values: Mapping[str, Value] | None = None) -> tuple[R
     return _minimal(space, rules, _is_elusive) if _is_elusive(space, rules) else ()
 
 
-def drawn(space: Space, rng: np.random.Generator) -> Design:
+def draw_legal(space: Space, rng: np.random.Generator) -> Design:
     """Return a legal design, even where few of the designs drawn are legal.
 
     Raises:
@@ -88,7 +88,7 @@ def drawn(space: Space, rng: np.random.Generator) -> Design:
     return space.sample(_TRIES if space.legal.mixed else 1, rng).design(0)
 
 
-def narrowed(space: Space, values: Mapping[str, Value]) -> Space:
+def narrow_space(space: Space, values: Mapping[str, Value]) -> Space:
     """Return the part of the space where these parameters are active with these values."""
     parameters = [_only(p, values[p.name]) if p.name in values else p for p in space.parameters]
     present = [_present(name) for name in values if name in space.conditions]
@@ -177,7 +177,7 @@ def _is_empty(space: Space, rules: Sequence[Rule]) -> bool:
 def _is_elusive(space: Space, rules: Sequence[Rule]) -> bool:
     """True if no design is found that keeps these rules."""
     try:
-        drawn(_keeping(space, rules), np.random.default_rng(0))
+        draw_legal(_keeping(space, rules), np.random.default_rng(0))
     except DesignError:
         return True
     return False

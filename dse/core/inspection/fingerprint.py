@@ -35,7 +35,7 @@ from dse.core.expressions.expression import (
     Truth,
     Unary,
     children,
-    mapped,
+    map_nodes,
 )
 from dse.core.expressions.items import literal
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
@@ -69,7 +69,9 @@ def outline(space: Space | Outline) -> Outline:
         return space
 
     def key(rule: Expression) -> str:
-        return _hash(form(mapped(rule.node, lambda node: without_strangers(node, space.by_name))))
+        return _hash(
+            form(map_nodes(rule.node, lambda node: without_strangers(node, space.by_name)))
+        )
 
     return {
         "parameters": {p.name: domain(p) for p in space.parameters},
@@ -151,7 +153,7 @@ def form(  # noqa: C901, PLR0912 - one case per kind of node
             return _comparison(Compare(("!=" if node.negated else "==",), (node.item, only)))
         case Member():
             word = "not in" if node.negated else "in"
-            return [word, form(node.item), _sorted(form(value) for value in node.values)]
+            return [word, form(node.item), _sort_forms(form(value) for value in node.values)]
         case Absent():
             return ["is not absent" if node.negated else "is absent", form(node.name)]
         case Call():
@@ -161,7 +163,7 @@ def form(  # noqa: C901, PLR0912 - one case per kind of node
         case Field():
             return ["field", form(node.item), node.field]
         case Lookup():
-            entries = _sorted([_plain(key), _plain(value)] for key, value in node.entries)
+            entries = _sort_forms([_plain(key), _plain(value)] for key, value in node.entries)
             return ["lookup", form(node.key), entries, node.unit]
         case Listed():
             return _table(node)
@@ -194,7 +196,7 @@ def _comparison(node: Compare) -> Any:
         operators = [_MIRRORED[operator] for operator in reversed(operators)]
         operands.reverse()
     if operators in (["=="], ["!="]):
-        operands = _sorted(operands)
+        operands = _sort_forms(operands)
     return ["compare", operators, operands]
 
 
@@ -206,10 +208,10 @@ def _logic(node: Logic) -> Any:
         inner = form(operand)
         same = isinstance(inner, list) and inner and inner[0] == node.operator
         flat += inner[1:] if same else [inner]
-    return [node.operator, *_sorted(flat)]
+    return [node.operator, *_sort_forms(flat)]
 
 
-def _sorted(forms: Any) -> list[Any]:
+def _sort_forms(forms: Any) -> list[Any]:
     return sorted(forms, key=_json)
 
 

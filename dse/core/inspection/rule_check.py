@@ -13,9 +13,9 @@ from dse.core.expressions.expression import Compare, Expression
 from dse.core.inspection.explain import (
     Rule,
     contradiction,
-    drawn,
+    draw_legal,
     holds,
-    narrowed,
+    narrow_space,
     place_of,
     rules_of,
     suspects,
@@ -53,12 +53,12 @@ def why(space: Space, values: Mapping[str, Value]) -> Why:
         broken = _broken(space, values)
         design = None if broken else space.batch([values]).design(0)
         return Why(whole=True, left=0 if broken else 1, example=design, against=broken)
-    part = narrowed(space, values)
+    part = narrow_space(space, values)
     left = part.count()
     if left == 0:
         return Why(whole=False, left=0, example=None, against=contradiction(space, values))
     try:
-        found = drawn(part, np.random.default_rng(0))
+        found = draw_legal(part, np.random.default_rng(0))
     except DesignError:
         known = part.legal.witness()
         if len(known):

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from dse.core.expressions.expression import Expression
 from dse.core.legal_set.legal_set import Legal
-from dse.core.legal_set.solution import solved
+from dse.core.legal_set.solution import solve_component
 from dse.core.parameter import Finite, Parameter, Real
 from dse.errors import DesignError
 
 
-def compiled(
+def compile_legal(
     parameters: Sequence[Parameter],
     conditions: Mapping[str, Expression],
     constraints: Sequence[Expression],
@@ -31,7 +31,7 @@ def compiled(
         )
     inner = {name: rule for name, rule in conditions.items() if name not in real_names}
     components = tuple(
-        solved(
+        solve_component(
             group,
             {p.name: inner[p.name] for p in group if p.name in inner},
             [rule for rule in plain if rule.names & {p.name for p in group}],
@@ -41,7 +41,7 @@ def compiled(
     constant = tuple(rule for rule in plain if not rule.names)
     if components and not all(rule.holds({}, 1, unknown=True)[0] for rule in constant):
         first = components[0]
-        emptied = solved(first.parameters, {}, (*first.constraints, *constant))
+        emptied = solve_component(first.parameters, {}, (*first.constraints, *constant))
         components = (emptied, *components[1:])
     elif not components:
         mixed = (*mixed, *constant)

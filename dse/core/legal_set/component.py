@@ -104,9 +104,9 @@ class Component:
             return self.rows[rng.integers(len(self.rows), size=count)]
         if not self.dropped:
             return self.diagram.draw(count, rng)
-        return self._accepted(count, rng)
+        return self._sample_by_rejection(count, rng)
 
-    def _accepted(self, count: int, rng: np.random.Generator) -> Codes:
+    def _sample_by_rejection(self, count: int, rng: np.random.Generator) -> Codes:
         """Draw from the superset and return the draws that keep the dropped rules.
 
         The draws are uniform, and perhaps too few.

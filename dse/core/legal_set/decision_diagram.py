@@ -64,7 +64,7 @@ class Diagram:
 
     def __init__(self, layers: Sequence[Layer], order: Sequence[int]) -> None:
         self.order = list(order)
-        self.steps, self.count = _counted(layers)
+        self.steps, self.count = _prune_and_count(layers)
 
     @property
     def edges(self) -> int:
@@ -208,7 +208,7 @@ class Diagram:
         return ahead
 
 
-def _counted(layers: Sequence[Layer]) -> tuple[list[Step], int]:
+def _prune_and_count(layers: Sequence[Layer]) -> tuple[list[Step], int]:
     """Return the layers without their dead ends, and the number of all paths."""
     paths = _paths(layers)
     steps: list[Step] = []

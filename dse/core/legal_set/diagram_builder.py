@@ -19,9 +19,16 @@ from numpy.typing import NDArray
 from dse.core.batch import Column
 from dse.core.expressions.expression import Compare, Expression, Name, Node
 from dse.core.legal_set.intervals import Interval, Intervals, interval_of, span, whole_bounds
-from dse.core.legal_set.partial_design import Known, coded, computed, distinct, keys, taken
+from dse.core.legal_set.partial_design import (
+    Known,
+    compute_formula,
+    distinct,
+    encode_column,
+    keys,
+    taken,
+)
 from dse.core.legal_set.paths import TableWalk, Walk, walk_of
-from dse.core.legal_set.residual_rules import cares, folded, names_of, normal, whole_bound
+from dse.core.legal_set.residual_rules import cares, fold_names, names_of, normal, whole_bound
 from dse.core.parameter import Finite
 from dse.core.values import Ints, Mask
 
@@ -147,13 +154,13 @@ class _Growth:
                 self.live.append(rule)
         source, code = self._edges(parameter)
         self._advance(parameter, source, code)
-        alive = self._decided()
+        alive = self._find_alive()
         if not alive.all():
             rows = np.flatnonzero(alive)
             source, code = source[rows], code[rows]
             self.known = {name: taken(known, rows) for name, known in self.known.items()}
             self.states = len(rows)
-        target = self._merged(len(source))
+        target = self._merge_states(len(source))
         return Layer(source, code, target, self.states)
 
     def _start_walks(self, parameters: Sequence[Finite], optional: frozenset[str]) -> None:
@@ -187,14 +194,14 @@ class _Growth:
             raise TooWideError(self.widest)
         for start in range(0, max(self.states, 1), step):
             states = np.arange(start, min(start + step, self.states))
-            found = self._solved(defining, parameter, states, active) if defining else None
-            source, code = found or self._tried(parameter, states, active)
+            found = self._solve_rule(defining, parameter, states, active) if defining else None
+            source, code = found or self._expand_states(parameter, states, active)
             for rule in ready:
                 columns = self._columns(rule.names, parameter, source, code)
                 keep = Expression("", rule.node).holds(columns, len(source), unknown=True)
                 source, code = source[keep], code[keep]
             if 4 * step < self.states:  # what one chunk leaves is pruned before the next is added
-                source, code = self._pruned(parameter, source, code)
+                source, code = self._prune_edges(parameter, source, code)
             total += len(source)
             if total > self.most_edges and self.widest:
                 raise TooWideError(self.widest)
@@ -204,7 +211,7 @@ class _Growth:
         self.live = [rule for rule in self.live if id(rule) not in done]
         return np.concatenate(sources), np.concatenate(codes)
 
-    def _pruned(self, parameter: Finite, source: Ints, code: Codes) -> tuple[Ints, Codes]:
+    def _prune_edges(self, parameter: Finite, source: Ints, code: Codes) -> tuple[Ints, Codes]:
         """Return the edges after which no rule that reads the parameter is certainly broken."""
         for rule in self.live:
             if parameter.name not in rule.names:
@@ -226,7 +233,7 @@ class _Growth:
         whole = whole_bound(sides[0], self.bounds) is not None
         return whole and parameter.name in self.bounds and parameter.name in self.spans
 
-    def _solved(
+    def _solve_rule(
         self, rule: _Rule, parameter: Finite, states: Ints, active: Mask
     ) -> tuple[Ints, Codes] | None:
         """Return the states in which the rule determines a value, and the code of that value.
@@ -246,7 +253,7 @@ class _Growth:
         same = (values[code] == wanted.values) & active[states]
         return states[same], code[same].astype(np.int32)
 
-    def _tried(self, parameter: Finite, states: Ints, active: Mask) -> tuple[Ints, Codes]:
+    def _expand_states(self, parameter: Finite, states: Ints, active: Mask) -> tuple[Ints, Codes]:
         """Return the edges of some states: all values, or those that a table allows."""
         walks = [name for name, walk in self.walks.items() if parameter.name in walk.names]
         table = next((name for name in walks if isinstance(self.walks[name], TableWalk)), None)
@@ -305,7 +312,7 @@ class _Growth:
             if parameter.name in walk.names:
                 known = self.known[name]
                 states, _ = walk.advance(known.values[known.codes], parameter.name, code)
-                self.known[name] = coded(Column(states))
+                self.known[name] = encode_column(Column(states))
                 if parameter.name == walk.names[-1]:
                     del self.known[name]
         self.walks = {name: walk for name, walk in self.walks.items() if name in self.known}
@@ -315,10 +322,10 @@ class _Growth:
         self.touched = [rule for rule in self.live if parameter.name in rule.names]
         for rule in [*self.touched, *self.conditions.values()]:
             if parameter.name in rule.names:
-                rule.node = folded(rule.node, frozenset(self.known), self.bounds, self._part)
+                rule.node = fold_names(rule.node, frozenset(self.known), self.bounds, self._part)
                 rule.names = names_of(rule.node)
 
-    def _decided(self) -> Mask:
+    def _find_alive(self) -> Mask:
         """Return the states that can still succeed, by the bounds of the rules touched.
 
         Where a rule can no longer be broken, what is known for it is forgotten.
@@ -346,13 +353,13 @@ class _Growth:
         if name is None or name.name not in self.known:
             name = Name(f"#{len(self.parts)}")
             self.parts[node] = name
-            self.known[name.name] = computed(node, self.known, self.states)
+            self.known[name.name] = compute_formula(node, self.known, self.states)
             bound = whole_bound(node, self.bounds)
             if bound is not None:
                 self.bounds[name.name] = bound
         return name
 
-    def _merged(self, size: int) -> Ints:
+    def _merge_states(self, size: int) -> Ints:
         """Merge the states that have the same future; return the new state of each edge."""
         needed = [*self.live, *self.conditions.values()]
         read = frozenset(self.walks).union(*(rule.names for rule in needed))

@@ -75,16 +75,16 @@ class Intervals:
     def interval(self, node: Node) -> Interval | None:
         """Return the bounds of the tree's value; ``None`` where they are not known exactly."""
         if isinstance(node, Name):  # the one node that stays the same when its value is set
-            return self._bounded(node)
+            return self._compute_exact(node)
         kept = self._spans.get(id(node))
         if kept is not None and kept[0] is node:
             return kept[1]
-        exact = self._bounded(node)
+        exact = self._compute_exact(node)
         if exact is not None and isinstance(exact[0], float) and isinstance(exact[1], float):
             self._spans[id(node)] = (node, exact)
         return exact
 
-    def _bounded(self, node: Node) -> Interval | None:
+    def _compute_exact(self, node: Node) -> Interval | None:
         found = self._interval(node)
         return found if found is not None and _is_exact(found) else None
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dse.core.batch import Batch, Column, joined
+from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.expressions.expression import Expression
 from dse.core.legal_set.component import Component, columns_of
 from dse.core.legal_set.diagram_builder import Codes
@@ -148,7 +148,7 @@ class Legal:
                 break
         if count and not have:
             raise self.no_draw()
-        return joined(found) if have else self.batch([])
+        return concatenate_batches(found) if have else self.batch([])
 
     def no_draw(self) -> DesignError:
         """Return the error to raise where no draw was legal.
@@ -193,7 +193,7 @@ class Legal:
             DesignError: a value is not in its parameter's domain.
         """
         columns = {
-            parameter.name: _coded(parameter, designs)
+            parameter.name: _encode_values(parameter, designs)
             for component in self.components
             for parameter in component.parameters
         }
@@ -243,7 +243,11 @@ class Legal:
             steps = steps[np.abs(steps[:, place] - shares[0, place]) > _LEAST_STEP]
             there = self._batch([np.repeat(rows, len(steps), axis=0) for rows in here], steps)
             moved.append(self._kept(self._with_reals(there, batch, but=real.name)))
-        return joined(moved) if any(len(part) for part in moved) else batch.take(np.arange(0))
+        return (
+            concatenate_batches(moved)
+            if any(len(part) for part in moved)
+            else batch.take(np.arange(0))
+        )
 
     @cached_property
     def _reals_by_dependence(self) -> tuple[Real, ...]:
@@ -322,7 +326,7 @@ class Legal:
         return batch if keep.all() else batch.take(keep)
 
 
-def _coded(parameter: Finite, designs: Sequence[Mapping[str, Value]]) -> Column:
+def _encode_values(parameter: Finite, designs: Sequence[Mapping[str, Value]]) -> Column:
     codes = {(isinstance(v, bool | str), v): code for code, v in enumerate(parameter.values)}
     name, found = parameter.name, [-1] * len(designs)
     for row, design in enumerate(designs):

@@ -65,7 +65,7 @@ def _descend(
     """The end of one walk if it is legal; a tie goes to any of the best, so that it goes on."""
     here = row.copy()
     for _ in range(steps):
-        tries = _changed(component, here, lows, sizes, rng)
+        tries = _vary_row(component, here, lows, sizes, rng)
         broken = _broken(component, tries)
         best = rng.choice(np.flatnonzero(broken <= broken.min() + 1e-12))
         here = tries[best]
@@ -74,7 +74,7 @@ def _descend(
     return component.none
 
 
-def _changed(
+def _vary_row(
     component: Component,
     row: Codes,
     lows: Sequence[int],

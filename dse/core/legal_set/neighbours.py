@@ -125,7 +125,7 @@ def _near_by_trial(component: Component, row: Codes) -> Codes:
     highs = [len(parameter.values) for parameter in component.parameters]
     found, sure = (
         component.none,
-        np.concatenate([_singles(row, lows, highs), _swapped(component, row)]),
+        np.concatenate([_singles(row, lows, highs), _swap_pairs(component, row)]),
     )
     for most in (2, 3, 4):
         drawn = rng.integers(lows, highs, size=(_TRIES * most, len(row))).astype(np.int32)
@@ -153,7 +153,7 @@ def _singles(row: Codes, lows: Sequence[int], highs: Sequence[int]) -> Codes:
     return tries
 
 
-def _swapped(component: Component, row: Codes) -> Codes:
+def _swap_pairs(component: Component, row: Codes) -> Codes:
     """Return copies of ``row`` with the values of two parameters of one domain swapped."""
     domains = [parameter.values for parameter in component.parameters]
     pairs = [

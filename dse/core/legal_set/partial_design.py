@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.batch import Column, typed
+from dse.core.batch import Column, build_array
 from dse.core.expressions.expression import Expression, Node
 from dse.core.legal_set.residual_rules import names_of
 from dse.core.values import Array, Ints, Value
@@ -37,13 +37,13 @@ def taken(known: Known, rows: Ints) -> Known:
     return Known(known.codes[rows], known.values, known.domain)
 
 
-def coded(column: Column) -> Known:
+def encode_column(column: Column) -> Known:
     """Return the column as codes into its distinct values."""
     if column.values.dtype == object:  # words and numbers have no common order
         places = {v: place for place, v in enumerate(dict.fromkeys(column.values.tolist()))}
         own = np.array([places[v] for v in column.values.tolist()], dtype=np.int64)
         found = own if column.absent is None else np.where(column.absent, -1, own)
-        return Known(found, typed(tuple(places)))
+        return Known(found, build_array(tuple(places)))
     values, codes = np.unique(column.values, return_inverse=True)
     codes = codes.astype(np.int64).reshape(-1)
     if column.absent is not None:
@@ -51,13 +51,13 @@ def coded(column: Column) -> Known:
     return Known(codes, values)
 
 
-def computed(node: Node, known: Mapping[str, Known], size: int) -> Known:
+def compute_formula(node: Node, known: Mapping[str, Known], size: int) -> Known:
     """Compute the formula in each state, once for each combination of its inputs."""
     names = sorted(names_of(node))
     inputs = [known[name] for name in names]
     _, first, place = distinct(*keys(inputs, size))
     columns = {name: taken(one, first).column() for name, one in zip(names, inputs, strict=True)}
-    few = coded(Expression("", node).values(columns, len(first)))
+    few = encode_column(Expression("", node).values(columns, len(first)))
     return Known(few.codes[place], few.values)
 
 

@@ -123,7 +123,7 @@ class Orders:
             if len(ones) * (len(unused) + 2) ** 2 > _MOST_CHANGES:
                 return None
             pairs = zip(ones.tolist(), others.tolist(), strict=True)
-            found += [_changed(row, unused, pair) for pair in pairs]
+            found += [_change_pair(row, unused, pair) for pair in pairs]
         return np.concatenate(found)
 
     def _of(
@@ -136,7 +136,7 @@ class Orders:
         return codes
 
 
-def _changed(row: Codes, unused: Codes, pair: tuple[int, int]) -> Codes:
+def _change_pair(row: Codes, unused: Codes, pair: tuple[int, int]) -> Codes:
     """Return the orders that differ from ``row`` in exactly these two places."""
     one, other = pair
     free = np.array([row[one], row[other], *unused], dtype=np.int32)

@@ -107,7 +107,7 @@ class Budget:
         )
         lost += sum(grid for grid, before in zip(grids[1:], grids, strict=False) if grid != before)
         self.exact = not lost and linear.is_whole
-        self._tops = self._reached([linear.most / grid for grid in [*grids, grids[-1]]])
+        self._tops = self._compute_tops([linear.most / grid for grid in [*grids, grids[-1]]])
         self._ways = self._counted(grids[-1], linear, lost)
         self.edges = sum(
             len(moves) * len(ways) for moves, ways in zip(self._moves, self._ways, strict=False)
@@ -152,22 +152,22 @@ class Budget:
         for turn, place in enumerate(self.turns):
             states, state = np.unique(spent, return_inverse=True)
             then = self._after(turn, states)  # (values, states)
-            code = _picked(
+            code = _pick_codes(
                 np.exp(self._ways[turn + 1][then] - self._ways[turn][states]),
                 state,
                 points[:, turn],
             )
             codes[:, place] = code
             spent = then[code, state]
-        return self._expanded(codes)
+        return self._expand_blocks(codes)
 
     def chunks(self, size: int) -> Iterator[Codes]:
         """Yield all combinations in lexicographic order, at most ``size`` at once."""
         graph = Diagram(self.layers(), self.turns)
         for start in range(0, graph.count, size):
-            yield self._expanded(graph.at(np.arange(start, min(start + size, graph.count))))
+            yield self._expand_blocks(graph.at(np.arange(start, min(start + size, graph.count))))
 
-    def _expanded(self, chosen: Codes) -> Codes:
+    def _expand_blocks(self, chosen: Codes) -> Codes:
         """Return the codes of the parameters, (n, k), for a row of each block, (n, blocks)."""
         codes = np.empty((len(chosen), len(self.order)), dtype=np.int32)
         for turn, block in enumerate(self._blocks):
@@ -187,7 +187,7 @@ class Budget:
             layers.append(Layer(source, code.astype(np.int32), target, states))
         return layers
 
-    def _reached(self, caps: Sequence[float]) -> list[int]:
+    def _compute_tops(self, caps: Sequence[float]) -> list[int]:
         """Return the largest sum before each parameter, and at the end, on its grid."""
         tops, top = [0], 0
         for turn, moves in enumerate(self._moves):
@@ -218,7 +218,7 @@ class Budget:
         return ways
 
 
-def _picked(weights: Floats, state: Ints, points: Floats) -> Ints:
+def _pick_codes(weights: Floats, state: Ints, points: Floats) -> Ints:
     """Pick a value for each point by the weights of its state, (n,).
 
     Each state's weights are added up once, however many points are in it.
@@ -290,7 +290,7 @@ def _add(node: Node, factor: float, costs: Mapping[str, Floats], domains: Domain
         case Call(function="sum"):
             parts = [(argument, factor) for argument in node.arguments]
         case Binary(operator="*" | "/"):
-            return _add_scaled(node, factor, costs, domains)
+            return _add_multiple(node, factor, costs, domains)
         case _:
             return None
     total = 0.0
@@ -302,7 +302,7 @@ def _add(node: Node, factor: float, costs: Mapping[str, Floats], domains: Domain
     return total
 
 
-def _add_scaled(
+def _add_multiple(
     node: Binary, factor: float, costs: Mapping[str, Floats], domains: Domains
 ) -> float | None:
     sides = [node.left, node.right]

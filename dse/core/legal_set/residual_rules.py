@@ -27,7 +27,7 @@ from dse.core.expressions.expression import (
     Truth,
     Unary,
     children,
-    mapped,
+    map_nodes,
     rebuilt,
 )
 from dse.core.values import Mask, Value
@@ -56,14 +56,16 @@ def normal(rule: Expression, bounds: Bounds, always: Mapping[str, tuple[Value, .
         bounds: the magnitudes of the whole numbers that it reads.
         always: the values of each name that cannot be absent.
     """
-    node = mapped(rule.node, lambda part: _flat(part, bounds))
-    node = mapped(node, lambda part: _parted(part, bounds, always))
+    node = map_nodes(rule.node, lambda part: _flat(part, bounds))
+    node = map_nodes(node, lambda part: _split_extreme(part, bounds, always))
     if isinstance(node, Logic) and node.operator == "and":
         return list(node.operands)
     return [node]
 
 
-def folded(node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]) -> Node:
+def fold_names(
+    node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
+) -> Node:
     """Return the tree with each part that reads only ``known`` names replaced by ``part``."""
     names = names_of(node)
     if isinstance(node, Name) or not names & known:
@@ -71,10 +73,10 @@ def folded(node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[No
     if names <= known:
         return part(node)
     if _commutes(node, bounds):
-        return _joined(node, known, bounds, part)
+        return _merge_operands(node, known, bounds, part)
     if isinstance(node, Call) and node.function in ("sum", "product"):
         return _joined_start(node, known, bounds, part)
-    return rebuilt(node, [folded(child, known, bounds, part) for child in children(node)])
+    return rebuilt(node, [fold_names(child, known, bounds, part) for child in children(node)])
 
 
 @lru_cache(maxsize=_NAMED)
@@ -146,11 +148,11 @@ def _flat(node: Node, bounds: Bounds) -> Node:
             links = zip(node.operators, pairwise(node.operands), strict=True)
             return Logic("and", tuple(Compare((op,), pair) for op, pair in links))
         case Logic(operator="->"):
-            return _flat_logic("or", (_negated(node.operands[0]), *node.operands[1:]))
+            return _flat_logic("or", (_negate(node.operands[0]), *node.operands[1:]))
         case Logic():
             return _flat_logic(node.operator, node.operands)
         case Unary(operator="not"):
-            return _negated(node.operand)
+            return _negate(node.operand)
         case _:
             return node
 
@@ -159,7 +161,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ALL = {("max", "<"), ("max", "<="), ("min", ">"), ("min", ">=")}
 
 
-def _parted(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> Node:
+def _split_extreme(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]]) -> Node:
     """Return ``max(a, b) <= c`` as ``a <= c and b <= c``, and so on.
 
     Only of plain whole numbers that are always there: where an operand is absent or divides by
@@ -172,7 +174,7 @@ def _parted(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]])
     operator, (left, right) = node.operators[0], node.operands
     if not _is_extreme(left):
         operator, left, right = _MIRRORED[operator], right, left
-    if not _is_extreme(left) or not _is_told(node, always):
+    if not _is_extreme(left) or not _has_value(node, always):
         return node
     assert isinstance(left, Call)
     if any(whole_bound(one, bounds) is None for one in left.arguments):
@@ -181,7 +183,7 @@ def _parted(node: Node, bounds: Bounds, always: Mapping[str, tuple[Value, ...]])
     return Logic(logic, tuple(Compare((operator,), (one, right)) for one in left.arguments))
 
 
-def _is_told(node: Node, always: Mapping[str, tuple[Value, ...]]) -> bool:
+def _has_value(node: Node, always: Mapping[str, tuple[Value, ...]]) -> bool:
     """Return whether the tree has a value for all values of its names.
 
     No name may be absent, and no entry of a table may be missing.
@@ -191,7 +193,7 @@ def _is_told(node: Node, always: Mapping[str, tuple[Value, ...]]) -> bool:
     if isinstance(node, Lookup):
         domain = always.get(node.key.name, ()) if isinstance(node.key, Name) else ()
         return bool(domain) and set(domain) <= {key for key, _ in node.entries}
-    return all(_is_told(child, always) for child in children(node))
+    return all(_has_value(child, always) for child in children(node))
 
 
 def _is_extreme(node: Node) -> bool:
@@ -206,9 +208,9 @@ def _flat_logic(operator: str, operands: Sequence[Node]) -> Node:
     return Logic(operator, tuple(flat))
 
 
-def _negated(node: Node) -> Node:
+def _negate(node: Node) -> Node:
     if isinstance(node, Logic) and node.operator in _OPPOSITE:
-        return _flat_logic(_OPPOSITE[node.operator], [_negated(o) for o in node.operands])
+        return _flat_logic(_OPPOSITE[node.operator], [_negate(o) for o in node.operands])
     if isinstance(node, Unary) and node.operator == "not" and _is_truth(node.operand):
         return node.operand
     return Unary("not", node)
@@ -255,14 +257,14 @@ def _commutes(node: Node, bounds: Bounds) -> bool:
     return node.function in ("sum", "product") and whole_bound(node, bounds) is not None
 
 
-def _joined(
+def _merge_operands(
     node: Node, known: frozenset[str], bounds: Bounds, part: Callable[[Node], Node]
 ) -> Node:
     """Return the node with its known operands merged into one."""
     mine, rest = list[Node](), list[Node]()
     for operand in children(node):
         (mine if names_of(operand) <= known else rest).append(operand)
-    rest = [folded(operand, known, bounds, part) for operand in rest]
+    rest = [fold_names(operand, known, bounds, part) for operand in rest]
     if not any(names_of(operand) for operand in mine):
         return rebuilt(node, [*mine, *rest])
     one = part(mine[0] if len(mine) == 1 else rebuilt(node, mine))
@@ -277,7 +279,7 @@ def _joined_start(
     while names_of(node.arguments[count]) <= known:
         count += 1
     start, rest = node.arguments[:count], node.arguments[count:]
-    rest = tuple(folded(operand, known, bounds, part) for operand in rest)
+    rest = tuple(fold_names(operand, known, bounds, part) for operand in rest)
     if not any(names_of(operand) for operand in start):
         return Call(node.function, (*start, *rest))
     return Call(

@@ -107,7 +107,7 @@ class _Group:
         )
 
 
-def solved(
+def solve_component(
     parameters: Sequence[Finite],
     conditions: Conditions,
     constraints: Sequence[Expression],
@@ -116,20 +116,20 @@ def solved(
     group = _Group(tuple(parameters), conditions, tuple(constraints))
     sizes = [len(p.values) + (p.name in conditions) for p in parameters]
     if math.prod(sizes) <= min(TRIED_ROWS, _FILTERED_CELLS // len(sizes)):
-        return _tried(group)
+        return _enumerate_group(group)
     among = order_of(parameters, conditions, constraints)
     if among is not None and len(constraints) == 1:
         return group.component(among[0], range(len(parameters)))
-    lone = _summed(group)
+    lone = _build_sum(group)
     if lone is not None:
         return lone
     if group.wide:
-        return _relaxed(group, group.wide)
+        return _relax_group(group, group.wide)
     usual = listing_order(parameters, conditions, constraints)
     found = _grown(group, usual, _LEAST_SHARE, most_tried=_TRIED_SOON)
     if not isinstance(found, Component):
         found = _filtered_soon(group, found) or _grown(group, usual, _SMALL_SHARE)
-    return found if isinstance(found, Component) else _relaxed(group, found)
+    return found if isinstance(found, Component) else _relax_group(group, found)
 
 
 def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
@@ -142,11 +142,11 @@ def _filtered_soon(group: _Group, wide: Sequence[int]) -> Component | None:
     for order in (usual, frontier_order(group.parameters, group.conditions, kept, usual)):
         found = _grown(group, order, _SMALL_SHARE, dropped)
         if isinstance(found, Component):
-            return _filtered(found) if found.bound <= _FILTERED_SOON else None
+            return _filter_component(found) if found.bound <= _FILTERED_SOON else None
     return None
 
 
-def _summed(group: _Group) -> Component | None:
+def _build_sum(group: _Group) -> Component | None:
     """Return the component of one sum of integers over very many parameters.
 
     ``None`` if its graph does not fit.
@@ -167,7 +167,7 @@ def _summed(group: _Group) -> Component | None:
     return group.component(Diagram(budget.layers(), budget.turns), budget.order)
 
 
-def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
+def _relax_group(group: _Group, wide: Sequence[int]) -> Component:
     """Return the smallest superset found soon, listed if small; else run the full search."""
     small = min(_formulas(group), key=lambda one: one.bound, default=None)
     enough = _ENOUGH_OF_WIDE if group.wide else _ENOUGH
@@ -177,7 +177,7 @@ def _relaxed(group: _Group, wide: Sequence[int]) -> Component:
             return exact
         fewer = _without_rules(group, wide)
         small = fewer if small is None else min([small, fewer], key=lambda one: one.bound)
-    listed = _filtered(small)
+    listed = _filter_component(small)
     if listed is not None or _share(small) >= enough:
         return listed or small
     exact = _grown(group, _narrower(group, group.constraints), 1)
@@ -238,16 +238,16 @@ def _budgets(group: _Group) -> Iterator[Component]:
         return
     blocks, left = group.folded
     if not left or not all(len(block.rows) for block in blocks):
-        yield _folded(group, blocks)
+        yield _build_from_blocks(group, blocks)
         return
     for rule in left:
         linear = linear_of(group.parameters, rule)
         if linear is not None:
-            budget = _refined(group, rule, linear)
+            budget = _refine_budget(group, rule, linear)
             yield group.component(budget, budget.order, left)
 
 
-def _folded(group: _Group, blocks: Sequence[Block]) -> Component:
+def _build_from_blocks(group: _Group, blocks: Sequence[Block]) -> Component:
     """Return the component where small rules leave one block of all parameters.
 
     It is empty where they leave no combination of some.
@@ -259,7 +259,7 @@ def _folded(group: _Group, blocks: Sequence[Block]) -> Component:
     return group.component(Diagram(_layers(rows), order), order)
 
 
-def _refined(group: _Group, rule: Expression, linear: Linear) -> Budget:
+def _refine_budget(group: _Group, rule: Expression, linear: Linear) -> Budget:
     """Return the rule's budget on the coarsest grid of which most is legal.
 
     If no such grid fits, use the finest that does.
@@ -282,7 +282,7 @@ def _share(component: Component) -> float:
     return float(component.undropped(codes).mean())
 
 
-def _filtered(component: Component) -> Component | None:
+def _filter_component(component: Component) -> Component | None:
     """Return the component with the graph of only the legal combinations; ``None`` if many."""
     if component.bound > FILTERED_ROWS:
         return None
@@ -319,7 +319,7 @@ def _layers(
     return layers
 
 
-def _tried(group: _Group) -> Component:
+def _enumerate_group(group: _Group) -> Component:
     """Return the component with the table of the legal combinations, found by trying all."""
     names = [parameter.name for parameter in group.parameters]
     component = Component(

@@ -121,7 +121,7 @@ def frontier_order(
         for name in rule:
             near[name] |= rule - {name}
     parents = {name: conditions[name].names & known - {name} for name in conditions}
-    given = {side.name for rule in constraints for side in _given(rule.node)}
+    given = {side.name for rule in constraints for side in _find_sides(rule.node)}
     search = _Narrow(names, near, parents, bits, given)
     starts = [name for name in sorted(names, key=lambda n: len(near[n])) if not parents.get(name)]
     found = [[names[place] for place in usual]]
@@ -171,7 +171,7 @@ class _Narrow:
         return max(widths), sum(2 ** min(width, 60) for width in widths)
 
 
-def _given(node: Node) -> list[Name]:
+def _find_sides(node: Node) -> list[Name]:
     """Return the names that stand alone on a side of an equation."""
     if not isinstance(node, Compare) or node.operators != ("==",):
         return []

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from threading import Event, Lock
 
 from dse.core.trial import Outcome
-from dse.executors.failures import failed
+from dse.executors.failures import build_failure
 from dse.executors.process_tree import wait_until_gone
 from dse.executors.worker_process import Driven, NotBegunError
 from dse.protocols import Task
@@ -110,17 +110,19 @@ class Seat:
         for _ in range(_STARTS):
             try:
                 self._driven.take(task)
-                return self._awaited()
+                return self._await_outcome()
             except NotBegunError as error:
                 reason = str(error)
                 self._driven = self._begun()
-        return failed("lost", f"workers do not start on {self.node()}: of the last one {reason}")
+        return build_failure(
+            "lost", f"workers do not start on {self.node()}: of the last one {reason}"
+        )
 
-    def _awaited(self) -> Outcome:
+    def _await_outcome(self) -> Outcome:
         driven = self._driven
         while not self._over.is_set():
             outcome = driven.outcome(self._timeout_s)
             if outcome is not None:
                 return outcome
             wait(driven.signs, max(0.0, min(_LOOK_S, driven.left_s(self._timeout_s))))
-        return failed("lost", "its worker was ended")
+        return build_failure("lost", "its worker was ended")

@@ -11,12 +11,12 @@ from collections import deque
 from dse.core.trial import Event, Outcome
 from dse.errors import PluginError
 from dse.evaluation.reporting import Watcher, unheard
-from dse.executors.failures import failed
+from dse.executors.failures import build_failure
 from dse.executors.ray.resources import rooms_for, wanted_of
-from dse.executors.ray.session import START_S, STORE_BYTES, Joined, imported
-from dse.executors.ray.worker import LostError, RayWorker, ended, seats
+from dse.executors.ray.session import START_S, STORE_BYTES, Joined, import_ray
+from dse.executors.ray.worker import LostError, RayWorker, end_workers, seats
 from dse.executors.worker_environment import THREADS
-from dse.executors.worker_process import Beginning, unnoted
+from dse.executors.worker_process import Beginning, ignore_begin
 from dse.protocols import Needs, Task, Work
 
 _LOOK_S = 1.0
@@ -59,7 +59,7 @@ class RayCluster:
     ) -> None:
         _check(workers, timeout_s, start_s)
         self.on_report: Watcher = unheard
-        self.on_begin: Beginning = unnoted
+        self.on_begin: Beginning = ignore_begin
         self._wanted = wanted_of(getattr(work, "needs", Needs()))
         self._timeout_s = timeout_s
         self._waiting: deque[Task] = deque()
@@ -69,7 +69,7 @@ class RayCluster:
         self._hopeless_since: float | None = None
         self._looked_at = time.monotonic()
         self._closed = False
-        sent = _pickled(work)
+        sent = _pickle_work(work)
         cores = os.cpu_count() or 1
         self._door = Joined(
             address or os.environ.get("RAY_ADDRESS"),
@@ -94,7 +94,7 @@ class RayCluster:
 
     def collect(self, timeout_s: float | None = None) -> dict[int, Outcome]:
         try:
-            return self._collected(timeout_s)
+            return self._collect_outcomes(timeout_s)
         except ConnectionError as error:  # of a ray:// address; its own grace is over
             raise self._door.head.lost(str(error)) from error
 
@@ -106,7 +106,7 @@ class RayCluster:
         self._waiting.clear()
         try:
             if not self._door.head.gone:
-                ended(self._door.ray, self._workers)
+                end_workers(self._door.ray, self._workers)
         finally:
             self._workers.clear()
             self._door.close()
@@ -116,7 +116,7 @@ class RayCluster:
         told, self._events = self._events, []
         return told
 
-    def _collected(self, timeout_s: float | None) -> dict[int, Outcome]:
+    def _collect_outcomes(self, timeout_s: float | None) -> dict[int, Outcome]:
         until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while self._waiting or any(worker.task for worker in self._workers):
             self._door.check_raylet()
@@ -144,26 +144,28 @@ class RayCluster:
             task = worker.task
             if worker.report in come:
                 worker.hear(self.on_report, self.on_begin)
-            outcome = self._settled(worker) if worker.sign in come else None
+            outcome = self._settle_worker(worker) if worker.sign in come else None
             if task is not None and outcome is not None:
                 outcomes[task.number] = outcome
         return outcomes
 
-    def _settled(self, worker: RayWorker) -> Outcome | None:
+    def _settle_worker(self, worker: RayWorker) -> Outcome | None:
         """Return the outcome that the worker's sign brought; requeue a task not yet begun."""
         try:
             outcome = worker.outcome()
         except LostError as error:
             task = self._drop(worker)
             if worker.node:
-                return failed(error.kind, f"with its worker on {error.reason}", worker.spent_s)
+                return build_failure(
+                    error.kind, f"with its worker on {error.reason}", worker.spent_s
+                )
             self._waiting.extendleft([task] if task is not None else [])
-            self._note_unstarted(error.reason)
+            self._count_failed_start(error.reason)
             return None
         self._unstarted = 0
         return outcome
 
-    def _note_unstarted(self, reason: str) -> None:
+    def _count_failed_start(self, reason: str) -> None:
         """Count a worker that did not start.
 
         Raises:
@@ -255,9 +257,9 @@ def _check(workers: int | None, timeout_s: float | None, start_s: float) -> None
         raise PluginError(f"the executor 'ray' cannot start within {start_s:g} s")
 
 
-def _pickled(work: Work) -> bytes:
+def _pickle_work(work: Work) -> bytes:
     """Return the work pickled, with the code of functions of the main script and notebooks."""
-    cloudpickle = imported().cloudpickle
+    cloudpickle = import_ray().cloudpickle
     try:
         sent: bytes = cloudpickle.dumps(work)
     except Exception as error:

@@ -41,16 +41,17 @@ def rooms_for(wanted: Mapping[str, float], nodes: Sequence[Node]) -> int:
     """
     rooms = sum(node.rooms(wanted) for node in nodes)
     if rooms == 0:
-        told = [f"{node.name} ({_told(node.offers)})" for node in nodes[:_TOLD_NODES]]
+        told = [f"{node.name} ({_format_amounts(node.offers)})" for node in nodes[:_TOLD_NODES]]
         more = f" and {len(nodes) - _TOLD_NODES} more" if len(nodes) > _TOLD_NODES else ""
         raise PluginError(
-            f"no node offers {_told(wanted)}; the cluster has {', '.join(told) or 'no node'}{more}",
+            f"no node offers {_format_amounts(wanted)}; "
+            f"the cluster has {', '.join(told) or 'no node'}{more}",
             hint="ask for less in the evaluator's 'resources', or start a node that offers it",
         )
     return rooms
 
 
-def _told(amounts: Mapping[str, float]) -> str:
+def _format_amounts(amounts: Mapping[str, float]) -> str:
     """Return the amounts as text, those that every node has first."""
     names = [*_OWN, *sorted(amounts.keys() - _OWN.keys())]
     shown = [

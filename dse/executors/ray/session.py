@@ -63,7 +63,7 @@ class Joined:
         store_bytes: int = STORE_BYTES,
         start_s: float = START_S,
     ) -> None:
-        self.ray = imported()
+        self.ray = import_ray()
         self._warden: RayWarden | None = None
         self._raylet: int | None = None
         self._theirs = bool(self.ray.is_initialized())
@@ -178,7 +178,7 @@ class Joined:
             self._warden.watch(set(descendants(os.getpid())) - before)
 
 
-def imported() -> Any:
+def import_ray() -> Any:
     """Return the Ray library, set to be quiet before it reads its environment.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 from dse.core.metric import FaultKind
 from dse.core.trial import Outcome
 from dse.evaluation.reporting import Watcher
-from dse.executors.failures import raised
+from dse.executors.failures import build_error_outcome
 from dse.executors.ray.actor import BEGUN_AT, CALLS, Seat
 from dse.executors.worker_process import Beginning
 from dse.protocols import Task
@@ -114,7 +114,7 @@ class RayWorker:
         except errors.RayTaskError as error:
             if not self.node:
                 raise self._lost(error) from error
-            answer = raised(error)
+            answer = build_error_outcome(error)
         except errors.RayError as error:
             raise self._lost(error) from error
         if not self.node:
@@ -161,7 +161,7 @@ def seats(ray: Any, wanted: Mapping[str, float]) -> Any:
     )
 
 
-def ended(ray: Any, workers: Sequence[RayWorker]) -> None:
+def end_workers(ray: Any, workers: Sequence[RayWorker]) -> None:
     """End all workers and what they started; those that do not answer are just dropped."""
     with suppress(ray.exceptions.RayError):
         told = [worker.leave() for worker in workers if worker.placed]

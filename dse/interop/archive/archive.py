@@ -20,7 +20,7 @@ ENDINGS = (".jsonl", ".parquet")
 _MAGIC = b"PAR1"
 
 
-def read(path: str | Path) -> Record:
+def read_archive(path: str | Path) -> Record:
     """Return the study that a file holds, whatever the file's name.
 
     Raises:

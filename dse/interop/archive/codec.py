@@ -20,7 +20,7 @@ _LARGEST = 1 << 63
 def plain(noun: Asked | Attempt | Driver | Event | Report | Trial) -> dict[str, Any]:
     """The noun in words that JSON has, field by field."""
     shape, late = SHAPES[type(noun)], LATE.get(type(noun), frozenset())
-    fields = {name: _told(getattr(noun, name), reader) for name, reader in shape.items()}
+    fields = {name: _encode_value(getattr(noun, name), reader) for name, reader in shape.items()}
     return {name: one for name, one in fields.items() if name not in late or one is not None}
 
 
@@ -175,7 +175,7 @@ SHAPES: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 """What each noun is made of, and how a field is read."""
 
 
-def _told(value: Any, reader: Callable[[Any], Any]) -> Any:
+def _encode_value(value: Any, reader: Callable[[Any], Any]) -> Any:
     if reader in (number, _numbers):  # a whole number is told as what it will be read as
         return reader(value)
     if isinstance(value, Fault):

@@ -76,7 +76,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 def reader(field: pa.Field) -> Callable[[pa.Array], list[Value | None]]:
     """Return the function that reads the values of a column of this field exactly."""
     if fact(field, "as") == "json":
-        return lambda array: [_read(cell, field.name) for cell in array.to_pylist()]
+        return lambda array: [_parse_cell(cell, field.name) for cell in array.to_pylist()]
     if field.type not in _TYPES.values():
         raise StorageError(f"the column {field.name!r} has the type {field.type}")
     return lambda array: array.to_pylist()
@@ -94,7 +94,7 @@ def _holds(value: Value) -> bool:
     return isinstance(value, bool | float) or -_WHOLE <= value < _WHOLE
 
 
-def _read(cell: Any, name: str) -> Value | None:
+def _parse_cell(cell: Any, name: str) -> Value | None:
     try:
         value = None if cell is None else json.loads(cell)
     except (RecursionError, TypeError, ValueError) as error:

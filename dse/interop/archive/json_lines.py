@@ -123,7 +123,7 @@ class Gathered:
         Raises:
             StorageError: it is damaged, or says what cannot be.
         """
-        kind, told = _told(line, where)
+        kind, told = _parse_line(line, where)
         try:
             self._take(kind, told)
         except StorageError as error:
@@ -192,7 +192,7 @@ def _line(kind: str, told: Mapping[str, Any]) -> str:
     return f'{text},"crc32":"{zlib.crc32(text.encode()):08x}"}}\n'
 
 
-def _told(line: bytes, where: str) -> tuple[str, Any]:
+def _parse_line(line: bytes, where: str) -> tuple[str, Any]:
     """Return the kind and the value of a line that is as it was written."""
     if len(line) > LONGEST:
         raise StorageError(f"the line is longer than {LONGEST >> 20} MiB", where=where)
@@ -202,13 +202,13 @@ def _told(line: bytes, where: str) -> tuple[str, Any]:
     if f"{zlib.crc32(found[1]):08x}".encode() != found[2]:
         raise StorageError("the line is damaged: its check sum differs", where=where, hint=_AGAIN)
     try:
-        [(kind, told)] = json.loads(found[1] + b"}", parse_constant=_refused).items()
+        [(kind, told)] = json.loads(found[1] + b"}", parse_constant=_refuse_constant).items()
     except (AttributeError, RecursionError, ValueError) as error:
         raise StorageError(f"the line cannot be read: {error}", where=where) from error
     return kind, told
 
 
-def _refused(word: str) -> Any:
+def _refuse_constant(word: str) -> Any:
     raise ValueError(f"{word} is no number")
 
 

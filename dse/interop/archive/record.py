@@ -11,7 +11,7 @@ from dse.core.problem import Problem
 from dse.core.trial import Asked, Attempt, Driver, Event, Report, Trial
 from dse.errors import StorageError, StudyError
 from dse.protocols import Storage
-from dse.storage.trust import unmarked, without_trust
+from dse.storage.trust import remove_import_mark, without_trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Record:
         order = storage.finished_order(study)
         return Record(
             study=study,
-            spec=unmarked(spec),
+            spec=remove_import_mark(spec),
             trials=trials,
             finished_order=tuple(n for n in order if n < len(trials) and trials[n].state.finished),
             events=without_trust(storage.events(study)),

@@ -6,7 +6,7 @@ from dse.core.trial import History
 from dse.errors import StudyError
 from dse.interop.archive.record import Record
 from dse.protocols import Storage
-from dse.storage.trust import marked_imported, unmarked, without_trust
+from dse.storage.trust import add_import_mark, remove_import_mark, without_trust
 
 
 def restore(
@@ -37,5 +37,5 @@ def restore(
         reports=record.reports,
         drivers=record.drivers,
     )
-    spec = unmarked(record.spec) if trusted else marked_imported(record.spec)
+    spec = remove_import_mark(record.spec) if trusted else add_import_mark(record.spec)
     storage.create(study, spec, history)

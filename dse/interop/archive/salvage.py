@@ -20,7 +20,7 @@ from dse.core.trial import Asked, Attempt, Damage, Driver, Event, Report
 from dse.core.values import Ints
 from dse.interop.archive.stream import PlacedTrial, Stream
 from dse.protocols import StudyReader, SupportsReading
-from dse.storage.trust import unmarked, without_trust
+from dse.storage.trust import remove_import_mark, without_trust
 
 MARK = "salvaged"
 """The key of the spec, and the kind of the event, by which a salvaged study is known."""
@@ -190,7 +190,7 @@ def open_salvage(
             intact = 0  # what ``auto`` chose may be among them
         found = Salvage(
             study=study,
-            spec=unmarked(reader.spec if spec is None else spec),
+            spec=remove_import_mark(reader.spec if spec is None else spec),
             reader=reader,
             damages=notes.damages,
             numbers=numbers,
@@ -198,7 +198,7 @@ def open_salvage(
             attempts={number: counted[number] for number in sound},
             intact=intact,
         )
-        yield replace(found, spec=_marked(found)) if found.damages else found
+        yield replace(found, spec=_mark_spec(found)) if found.damages else found
 
 
 class DamageNotes:
@@ -253,7 +253,7 @@ def _until_gap(ascending: Ints) -> int:
     return len(ascending) if same.all() else int(np.argmin(same))
 
 
-def _marked(found: Salvage) -> dict[str, Any]:
+def _mark_spec(found: Salvage) -> dict[str, Any]:
     """Return the spec with a note of what was left out and with the carried trials left."""
     spec = dict(found.spec)
     if "carried" in spec:

@@ -11,7 +11,7 @@ from dse.core.trial import Driver, Event, Trial
 from dse.core.trials import TrialStream
 from dse.interop.archive.record import Record
 from dse.protocols import Storage, StudyReader, SupportsReading
-from dse.storage.trust import unmarked, without_trust
+from dse.storage.trust import remove_import_mark, without_trust
 
 PlacedTrial = tuple[Trial, int | None]
 """A trial with its place among the finished ones."""
@@ -88,7 +88,7 @@ def open_stream(storage: Storage, study: str) -> Iterator[Stream | Record]:
     """
     if isinstance(storage, SupportsReading):
         with storage.reader(study) as reader:
-            yield Stream(study=study, spec=unmarked(reader.spec), reader=reader)
+            yield Stream(study=study, spec=remove_import_mark(reader.spec), reader=reader)
     else:
         yield Record.of(storage, study)
 

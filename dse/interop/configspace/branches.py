@@ -48,12 +48,12 @@ def tree(space: Space, rule: Expression, *, wanted: bool) -> Tree:
         UnsayableError: it reads the value of a real parameter, or has too many combinations.
     """
     real = sorted(
-        values_read(rule.node) & {p.name for p in space.parameters if isinstance(p, Real)}
+        collect_value_names(rule.node) & {p.name for p in space.parameters if isinstance(p, Real)}
     )
     if real:
         raise UnsayableError(f"it reads {real[0]}, a real parameter")
     table = _Table(space)
-    for name in _ordered(space, rule.names):
+    for name in _order_names(space, rule.names):
         table.add(name)
     truth = rule.holds(table.columns, table.size, unknown=not wanted) == wanted
     return table.built(truth)
@@ -69,15 +69,15 @@ def paths(found: Tree) -> Iterator[Path]:
                 yield (test, *path)
 
 
-def values_read(node: Node) -> set[str]:
+def collect_value_names(node: Node) -> set[str]:
     """Return the names whose values the formula reads; ``x is absent`` reads none."""
     if isinstance(node, Absent):
         return set()
     here = {name.name for name in names_in(node)} if not children(node) else set[str]()
-    return here.union(*(values_read(child) for child in children(node)))
+    return here.union(*(collect_value_names(child) for child in children(node)))
 
 
-def _ordered(space: Space, names: frozenset[str]) -> list[str]:
+def _order_names(space: Space, names: frozenset[str]) -> list[str]:
     """Return the names and all that activate them, parents first."""
     found: list[str] = []
 
@@ -130,7 +130,9 @@ class _Table:
         rule = self._space.conditions.get(name)
         if rule is None:
             return np.ones(self.size, dtype=bool)
-        real = [n for n in values_read(rule.node) if isinstance(self._space.by_name[n], Real)]
+        real = [
+            n for n in collect_value_names(rule.node) if isinstance(self._space.by_name[n], Real)
+        ]
         if real:
             raise UnsayableError(f"{name} is active by {real[0]}, a real parameter")
         return rule.holds(self.columns, self.size, unknown=False)

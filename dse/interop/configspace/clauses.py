@@ -23,7 +23,7 @@ from dse.core.expressions.expression import (
     Truth,
     Unary,
 )
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
@@ -93,19 +93,19 @@ class Clauses:
             for clause in _parts(item, "clauses"):
                 yield from self.rules(clause)
             return
-        yield _expression(_negated(self._forbidden(item, 0)))
+        yield _expression(_negate_node(self._forbidden(item, 0)))
 
     def _condition(self, item: Any, depth: int) -> Node:
         kind = _kind(item, depth)
         if kind in ("AND", "OR"):
             parts = [self._condition(part, depth + 1) for part in _parts(item, "conditions")]
-            return _joined(kind.lower(), parts)
+            return _join_nodes(kind.lower(), parts)
         parent = self._parameter(item, "parent")
         if kind == "IN":
             return _member(parent, _parts(item, "values"))
         if kind not in _TESTS:
             raise SpecError(f"{kind!r} is no condition", hint=nearest(kind, [*_TESTS, "IN"]))
-        node = _compared(parent, _TESTS[kind], item.get("value"))
+        node = _compare_value(parent, _TESTS[kind], item.get("value"))
         if kind == "NEQ" and parent.name in self._conditional:
             return Logic("or", (Absent(Name(parent.name)), node))
         return node
@@ -114,7 +114,7 @@ class Clauses:
         kind = _kind(item, depth)
         if kind in ("AND", "OR"):
             parts = [self._forbidden(part, depth + 1) for part in _parts(item, "clauses")]
-            return _joined(kind.lower(), parts)
+            return _join_nodes(kind.lower(), parts)
         if kind.startswith("RELATION"):
             return self._relation(item, kind)
         parameter = self._parameter(item, "name")
@@ -123,7 +123,7 @@ class Clauses:
         if kind not in _CLAUSES:
             known = [*_CLAUSES, *_RELATIONS, "IN", "AND", "OR"]
             raise SpecError(f"{kind!r} is no forbidden clause", hint=nearest(kind, known))
-        return _compared(parameter, _CLAUSES[kind], item.get("value"))
+        return _compare_value(parameter, _CLAUSES[kind], item.get("value"))
 
     def _relation(self, item: Any, kind: str) -> Node:
         sign = _RELATIONS.get(kind) or _LAMBDAS.get(str(item.get("lambda")))
@@ -161,7 +161,7 @@ def _parts(item: Mapping[str, Any], key: str) -> list[Any]:
     return parts
 
 
-def _joined(word: str, parts: list[Node]) -> Node:
+def _join_nodes(word: str, parts: list[Node]) -> Node:
     return parts[0] if len(parts) == 1 else Logic(word, tuple(parts))
 
 
@@ -172,7 +172,7 @@ def _member(parameter: Parameter, values: list[Any]) -> Node:
     return Member(Name(parameter.name), literals)
 
 
-def _compared(parameter: Parameter, sign: str, value: Any) -> Node:
+def _compare_value(parameter: Parameter, sign: str, value: Any) -> Node:
     """Return a comparison with a value; in a list that does not ascend, by list positions."""
     own = value_of(parameter, value)
     name = Name(parameter.name)
@@ -188,7 +188,7 @@ def _compared(parameter: Parameter, sign: str, value: Any) -> Node:
     return Member(name, tuple(map(_literal, chosen)))
 
 
-def _negated(node: Node) -> Node:
+def _negate_node(node: Node) -> Node:
     match node:
         case Compare() if len(node.operators) == 1:
             return Compare((_OPPOSITE[node.operators[0]],), node.operands)
@@ -212,4 +212,4 @@ def _literal(value: Value) -> Node:
 
 
 def _expression(node: Node) -> Expression:
-    return Expression(printed(node), node)
+    return Expression(format_node(node), node)

@@ -14,12 +14,12 @@ _FEW = 3
 """Up to so many values are listed; more of them on one side of the range are told by its end."""
 
 
-def asked(found: Tree, child: str) -> Clause | bool:
+def build_condition(found: Tree, child: str) -> Clause | bool:
     """Return the tree as a condition of the child."""
     if isinstance(found, bool):
         return found
     ways = [
-        joined_conditions("and", [_tested(test, child), asked(rest, child)], child)
+        joined_conditions("and", [_build_test(test, child), build_condition(rest, child)], child)
         for test, rest in found
     ]
     return joined_conditions("or", ways, child)
@@ -46,7 +46,7 @@ def condition_of(clause: Clause, child: str) -> Clause:
     return {"type": kind, "child": child, "parent": parent, key: clause[key]}
 
 
-def _tested(test: Test, child: str) -> Clause:
+def _build_test(test: Test, child: str) -> Clause:
     kind, values = _kind(test)
     about = {"child": child, "parent": test.parameter.name}
     if kind == "BETWEEN":

@@ -28,7 +28,7 @@ from dse.interop.values import first
 FORMAT_VERSION = 0.4
 
 
-def read(text: str, file: str = "configspace.json") -> Imported:
+def read_configspace(text: str, file: str = "configspace.json") -> Imported:
     """Return the space that a JSON text of ConfigSpace describes.
 
     Args:
@@ -42,7 +42,7 @@ def read(text: str, file: str = "configspace.json") -> Imported:
     names, reader = Names(), Reader()
     parameters: dict[str, Parameter] = {}
     for item in _items(document, "hyperparameters"):
-        with _placed(document, item, "name"):
+        with _locate_mistakes(document, item, "name"):
             theirs = name_in(item)
             if theirs in parameters:
                 raise SpecError(f"there are two hyperparameters {theirs!r}")
@@ -53,7 +53,7 @@ def read(text: str, file: str = "configspace.json") -> Imported:
     clauses = Clauses(parameters, conditions.keys())
     rules: list[Expression] = []
     for item in _items(document, "forbiddens"):
-        with _placed(document, item, "name"):
+        with _locate_mistakes(document, item, "name"):
             rules += clauses.rules(item)
     space = Space(
         parameters=tuple(parameters.values()), conditions=conditions, constraints=tuple(rules)
@@ -112,7 +112,7 @@ def write(space: Space, name: str, *, drop_rules: bool = False) -> Exported:
 def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict[str, Expression]:
     items: dict[str, Any] = {}
     for item in _items(document, "conditions"):
-        with _placed(document, item, "child"):
+        with _locate_mistakes(document, item, "child"):
             child = name_in(item, "child")
             if child not in parameters:
                 raise SpecError(f"a condition is about {child!r}, which there is not")
@@ -122,7 +122,7 @@ def _conditions(document: Document, parameters: Mapping[str, Parameter]) -> dict
     clauses = Clauses(parameters, items.keys())
     found: dict[str, Expression] = {}
     for name, item in items.items():
-        with _placed(document, item, "child"):
+        with _locate_mistakes(document, item, "child"):
             found[name] = clauses.condition(item)
     _check(found, {p.name: p for p in parameters.values()}, document)
     return found
@@ -170,7 +170,7 @@ def _items(document: Document, key: str) -> list[Any]:
 
 
 @contextmanager
-def _placed(document: Document, item: Any, key: str) -> Iterator[None]:
+def _locate_mistakes(document: Document, item: Any, key: str) -> Iterator[None]:
     """Raise a mistake of the block with the line of the item's name."""
     try:
         yield

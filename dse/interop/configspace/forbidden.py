@@ -27,10 +27,10 @@ from dse.core.expressions.expression import (
 )
 from dse.core.parameter import Choice, Real
 from dse.core.space import Space
-from dse.interop.configspace.branches import UnsayableError, paths, tree, values_read
+from dse.interop.configspace.branches import UnsayableError, collect_value_names, paths, tree
 from dse.interop.configspace.conditions import (
     Clause,
-    asked,
+    build_condition,
     clauses_of,
     condition_of,
     conjunction,
@@ -87,7 +87,7 @@ class Forbidden:
 
     def _active(self, node: Node, child: str) -> Clause | bool:
         if not self._reads_real(node):
-            return asked(tree(self._space, Expression("", node), wanted=True), child)
+            return build_condition(tree(self._space, Expression("", node), wanted=True), child)
         ways = [
             joined_conditions("and", [condition_of(clause, child) for clause in way], child)
             for way in self._where(node, wanted=True)
@@ -162,10 +162,10 @@ class Forbidden:
                 return self._relation(said, left.name, right.name)
             case Compare(operators=(operator,), operands=(Name() as name, Number() as number)):
                 said = operator if wanted else _OPPOSITE[operator]
-                return self._compared(said, name.name, number.value)
+                return self._compare_real(said, name.name, number.value)
             case Compare(operators=(operator,), operands=(Number() as number, Name() as name)):
                 said = _MIRRORED[operator if wanted else _OPPOSITE[operator]]
-                return self._compared(said, name.name, number.value)
+                return self._compare_real(said, name.name, number.value)
             case Call(function="all_different") if not wanted and _all_names(node.arguments):
                 return self._some_equal([n.name for n in node.arguments if isinstance(n, Name)])
             case _:
@@ -188,7 +188,9 @@ class Forbidden:
         found = [self._relation("==", a, b) for a, b in itertools.combinations(names, 2)]
         return None if None in found else [way for some in found for way in some or []]
 
-    def _compared(self, operator: str, name: str, number: float) -> list[tuple[Clause, ...]] | None:
+    def _compare_real(
+        self, operator: str, name: str, number: float
+    ) -> list[tuple[Clause, ...]] | None:
         """Return clauses for the side of a number on which a real parameter lies."""
         parameter = self._space.by_name[name]
         if not isinstance(parameter, Real) or parameter.low == parameter.high:
@@ -196,14 +198,14 @@ class Forbidden:
         if name in self.never:
             return []
         if operator == "!=":
-            sides = [self._compared(side, name, number) or [] for side in ("<", ">")]
+            sides = [self._compare_real(side, name, number) or [] for side in ("<", ">")]
             return [*sides[0], *sides[1]]
         if operator == "==":
             inside = parameter.low <= number <= parameter.high
             return [({"type": "EQUALS", "name": name, "value": number},)] if inside else []
-        return self._sided(operator, parameter, number)
+        return self._build_side(operator, parameter, number)
 
-    def _sided(self, operator: str, real: Real, number: float) -> list[tuple[Clause, ...]]:
+    def _build_side(self, operator: str, real: Real, number: float) -> list[tuple[Clause, ...]]:
         below = operator in ("<", "<=")
         first, last = (real.low, real.high) if below else (-real.high, -real.low)
         end = number if below else -number
@@ -228,7 +230,7 @@ class Forbidden:
         return found
 
     def _reads_real(self, node: Node) -> bool:
-        return any(self._is_real(name) for name in values_read(node))
+        return any(self._is_real(name) for name in collect_value_names(node))
 
     def _is_real(self, name: str) -> bool:
         return isinstance(self._space.by_name[name], Real)

@@ -9,7 +9,7 @@ from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.interop.document import legal_name
-from dse.interop.values import check_count, number_in, numbers_only, stepped, values_in
+from dse.interop.values import check_count, number_in, numbers_only, step_values, values_in
 from dse.units import units
 
 Item = Mapping[str, Any]
@@ -50,7 +50,7 @@ class Reader:
         step = number_in(item, "q", name) if item.get("q") is not None else None
         if step is None:
             return Real(name=name, low=low, high=high, unit=unit, scale=scale)
-        values = stepped(low, high, step, name)
+        values = step_values(low, high, step, name)
         return Ordinal(name=name, values=values, unit=unit, scale=scale)
 
     def _integer(self, item: Item, name: str, unit: str) -> Parameter:

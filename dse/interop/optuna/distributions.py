@@ -17,12 +17,12 @@ from dse.core.values import Value
 from dse.errors import SpecError, nearest
 from dse.interop.conversion import Exported, Imported, Unsaid
 from dse.interop.document import Document, Names
-from dse.interop.values import check_count, number_in, stepped, values_in
+from dse.interop.values import check_count, number_in, step_values, values_in
 
 Attributes = Mapping[str, Any]
 
 
-def read(text: str, file: str = "optuna.json") -> Imported:
+def read_distributions(text: str, file: str = "optuna.json") -> Imported:
     """Read a space from Optuna's distributions; it has no conditions and no rules.
 
     Args:
@@ -144,7 +144,7 @@ def _float(attributes: Attributes, name: str, scale: Scale) -> Parameter:
     key = "q" if attributes.get("q") is not None else "step"
     if attributes.get(key) is None:
         return Real(name=name, low=float(low), high=float(high), scale=scale)
-    return Ordinal(name=name, values=stepped(low, high, number_in(attributes, key, name), name))
+    return Ordinal(name=name, values=step_values(low, high, number_in(attributes, key, name), name))
 
 
 def _check_range(low: float, high: float, name: str, scale: Scale) -> None:

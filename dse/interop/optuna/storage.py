@@ -114,7 +114,7 @@ def read_study(name: str | None, url: str, goals: Sequence[str]) -> tuple[str, l
             )
         ended = [t for t in study.trials if t.state.is_finished()]
         ended.sort(key=lambda trial: (trial.datetime_complete, trial.number))
-    return chosen, [_found(trial) for trial in ended]
+    return chosen, [_read_trial(trial) for trial in ended]
 
 
 def _theirs(
@@ -214,7 +214,7 @@ def _constraints(slacks: Any) -> dict[str, Any]:
     return {"constraints": (-slacks).tolist()} if known else {}
 
 
-def _found(trial: Any) -> Found:
+def _read_trial(trial: Any) -> Found:
     told = dict(trial.user_attrs)
     state = str(told.pop(_STATE, ""))
     ours = state in {one.value for one in State if one.finished}

@@ -16,7 +16,7 @@ from dse.core.design import Design
 from dse.core.parameter import Finite, Real
 from dse.core.problem import Problem
 from dse.core.trial import Trial
-from dse.optimizers.adapters.ax_space import Wish, axes, unordered, wish_of
+from dse.optimizers.adapters.ax_space import Wish, axes, has_no_order, wish_of
 from dse.optimizers.support.constraints import trial_violations
 from dse.optimizers.support.quiet_library import quiet
 
@@ -73,7 +73,7 @@ def _axis(name: str, parameter: Real | Finite) -> RangeParameterConfig | ChoiceP
     if isinstance(parameter, Real):
         return RangeParameterConfig(name, (0.0, 1.0), "float")
     last = len(parameter.values) - 1
-    if not unordered(parameter):
+    if not has_no_order(parameter):
         return RangeParameterConfig(name, (0, last), "int")
     names = [f"v{code}" for code in range(last + 1)]
     return ChoiceParameterConfig(name, names, "str", is_ordered=False)

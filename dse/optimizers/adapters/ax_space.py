@@ -39,7 +39,7 @@ def axes(space: Space) -> dict[str, Real | Finite]:
     }
 
 
-def unordered(parameter: Real | Finite) -> bool:
+def has_no_order(parameter: Real | Finite) -> bool:
     """Return whether the parameter is a choice of three values or more.
 
     With two values there is no order that could mislead the model.
@@ -60,11 +60,11 @@ def wish_of(space: Space, design: Design) -> dict[str, float | int | str]:
         assert column.codes is not None
         code = int(column.codes[0])
         code = code if code >= 0 else (_size(parameter) - 1) // 2
-        wish[name] = f"v{code}" if unordered(parameter) else code
+        wish[name] = f"v{code}" if has_no_order(parameter) else code
     return wish
 
 
-def granted(
+def nearest_unseen_design(
     problem: Problem, wish: Wish, taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
     """Return the unseen legal design nearest to the wish, or no design if none is left.

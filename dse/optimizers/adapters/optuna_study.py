@@ -25,7 +25,7 @@ from dse.core.parameter import Parameter, Real
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Value
-from dse.optimizers.adapters.ax_space import Wish, axes, unordered, wish_of
+from dse.optimizers.adapters.ax_space import Wish, axes, has_no_order, wish_of
 from dse.optimizers.support.constraints import trial_violations
 from dse.optimizers.support.quiet_library import quiet
 
@@ -48,7 +48,7 @@ class TpeStudy:
         self._multivariate = multivariate
         self._names = {p.name: name for name, p in axes(problem.space).items()}
         self._axes = {name: _axis(p) for name, p in axes(problem.space).items()}
-        with _undisturbed():
+        with _silence_optuna():
             self._study = optuna.create_study(directions=["minimize"] * len(problem.objectives))
 
     def tell(self, trials: Sequence[Trial]) -> None:
@@ -56,7 +56,7 @@ class TpeStudy:
         losses = self._problem.trial_losses(trials)
         slacks = self._problem.slacks(self._problem.columns(trials), len(trials))
         done = np.isfinite(trial_violations(self._problem, trials))
-        with _undisturbed():
+        with _silence_optuna():
             for row in np.flatnonzero(done).tolist():
                 limits = {f"limit{at}": -float(slack) for at, slack in enumerate(slacks[row])}
                 told = self._trial(
@@ -66,7 +66,7 @@ class TpeStudy:
 
     def wish(self, pending: Sequence[Design], seed: int) -> Wish:
         """Return the design that Optuna proposes next, while ``pending`` are being evaluated."""
-        with _undisturbed():
+        with _silence_optuna():
             self._study.sampler = TPESampler(
                 n_startup_trials=0,
                 n_ei_candidates=self._candidates,
@@ -77,12 +77,12 @@ class TpeStudy:
             for design in pending:
                 self._study.add_trial(self._trial(design, state=TrialState.RUNNING))
             asked = self._study.ask()
-            wish = self._suggested(asked)
+            wish = self._suggest_parameters(asked)
             for number in range(first, asked.number + 1):
                 self._study.tell(number, state=TrialState.FAIL)
             return wish
 
-    def _suggested(self, asked: optuna.Trial) -> Wish:
+    def _suggest_parameters(self, asked: optuna.Trial) -> Wish:
         """Suggest one parameter after the other; leave out those inactive given earlier ones."""
         space = self._problem.space
         columns = {parameter.name: Column.of([None]) for parameter in space.parameters}
@@ -111,7 +111,7 @@ def _axis(parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Real):
         return FloatDistribution(0.0, 1.0)
     size = len(parameter.values)
-    if unordered(parameter):
+    if has_no_order(parameter):
         return CategoricalDistribution([f"v{code}" for code in range(size)])
     return IntDistribution(0, size - 1)
 
@@ -138,7 +138,7 @@ def _value(parameter: Parameter, wished: float | str) -> Value:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _silence_optuna() -> Iterator[None]:
     """Silence Optuna's log output and its warnings about experimental features."""
     with quiet("optuna"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

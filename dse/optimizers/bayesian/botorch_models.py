@@ -56,7 +56,10 @@ class Surrogate:
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
         self._model = ModelListGP(
-            *(_fitted(lesson.points, list(group)) for _, group in groupby(lesson.targets, _kind))
+            *(
+                _fit_process(lesson.points, list(group))
+                for _, group in groupby(lesson.targets, _kind)
+            )
         )
 
     def moments(
@@ -120,7 +123,8 @@ class Surrogate:
     def _gains(self, samples: torch.Tensor, X: object = None) -> torch.Tensor:  # noqa: ARG002, N803
         """Judged losses with the other sign, from samples of what was learnt, (..., m)."""
         gains = [
-            -_judged(scale, samples[..., place]) for place, scale in enumerate(self._lesson.scales)
+            -_judge_tensors(scale, samples[..., place])
+            for place, scale in enumerate(self._lesson.scales)
         ]
         return torch.stack(gains, dim=-1)
 
@@ -160,7 +164,7 @@ def _kind(target: Target) -> tuple[bytes, bool]:
     return target.rows.tobytes(), target.variances is None
 
 
-def _fitted(points: Floats, targets: Sequence[Target]) -> SingleTaskGP:
+def _fit_process(points: Floats, targets: Sequence[Target]) -> SingleTaskGP:
     observed = [target.variances for target in targets if target.variances is not None]
     variances = _tensor(np.column_stack(observed)).clamp_min(_LEAST_VARIANCE) if observed else None
     model = SingleTaskGP(
@@ -176,7 +180,7 @@ def _fitted(points: Floats, targets: Sequence[Target]) -> SingleTaskGP:
     return model
 
 
-def _judged(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
+def _judge_tensors(scale: Scale, learnt: torch.Tensor) -> torch.Tensor:
     """Apply :meth:`Scale.losses` and then :meth:`Scale.judged` to tensors."""
     mapped = learnt * scale.width + scale.centre
     losses = scale.log * (scale.log * mapped).exp() if scale.log else mapped

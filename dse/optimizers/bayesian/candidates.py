@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.design import Design
 from dse.core.problem import Problem
-from dse.core.variation import crossed, mutated
+from dse.core.variation import cross_parents, mutate_designs
 from dse.optimizers.support.constraints import known_admissible, known_violations
 from dse.optimizers.support.unseen_designs import fresh, unseen
 
@@ -36,9 +36,9 @@ def candidates(
     uniform = fresh(space, POOL // 2, rng, taken)
     parents = space.batch(best)
     mothers, fathers = rng.integers(len(best), size=(2, POOL // 4))
-    children = crossed(space, parents.take(mothers), parents.take(fathers), rng)
-    bred = unseen(mutated(space, children, rng), {*taken, *uniform})
-    moved = _moved(problem, best, POOL // 4, {*taken, *uniform, *bred}, rng)
+    children = cross_parents(space, parents.take(mothers), parents.take(fathers), rng)
+    bred = unseen(mutate_designs(space, children, rng), {*taken, *uniform})
+    moved = _step_from_best(problem, best, POOL // 4, {*taken, *uniform, *bred}, rng)
     return admissible(problem, uniform + bred + moved, taken, rng)
 
 
@@ -46,14 +46,14 @@ def around(
     problem: Problem, best: Sequence[Design], taken: Collection[Design], rng: np.random.Generator
 ) -> list[Design]:
     """Legal designs a step away from each of the best, that break no known limit."""
-    near = _moved(problem, best, _STEPS * len(best), taken, rng)
+    near = _step_from_best(problem, best, _STEPS * len(best), taken, rng)
     if not near:
         return []
     kept = known_admissible(problem, problem.space.batch(near))
     return [design for design, ok in zip(near, kept, strict=True) if ok]
 
 
-def drawn(
+def draw_designs(
     problem: Problem, count: int, rng: np.random.Generator, taken: Collection[Design]
 ) -> list[Design]:
     """Draw up to ``count`` designs uniformly from those not ruled out by what is known."""
@@ -79,11 +79,11 @@ def admissible(
         if not violations.min():
             return [d for d, v in zip(designs, violations, strict=True) if not v]
         designs = [designs[place] for place in np.argsort(violations, kind="stable")]
-        designs += _moved(problem, designs[:_LEAST], _SPARE, {*taken, *designs}, rng)
+        designs += _step_from_best(problem, designs[:_LEAST], _SPARE, {*taken, *designs}, rng)
     return designs
 
 
-def _moved(
+def _step_from_best(
     problem: Problem,
     best: Sequence[Design],
     count: int,
@@ -92,4 +92,4 @@ def _moved(
 ) -> list[Design]:
     """Return the unseen designs among ``count`` that are a step away from one of the best."""
     starts = np.arange(count) % len(best)
-    return unseen(mutated(problem.space, problem.space.batch(best).take(starts), rng), taken)
+    return unseen(mutate_designs(problem.space, problem.space.batch(best).take(starts), rng), taken)

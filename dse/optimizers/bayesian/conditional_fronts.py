@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dse.core.batch import Batch, Column, joined
+from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design
-from dse.core.pareto import nondominated
+from dse.core.pareto import find_nondominated
 from dse.core.problem import Problem
 from dse.core.space import Space
 from dse.core.values import Floats, Ints, Mask
-from dse.core.variation import crossed, mutated
+from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import DesignError
 from dse.optimizers.bayesian.measured_split import Roles
-from dse.optimizers.bayesian.shared_parts import firsts, keys, merged, paired
+from dse.optimizers.bayesian.shared_parts import firsts, keys, merge_parts, pair_parts
 from dse.optimizers.exact.chunks import impossible_rows
 from dse.optimizers.exact.magnitude import LARGE, Magnitude
 
@@ -104,15 +104,15 @@ class Staircases:
             self._magnitudes = []  # what the sample itself is told without
             if self._bounded and self._roles.known:
                 probe = self._problem.space.sample(_PROBED, self._problem.rng(0, 3))
-                losses, _, fine, _ = self._computed(probe, _all(probe))
+                losses, _, fine, _ = self._compute_known(probe, _all(probe))
                 self._magnitudes = [_for_all(column) for column in losses[fine].T]
         return self._magnitudes
 
     def wholes(self, batch: Batch) -> list[Staircase]:
         """The staircase of each design's measured part, by listing or by searching."""
-        return [staircase for staircase, _ in self._known(batch)]
+        return [staircase for staircase, _ in self._find_staircases(batch)]
 
-    def _known(self, batch: Batch) -> list[tuple[Staircase, int]]:
+    def _find_staircases(self, batch: Batch) -> list[tuple[Staircase, int]]:
         """Return the staircase of each design's measured part and its number of looks.
 
         The looks are the designs evaluated for it, now or earlier.
@@ -130,7 +130,7 @@ class Staircases:
                     self._whole[tags[row]] = found
         for start in range(0, len(searched), _ABREAST):
             names, ones, inside = zip(*searched[start : start + _ABREAST], strict=True)
-            for tag, staircase in zip(names, self._searched(ones, inside), strict=True):
+            for tag, staircase in zip(names, self._evolve_staircases(ones, inside), strict=True):
                 self._whole[tag] = staircase, _SEARCH
         return [self._whole[tag] for tag in tags]
 
@@ -193,14 +193,14 @@ class Staircases:
         found: list[Batch] = []
         looked_at = 0
         for start in range(0, len(order), _ABREAST):
-            for own, looks in self._known(batch.take(order[start : start + _ABREAST])):
+            for own, looks in self._find_staircases(batch.take(order[start : start + _ABREAST])):
                 if len(found) < _MODELS[0] or looked_at < _LOOKS:
                     found.append(own.designs)
                     looked_at += looks
             if len(found) >= _MODELS[0] and looked_at >= _LOOKS:
                 break
         self.looks = looked_at // max(len(found), 1)
-        shelf = joined([*(one for one in found if len(one)), drawn])
+        shelf = concatenate_batches([*(one for one in found if len(one)), drawn])
         tags = keys(shelf, sorted(self._roles.free))
         counts = Counter(tags)
         rows = firsts(tags)
@@ -217,8 +217,8 @@ class Staircases:
         tags: list[bytes] = []
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
-            pairs = paired(self._problem.space, rows, self._probes, self._roles.part)
-            losses, slacks, _, _ = self._computed(*pairs)
+            pairs = pair_parts(self._problem.space, rows, self._probes, self._roles.part)
+            losses, slacks, _, _ = self._compute_known(*pairs)
             table = np.hstack([losses, slacks]).reshape(len(rows), -1)
             tags += [row.tobytes() for row in table]
         return tags
@@ -228,7 +228,7 @@ class Staircases:
         step = max(1, _CHUNK // len(self._shelf))
         for start in range(0, len(batch), step):
             rows = batch.take(np.arange(start, min(start + step, len(batch))))
-            pairs, legal = paired(self._problem.space, rows, self._shelf, self._roles.part)
+            pairs, legal = pair_parts(self._problem.space, rows, self._shelf, self._roles.part)
             sizes = [len(self._shelf)] * len(rows)
             for row, found in enumerate(self._staircases(pairs, legal, sizes)):
                 self._guessed[parts[start + row]] = found
@@ -250,11 +250,11 @@ class Staircases:
         found = [self._staircases(part, _all(part), [len(part)])[0] for part in parts]
         return _best(found), max(total, 1)
 
-    def _searched(self, ones: Sequence[Batch], inside: Sequence[Space]) -> list[Staircase]:
+    def _evolve_staircases(self, ones: Sequence[Batch], inside: Sequence[Space]) -> list[Staircase]:
         """Find each staircase by evolving its free part alone; evaluating the models is free."""
         space, rngs = self._problem.space, [self._problem.rng(0, 2) for _ in ones]
         first = [
-            joined([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
+            concatenate_batches([_any_of(inner, space, rng), space.sample(_BROOD, rng)])
             for inner, rng in zip(inside, rngs, strict=True)
         ]
         best = self._with(ones, first)
@@ -267,8 +267,10 @@ class Staircases:
     def _with(self, ones: Sequence[Batch], free: Sequence[Batch]) -> list[Staircase]:
         """The staircase of each measured part over free parts of its own."""
         sizes = [len(own) for own in free]
-        measured = joined(ones).take(np.repeat(np.arange(len(ones)), sizes))
-        pairs, legal = merged(self._problem.space, measured, joined(free), self._roles.part)
+        measured = concatenate_batches(ones).take(np.repeat(np.arange(len(ones)), sizes))
+        pairs, legal = merge_parts(
+            self._problem.space, measured, concatenate_batches(free), self._roles.part
+        )
         return self._staircases(pairs, legal, sizes)
 
     def _staircases(self, batch: Batch, legal: Mask, sizes: Sequence[int]) -> list[Staircase]:
@@ -277,7 +279,7 @@ class Staircases:
         found = []
         for run in np.split(np.arange(len(batch)), np.cumsum(sizes)[:-1]):
             rows = run[fine[run]]
-            rows = rows[nondominated(losses[rows])] if len(rows) else rows
+            rows = rows[find_nondominated(losses[rows])] if len(rows) else rows
             gone = run[lost[run]]
             found.append(
                 Staircase(
@@ -294,10 +296,10 @@ class Staircases:
 
         Lost designs are those that have no value.
         """
-        losses, slacks, fine, lost = self._computed(batch, legal)
+        losses, slacks, fine, lost = self._compute_known(batch, legal)
         return losses, fine & (slacks >= 0).all(axis=1), lost
 
-    def _computed(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
+    def _compute_known(self, batch: Batch, legal: Mask) -> tuple[Floats, Floats, Mask, Mask]:
         """Return known losses, (n, k), slacks of known limits, (n, l), and two masks, (n,).
 
         The first mask marks designs that have values; the second marks legal designs that have none
@@ -360,8 +362,8 @@ def _brood(space: Space, parents: Batch, rng: np.random.Generator) -> Batch:
     if not len(parents):
         return space.sample(4 * _BROOD, rng)
     mothers, fathers = rng.integers(len(parents), size=(2, _BROOD))
-    children = crossed(space, parents.take(mothers), parents.take(fathers), rng)
-    return mutated(space, children, rng)
+    children = cross_parents(space, parents.take(mothers), parents.take(fathers), rng)
+    return mutate_designs(space, children, rng)
 
 
 def _best(parts: Sequence[Staircase]) -> Staircase:
@@ -369,8 +371,8 @@ def _best(parts: Sequence[Staircase]) -> Staircase:
     found = (full or parts)[0]
     if len(full) > 1:
         losses = np.vstack([part.losses for part in full])
-        rows = np.flatnonzero(nondominated(losses))
-        designs = joined([part.designs for part in full]).take(rows)
+        rows = np.flatnonzero(find_nondominated(losses))
+        designs = concatenate_batches([part.designs for part in full]).take(rows)
         found = Staircase(designs=designs, losses=losses[rows])
     example = next((part.example for part in parts if part.example is not None), None)
     return replace(found, failed=sum(part.failed for part in parts), example=example)

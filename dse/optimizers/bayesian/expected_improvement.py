@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import qmc
 
-from dse.core.pareto import nondominated
+from dse.core.pareto import find_nondominated
 from dse.core.values import Floats, Ints
 from dse.optimizers.bayesian.box_decomposition import open_boxes
 from dse.optimizers.bayesian.metric_model import Prediction
@@ -43,7 +43,7 @@ class Archive:
     def best(self) -> Archive:
         """The members that no other beats."""
         every = np.hstack([self.learnt, self.known])
-        rows = np.flatnonzero(nondominated(every)) if len(every) else np.zeros(0, dtype=int)
+        rows = np.flatnonzero(find_nondominated(every)) if len(every) else np.zeros(0, dtype=int)
         return Archive(
             learnt=self.learnt[rows],
             known=self.known[rows],
@@ -67,15 +67,15 @@ def expected_gains(
         return gains
     known = archive.known.shape[1]
     if not known and len(beliefs) <= _BOXES:
-        gains[rows] = _boxed(archive, beliefs)
+        gains[rows] = _integrate_boxes(archive, beliefs)
     elif len(beliefs) == 1 and known <= 2:
-        gains[rows] = _sliced(archive, beliefs[0], stairs, groups[rows])
+        gains[rows] = _integrate_slices(archive, beliefs[0], stairs, groups[rows])
     else:
-        gains[rows] = _darted(archive, beliefs, stairs, groups[rows], rng)
+        gains[rows] = _integrate_points(archive, beliefs, stairs, groups[rows], rng)
     return gains
 
 
-def _boxed(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
+def _integrate_boxes(archive: Archive, beliefs: Sequence[Prediction]) -> Floats:
     """Compute the improvement over open boxes, for the case that all losses are learnt.
 
     It is a sum of products of one-dimensional integrals.
@@ -106,7 +106,9 @@ def _over_boxes(beliefs: Sequence[Prediction], lower: Floats, upper: Floats) -> 
     return volume.sum(axis=1)
 
 
-def _sliced(archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints) -> Floats:
+def _integrate_slices(
+    archive: Archive, belief: Prediction, stairs: Sequence[Floats], groups: Ints
+) -> Floats:
     """Integrate over slices of the one learnt loss, between the archive's values of it.
 
     Each slice contributes the area that K(s) adds.
@@ -166,7 +168,7 @@ def _areas(
     return table
 
 
-def _darted(
+def _integrate_points(
     archive: Archive,
     beliefs: Sequence[Prediction],
     stairs: Sequence[Floats],

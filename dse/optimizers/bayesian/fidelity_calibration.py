@@ -34,7 +34,7 @@ class Calibration:
         return self.curve(low)
 
 
-def calibrated(low: Floats, high: Floats) -> Calibration:
+def choose_calibration(low: Floats, high: Floats) -> Calibration:
     """Return the simplest calibration that predicts held-out designs best.
 
     Args:
@@ -51,10 +51,10 @@ def calibrated(low: Floats, high: Floats) -> Calibration:
 
 def held_out(low: Floats, high: Floats) -> Floats:
     """Predict each design's true measure from all others, (n,), the choice of model included."""
-    return _held_out(calibrated, low, high)
+    return _held_out(choose_calibration, low, high)
 
 
-def shared(
+def select_pairs(
     problem: Problem, rung: str, metric: str, trials: Sequence[Trial]
 ) -> tuple[Floats, Floats]:
     """Return a lower rung and the metric of all designs that have both, in the metric's unit."""
@@ -127,7 +127,7 @@ def _monotone(low: Floats, high: Floats) -> Calibration:
         section 1.2 (pool adjacent violators).
     """
     order = np.argsort(low, kind="stable")
-    up, down = _pooled(high[order]), -_pooled(-high[order])
+    up, down = _fit_ascending(high[order]), -_fit_ascending(-high[order])
     curve = up if _size(up - high[order]) <= _size(down - high[order]) else down
     points, first = np.unique(low[order], return_index=True)
     sums = np.add.reduceat(curve, first)
@@ -135,7 +135,7 @@ def _monotone(low: Floats, high: Floats) -> Calibration:
     return Calibration("monotone", lambda values: np.interp(values, points, sums / counts))
 
 
-def _pooled(values: Floats) -> Floats:
+def _fit_ascending(values: Floats) -> Floats:
     """Return the ascending values nearest to these, by least squares."""
     means: list[float] = []
     sizes: list[int] = []

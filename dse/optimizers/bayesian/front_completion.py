@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dse.core.batch import Batch, Column, joined
+from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design, key_of
-from dse.core.pareto import nondominated
+from dse.core.pareto import find_nondominated
 from dse.core.problem import Problem
 from dse.core.proof import COMPLETED, design_failure_text
 from dse.core.trial import Event, State, Trial
@@ -108,7 +108,7 @@ def worthwhile(problem: Problem) -> bool:
     )
 
 
-def completed(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
+def complete_front(problem: Problem, trials: Sequence[Trial]) -> list[Design]:
     """Return the front over all designs that share what these trials measured."""
     return completion_of(problem, trials)[0]
 
@@ -125,7 +125,7 @@ def completion_of(problem: Problem, trials: Sequence[Trial]) -> tuple[list[Desig
         return [], Lost()
     if Roles(problem=problem).part == _reads(problem):
         stairs = Staircases(problem, Roles(problem=problem))
-        return _thinned(*completed_front(problem, done, stairs)), stairs.lost()
+        return _thin_designs(*completed_front(problem, done, stairs)), stairs.lost()
     search = _Search(problem, done)
     for _ in range(_ROUNDS):
         if not search.step():
@@ -158,11 +158,11 @@ def completed_front(
         return batch.take(np.arange(0)), losses
     losses[:, list(roles.learnt)] = learnt[np.repeat(rows, [len(own.losses) for own in found])]
     losses[:, list(roles.known)] = np.vstack([own.losses for own in found])
-    best = np.flatnonzero(nondominated(losses))
-    return joined([own.designs for own in found]).take(best), losses[best]
+    best = np.flatnonzero(find_nondominated(losses))
+    return concatenate_batches([own.designs for own in found]).take(best), losses[best]
 
 
-def _thinned(batch: Batch, losses: Floats) -> list[Design]:
+def _thin_designs(batch: Batch, losses: Floats) -> list[Design]:
     """Return the designs in the order of their losses, evenly thinned if very many."""
     order = np.lexsort(losses.T[::-1]) if len(losses) else np.zeros(0, dtype=int)
     if len(order) > MOST:
@@ -197,12 +197,12 @@ class _Search:
         around = [space.neighbours(self._batch.design(int(place))) for place in places]
         around = [batch for batch in around if len(batch)]
         if around:
-            self._enter(joined(around))
+            self._enter(concatenate_batches(around))
         return True
 
     def designs(self) -> list[Design]:
         """The archive."""
-        return _thinned(self._batch, self._losses)
+        return _thin_designs(self._batch, self._losses)
 
     def _enter(self, batch: Batch) -> None:
         """Take those of the designs into the archive that are measured, new and not beaten."""
@@ -213,10 +213,10 @@ class _Search:
         batch, losses = batch.take(fine), losses[fine]
         every = np.vstack([self._losses, losses])
         open_ = np.concatenate([self._open, np.ones(len(losses), dtype=bool)])
-        best = nondominated(every)
+        best = find_nondominated(every)
         parts = [part for part in (self._batch, batch) if len(part)]
         if parts:
-            self._batch = joined(parts).take(best)
+            self._batch = concatenate_batches(parts).take(best)
         self._losses, self._open = every[best], open_[best]
 
     def _fresh(self, batch: Batch) -> Mask:
@@ -237,7 +237,7 @@ class _Search:
         columns = {
             **batch.columns,
             **{name: Column(values) for name, values in known.columns.items()},
-            **{name: _told(told, name) for name in problem.measured},
+            **{name: _metric_column(told, name) for name in problem.measured},
         }
         losses = problem.losses(columns, size)
         slacks = problem.slacks(columns, size)
@@ -269,5 +269,5 @@ def _reads(problem: Problem) -> frozenset[str]:
     return frozenset[str]().union(*measured)
 
 
-def _told(metrics: Sequence[Mapping[str, float]], name: str) -> Column:
+def _metric_column(metrics: Sequence[Mapping[str, float]], name: str) -> Column:
     return Column(np.array([one[name] for one in metrics]))

@@ -131,7 +131,7 @@ class GaussianProcess:
         """The posterior for given hyperparameters."""
         gaps = _gaps(points, owners, len(hyper.lengths))
         lengths = np.full(len(hyper.lengths), ALONE) if alone is None else alone
-        fit = _profiled(hyper.vector, gaps, _alone(gaps, lengths), values, variances)
+        fit = _profile_likelihood(hyper.vector, gaps, _alone(gaps, lengths), values, variances)
         return GaussianProcess(
             points=points,
             owners=owners,
@@ -188,7 +188,7 @@ class _Fit:
     square: Floats
 
 
-def _profiled(
+def _profile_likelihood(
     theta: Floats, gaps: Array, alone: Array, values: Floats, variances: Floats | None
 ) -> _Fit:
     """Compute the best mean and amplitude for these hyperparameters."""
@@ -212,7 +212,7 @@ def _loss(
 ) -> tuple[float, Floats]:
     """The negative logarithm of the posterior density of the hyperparameters, and its slope."""
     size = len(values)
-    fit = _profiled(theta, gaps, alone, values, variances)
+    fit = _profile_likelihood(theta, gaps, alone, values, variances)
     likelihood = -0.5 * (size + 1) * np.log(fit.amplitude) - np.log(np.diag(fit.root)).sum()
     inverse = cho_solve((fit.root, True), np.eye(size), check_finite=False)
     inner = np.outer(fit.weights, fit.weights) / fit.amplitude - inverse

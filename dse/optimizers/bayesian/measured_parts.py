@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dse.core.batch import Batch, joined
+from dse.core.batch import Batch, concatenate_batches
 from dse.core.problem import Problem
 from dse.core.values import Floats
-from dse.core.variation import crossed, mutated
+from dse.core.variation import cross_parents, mutate_designs
 from dse.optimizers.bayesian.measured_split import Roles
 from dse.optimizers.bayesian.shared_parts import keys
 
@@ -54,10 +54,10 @@ class Parts:
         found = [space.sample(_DRAWN, rng)]
         if len(best):
             mothers, fathers = rng.integers(len(best), size=(2, _BRED))
-            children = crossed(space, best.take(mothers), best.take(fathers), rng)
-            found += [children, mutated(space, children, rng)]
-            found += [mutated(space, best.take(np.arange(_BRED) % len(best)), rng)]
-        return self.distinct(joined([batch for batch in found if len(batch)]), taken)
+            children = cross_parents(space, best.take(mothers), best.take(fathers), rng)
+            found += [children, mutate_designs(space, children, rng)]
+            found += [mutate_designs(space, best.take(np.arange(_BRED) % len(best)), rng)]
+        return self.distinct(concatenate_batches([batch for batch in found if len(batch)]), taken)
 
     def around(
         self, best: Batch, width: float, each: int, taken: set[bytes], rng: np.random.Generator
@@ -65,10 +65,12 @@ class Parts:
         """Parts near the best: a legal step away, their reals within about ``width``."""
         space = self._problem.space
         many = best.take(np.repeat(np.arange(len(best)), each))
-        found = [mutated(space, many, rng)]
+        found = [mutate_designs(space, many, rng)]
         if space.legal.reals:
             found.append(self._shaken(many, width, rng))
-        return self.distinct(joined([batch for batch in found if len(batch)] or [best]), taken)
+        return self.distinct(
+            concatenate_batches([batch for batch in found if len(batch)] or [best]), taken
+        )
 
     def _shaken(self, batch: Batch, width: float, rng: np.random.Generator) -> Batch:
         legal = self._problem.space.legal
@@ -82,7 +84,11 @@ class Parts:
         space = self._problem.space
         count = space.count()
         if count is not None and count <= LISTED:
-            return self.distinct(joined(space.enumerate()), set()) if count else space.batch([])
+            return (
+                self.distinct(concatenate_batches(space.enumerate()), set())
+                if count
+                else space.batch([])
+            )
         legal = space.legal
         if any(real.name in self._part for real in legal.reals) or legal.mixed:
             return None

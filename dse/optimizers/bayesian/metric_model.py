@@ -92,7 +92,7 @@ class Inputs:
         if self._features:
             known = self._problem.known(batch).columns
             spans = self._features.items()
-            extra = [*(_scaled(known[name], *span) for name, span in spans), *extra]
+            extra = [*(_scale_feature(known[name], *span) for name, span in spans), *extra]
         return np.column_stack([points, *extra]) if extra else points
 
 
@@ -210,7 +210,7 @@ def _features(
     return found
 
 
-def _scaled(values: Floats, log: bool, low: float, width: float) -> Floats:  # noqa: FBT001
+def _scale_feature(values: Floats, log: bool, low: float, width: float) -> Floats:  # noqa: FBT001
     with np.errstate(all="ignore"):
         mapped = np.log(np.maximum(values, 1e-300)) if log else values
     return np.asarray(np.nan_to_num((mapped - low) / width, nan=0.5, posinf=2.0, neginf=-1.0))

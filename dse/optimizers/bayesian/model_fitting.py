@@ -76,7 +76,12 @@ class Teacher:
         inputs = Inputs(self._problem, part, self._probe)
         values = np.where(done[rows], -1.0, 1.0)
         points = inputs.points(batch.take(rows))
-        return [(inputs, self._fitted("success", inputs, points, values, ("plain",), refit=refit))]
+        return [
+            (
+                inputs,
+                self._fit_predictor("success", inputs, points, values, ("plain",), refit=refit),
+            )
+        ]
 
     def _taught(
         self,
@@ -94,16 +99,18 @@ class Teacher:
         batch = self._problem.space.batch([trial.design for trial in done])
         rows = np.flatnonzero(np.isfinite(losses))
         rows = rows[firsts(keys(batch.take(rows), sorted(names)))]
-        rows = rows[_chosen(losses[rows])]
+        rows = rows[_choose_rows(losses[rows])]
         there = batch.take(rows)
         guesses = self._guesses(expression, there, sign * losses[rows])
         inputs = Inputs(self._problem, names, self._probe, guesses)
         points = inputs.points(there)
         own = None if spread is None else spread[rows]
         name = repr(expression.node)  # both halves of a chained limit have one text
-        return inputs, self._fitted(name, inputs, points, losses[rows], kinds, own, refit=refit)
+        return inputs, self._fit_predictor(
+            name, inputs, points, losses[rows], kinds, own, refit=refit
+        )
 
-    def _fitted(
+    def _fit_predictor(
         self,
         name: str,
         inputs: Inputs,
@@ -137,7 +144,7 @@ class Teacher:
         return tuple(found)
 
 
-def _chosen(losses: Floats) -> Ints:
+def _choose_rows(losses: Floats) -> Ints:
     """Return all rows; if very many, the best half and an even spread of the rest.
 
     The best half are the rows with the lowest losses.

@@ -33,13 +33,13 @@ class Warp:
     def of(losses: Floats, kind: Kind) -> Warp:
         """The map that gives these losses mean 0 and deviation 1."""
         sign = -1 if kind != "plain" and losses.max() < 0 else 1
-        raw = _mapped(losses, kind, sign)
+        raw = _map_losses(losses, kind, sign)
         width = float(raw.std())
         return Warp(kind=kind, sign=sign, centre=float(raw.mean()), width=width or 1.0)
 
     def learnt(self, losses: Floats) -> Floats:
         """The losses as numbers around 0."""
-        return (_mapped(losses, self.kind, self.sign) - self.centre) / self.width
+        return (_map_losses(losses, self.kind, self.sign) - self.centre) / self.width
 
     def losses(self, learnt: Floats) -> Floats:
         """The inverse of :meth:`learnt`."""
@@ -94,7 +94,7 @@ class Warp:
         return np.asarray(ndtr((mapped[None, :] - means[:, None]) / deviations[:, None]))
 
 
-def _mapped(losses: Floats, kind: Kind, sign: int) -> Floats:
+def _map_losses(losses: Floats, kind: Kind, sign: int) -> Floats:
     if kind == "plain":
         return np.asarray(losses, dtype=float)
     inner = sign * losses

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.pareto import nondominated
+from dse.core.pareto import find_nondominated
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
@@ -54,11 +54,11 @@ class Beliefs:
         likely = self.chances(batch) > _LIKELY
         predictions = self.predictions(batch)
         means = np.column_stack([one.at(0.0) for one in predictions])[likely]
-        every = np.vstack([means[nondominated(means)], archive.learnt])
-        reference = beyond(every[nondominated(every)], every)
+        every = np.vstack([means[find_nondominated(means)], archive.learnt])
+        reference = beyond(every[find_nondominated(every)], every)
         if hope and len(means):
             hoped = np.column_stack([one.at(-hope) for one in predictions])[likely]
-            far = means[nondominated(hoped)]
+            far = means[find_nondominated(hoped)]
             reference = np.maximum(reference, beyond(far, np.vstack([far, archive.learnt])))
         return replace(self, archive=replace(archive, learnt_reference=reference))
 
@@ -108,7 +108,7 @@ def beliefs(
     done = [trial for trial in trials if trial.state is State.DONE]
     if len(done) < _LEAST:
         return None
-    losses, slacks, magnitudes = _told(problem, roles, done)
+    losses, slacks, magnitudes = _learnable_values(problem, roles, done)
     chosen = [problem.objectives[place] for place in roles.learnt]
     objectives = [
         teacher.objective(
@@ -150,7 +150,7 @@ class _Given:
     @property
     def reference(self) -> Floats | None:
         """The user's reference point as losses, learnt ones first, mapped as these are."""
-        fixed = _fixed(self.problem, self.roles)
+        fixed = _fixed_losses(self.problem, self.roles)
         if fixed is None:
             return None
         maps = [*self.magnitudes, *self.stairs.magnitudes]
@@ -158,7 +158,7 @@ class _Given:
         return np.concatenate([one(value) for one, value in zip(maps, values, strict=True)])
 
 
-def _fixed(problem: Problem, roles: Roles) -> Floats | None:
+def _fixed_losses(problem: Problem, roles: Roles) -> Floats | None:
     if problem.fixed_reference is None:
         return None
     signs = np.array([1.0 if o.goal == "minimize" else -1.0 for o in problem.objectives])
@@ -166,7 +166,7 @@ def _fixed(problem: Problem, roles: Roles) -> Floats | None:
     return np.asarray((signs * np.array(problem.fixed_reference))[order])
 
 
-def _told(
+def _learnable_values(
     problem: Problem, roles: Roles, done: Sequence[Trial]
 ) -> tuple[Floats, Floats, tuple[Magnitude, ...]]:
     """Return the learnt losses, (n, a), slacks of learnt limits, (n, l), and the loss maps.
@@ -178,7 +178,7 @@ def _told(
     """
     columns, size = problem.columns(done), len(done)
     losses = problem.losses(columns, size)[:, list(roles.learnt)]
-    fixed = _fixed(problem, roles)
+    fixed = _fixed_losses(problem, roles)
     also = np.zeros(losses.shape[1]) if fixed is None else fixed
     maps = tuple(
         Magnitude.of(column, also=float(point))
@@ -225,7 +225,7 @@ def _reference(given: _Given, every: Floats) -> Floats | None:
         return given.reference
     if not len(every):
         return None
-    return beyond(every[nondominated(every)], every)
+    return beyond(every[find_nondominated(every)], every)
 
 
 def beyond(front: Floats, every: Floats) -> Floats:

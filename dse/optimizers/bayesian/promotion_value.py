@@ -12,7 +12,12 @@ from dse.core.pareto import hypervolume, reference
 from dse.core.problem import Problem
 from dse.core.trial import State, Trial
 from dse.core.values import Floats, Mask
-from dse.optimizers.bayesian.fidelity_calibration import Calibration, calibrated, held_out, shared
+from dse.optimizers.bayesian.fidelity_calibration import (
+    Calibration,
+    choose_calibration,
+    held_out,
+    select_pairs,
+)
 from dse.units import units
 
 _DRAWS = 32
@@ -73,11 +78,11 @@ class Promise:
         return centre + step.deviation * rng.permutation(_normal())
 
     def _step(self, metric: str, rung: str) -> _Step:
-        low, high = shared(self._problem, rung, metric, self._told)
+        low, high = select_pairs(self._problem, rung, metric, self._told)
         errors = held_out(low, high) - high
         known = self._problem.metrics
         factor = units.converted(1.0, known[rung].unit, known[metric].unit)
-        return _Step(calibrated(low, high), float(np.sqrt(np.mean(errors**2))), factor)
+        return _Step(choose_calibration(low, high), float(np.sqrt(np.mean(errors**2))), factor)
 
     def _judged(self, trial: Trial, values: Mapping[str, Floats]) -> tuple[Floats, Mask]:
         """Return the losses of each draw, (draws, m), and which draws keep every limit."""

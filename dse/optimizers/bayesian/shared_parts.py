@@ -11,7 +11,7 @@ from dse.core.space import Space
 from dse.core.values import Ints, Mask
 
 
-def merged(
+def merge_parts(
     space: Space,
     measured: Batch,  # n designs
     free: Batch,  # n designs
@@ -32,11 +32,13 @@ def merged(
     return batch, _legal(space, batch, part)
 
 
-def paired(space: Space, measured: Batch, free: Batch, part: frozenset[str]) -> tuple[Batch, Mask]:
+def pair_parts(
+    space: Space, measured: Batch, free: Batch, part: frozenset[str]
+) -> tuple[Batch, Mask]:
     """Combine every measured part with every free part; the free ones vary fastest."""
     first = np.repeat(np.arange(len(measured)), len(free))
     second = np.tile(np.arange(len(free)), len(measured))
-    return merged(space, measured.take(first), free.take(second), part)
+    return merge_parts(space, measured.take(first), free.take(second), part)
 
 
 def keys(batch: Batch, names: Sequence[str]) -> list[bytes]:
@@ -64,18 +66,18 @@ def _legal(space: Space, batch: Batch, part: frozenset[str]) -> Mask:
     legal = space.legal
     keep: Mask = np.ones(len(batch), dtype=bool)
     for component in legal.components:
-        if _tied(frozenset(component.names), part):
+        if _has_both_parts(frozenset(component.names), part):
             keep &= component.legal(legal.codes(component, batch))
     for real in legal.reals:
         rule = legal.conditions.get(real.name)
-        if rule is not None and _tied(rule.names | {real.name}, part):
+        if rule is not None and _has_both_parts(rule.names | {real.name}, part):
             active = rule.holds(batch.columns, len(batch), unknown=False)
             keep &= active == ~batch.absent(real.name)
     for rule in legal.mixed:
-        if _tied(rule.names, part):
+        if _has_both_parts(rule.names, part):
             keep &= rule.holds(batch.columns, len(batch), unknown=True)
     return keep
 
 
-def _tied(names: frozenset[str], part: frozenset[str]) -> bool:
+def _has_both_parts(names: frozenset[str], part: frozenset[str]) -> bool:
     return bool(names & part) and bool(names - part)

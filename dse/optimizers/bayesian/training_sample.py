@@ -17,7 +17,7 @@ _FIRST = 32
 _BEST = 200
 
 
-def studied(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
+def select_trials(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
     """Return all trials; of more than :data:`MOST` the first, the best fronts and some others.
 
     The first ones hold the reference point. The best fronts are a region of trust: the process is

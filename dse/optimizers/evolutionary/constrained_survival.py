@@ -15,7 +15,7 @@ from pymoo.core.survival import Survival
 from dse.core.values import Floats, Ints
 
 
-def selected(
+def select_survivors(
     survival: Survival,
     losses: Floats,  # (n, m), all within their limits
     size: int,
@@ -25,7 +25,7 @@ def selected(
     """Return the rows that pymoo keeps, and its population of them with its annotations."""
     rows = np.arange(len(losses))[:, None]
     question = SimpleNamespace(has_constraints=lambda: False, n_obj=losses.shape[1])
-    with filters_restored():
+    with restore_filters():
         kept = survival.do(
             question,
             Population.new("X", rows, "F", losses),
@@ -37,7 +37,7 @@ def selected(
 
 
 @contextmanager
-def filters_restored() -> Iterator[None]:
+def restore_filters() -> Iterator[None]:
     """Ignore warnings inside the block and restore the warning filters on exit.
 
     Pymoo silences numpy's warnings permanently where a plane is flat.

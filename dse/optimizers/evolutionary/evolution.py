@@ -8,14 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
-from dse.core.batch import Batch, joined
+from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.trial import Event, Trial
 from dse.core.values import Floats, Ints
-from dse.core.variation import crossed, mutated
+from dse.core.variation import cross_parents, mutate_designs
 from dse.errors import PluginError
-from dse.optimizers.support.constraints import weighed
+from dse.optimizers.support.constraints import weigh_trials
 from dse.optimizers.support.unseen_designs import fresh, unseen
 
 _ROUNDS = 12
@@ -91,14 +91,14 @@ class Evolution:
         self._taken: set[Design] = set()
         self._young: list[Trial] = []
         self._ripe = 0
-        self._losses, self._violations = weighed(problem, [])
+        self._losses, self._violations = weigh_trials(problem, [])
         self._genes = Batch({}, 0)
 
     def ask(self, count: int, pending: Sequence[Design] = ()) -> list[Design]:
         rng = self._problem.rng(self._ripe + len(self._young), len(pending))
         found: dict[Design, None] = {}
         for _ in range(_ROUNDS if self.parents else 0):
-            bred = self._bred(count - len(found), rng, {*found, *pending})
+            bred = self._breed_children(count - len(found), rng, {*found, *pending})
             found |= dict.fromkeys(bred)
             if len(found) >= count:
                 return list(found)
@@ -119,7 +119,7 @@ class Evolution:
         return []
 
     def _compete(self, generation: Sequence[Trial]) -> None:
-        losses, violations = weighed(self._problem, generation)
+        losses, violations = weigh_trials(self._problem, generation)
         alive = np.isfinite(violations)
         if not alive.any():
             return
@@ -134,17 +134,17 @@ class Evolution:
         stay = self._survival.survivors(pool, self._problem.rng(self._ripe).spawn(1)[0])
         self.parents = [trials[place] for place in stay.tolist()]
         self._losses, self._violations = losses[stay], violations[stay]
-        self._genes = joined(genes).take(stay)
+        self._genes = concatenate_batches(genes).take(stay)
 
-    def _bred(
+    def _breed_children(
         self, count: int, rng: np.random.Generator, taken: Collection[Design]
     ) -> list[Design]:
         """Return up to ``count`` children that are neither known nor taken."""
         space = self._problem.space
         mothers, fathers = self._survival.mates(count + _SPARE, rng).T
         fathers = np.where(rng.random(len(mothers)) < self._crossover, fathers, mothers)
-        children = crossed(space, self._genes.take(mothers), self._genes.take(fathers), rng)
-        new = unseen(mutated(space, children, rng, chance=self._mutation), self._taken)
+        children = cross_parents(space, self._genes.take(mothers), self._genes.take(fathers), rng)
+        new = unseen(mutate_designs(space, children, rng, chance=self._mutation), self._taken)
         return [design for design in new if design not in taken][:count]
 
 

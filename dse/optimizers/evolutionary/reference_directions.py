@@ -72,10 +72,10 @@ def directions_of(objectives: int, size: int, kind: str) -> Floats:
     """
     if kind not in KINDS:
         raise PluginError(f"there are no directions {kind!r}", hint=nearest(kind, KINDS))
-    return _found(objectives, size, kind).copy()
+    return _compute_directions(objectives, size, kind).copy()
 
 
-def scaled(
+def scale_losses(
     losses: Floats,  # (n, m)
 ) -> Floats:
     """Scale losses to 0 for the best of each and about 1 for the worst on the front."""
@@ -94,7 +94,7 @@ def extent(
 
 
 @cache
-def _found(objectives: int, size: int, kind: str) -> Floats:
+def _compute_directions(objectives: int, size: int, kind: str) -> Floats:
     if kind == "energy":
         pushed: Floats = get_reference_directions(kind, objectives, size)  # draws with a fixed seed
         return pushed

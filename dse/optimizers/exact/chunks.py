@@ -14,7 +14,7 @@ BATCH = 131_072
 """Designs at once: larger ones repeat more of what they are made of, smaller ones fit a cache."""
 
 
-def searched(
+def search_stretch(
     problem: Problem,
     start: int,
     stop: int,
@@ -58,12 +58,12 @@ def judged(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
 
 def _with_metrics(problem: Problem, batch: Batch, known: Metrics) -> tuple[Floats, Floats, Mask]:
     columns = {name: Column(values) for name, values in known.columns.items()}
-    losses, violations, possible = weighed(problem, batch.with_columns(columns))
+    losses, violations, possible = judge_with_metrics(problem, batch.with_columns(columns))
     possible[list(known.faults)] = False
     return losses, violations, possible
 
 
-def weighed(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
+def judge_with_metrics(problem: Problem, batch: Batch) -> tuple[Floats, Floats, Mask]:
     """Return losses, violations and which designs have values, as :func:`judge_designs` does.
 
     The metrics are columns of the batch, next to the parameters.

@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.design import Design
 from dse.core.problem import Problem
 from dse.core.proof import Coverage, design_failure_text
-from dse.optimizers.exact.chunks import BATCH, weighed
+from dse.optimizers.exact.chunks import BATCH, judge_with_metrics
 from dse.optimizers.exact.dominance_pruning import groups_in, known_everywhere, ranges_in, wishes
 from dse.optimizers.exact.group_rows import Piece, Rows
 from dse.optimizers.exact.monotonicity import course, parts_of
@@ -19,7 +19,7 @@ LISTED = 20_000_000
 """Up to so many combinations are gone through where formulas may be undefined for some."""
 
 
-def covered(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
+def count_coverage(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
     """Count the legal designs that have values, from the rows of the groups.
 
     A design has metrics if each of its rows has, and cannot exist if one of its rows cannot. Where
@@ -36,11 +36,11 @@ def covered(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
     possible = math.prod(one.fine + one.failed for one in rows)
     example = next((one.example for one in rows if one.example is not None), None)
     undefined, at_least = 0, False
-    if _may_be_undefined(problem, pieces):
+    if _may_lack_value(problem, pieces):
         listed = math.prod(map(len, pieces))
         at_least = listed > LISTED
         if not at_least:
-            undefined, place = _undefined(problem, pieces)
+            undefined, place = _count_without_value(problem, pieces)
             undefined *= metrics // listed if listed else 1
             example = example or _design(problem, pieces, place)
     failed = possible - metrics + undefined
@@ -53,7 +53,7 @@ def covered(problem: Problem, pieces: Sequence[Piece]) -> Coverage:
     )
 
 
-def _may_be_undefined(problem: Problem, pieces: Sequence[Piece]) -> bool:
+def _may_lack_value(problem: Problem, pieces: Sequence[Piece]) -> bool:
     """Return whether a formula may not be finite although all metrics are known."""
     formulas = wishes(problem)
     groups = groups_in(pieces)
@@ -65,20 +65,20 @@ def _may_be_undefined(problem: Problem, pieces: Sequence[Piece]) -> bool:
     return not all(math.isfinite(one.low) and math.isfinite(one.high) for one in ends)
 
 
-def _undefined(problem: Problem, pieces: Sequence[Piece]) -> tuple[int, int]:
+def _count_without_value(problem: Problem, pieces: Sequence[Piece]) -> tuple[int, int]:
     """Return how many combinations have an undefined objective or limit, and the first or -1."""
     count, first = 0, -1
     total = math.prod(map(len, pieces))
     for start in range(0, total, BATCH):
-        whole = _combined(pieces, np.arange(start, min(start + BATCH, total)))
-        lost = np.flatnonzero(~weighed(problem, whole.asked)[2])
+        whole = _combine_rows(pieces, np.arange(start, min(start + BATCH, total)))
+        lost = np.flatnonzero(~judge_with_metrics(problem, whole.asked)[2])
         count += len(lost)
         if first < 0 and len(lost):
             first = start + int(lost[0])
     return count, first
 
 
-def _combined(pieces: Sequence[Piece], places: np.ndarray) -> Piece:
+def _combine_rows(pieces: Sequence[Piece], places: np.ndarray) -> Piece:
     """Return the combinations of rows at these places; the last piece changes fastest."""
     rows = np.unravel_index(places, [len(piece) for piece in pieces])
     first, *others = (piece.take(own) for piece, own in zip(pieces, rows, strict=True))
@@ -90,4 +90,4 @@ def _combined(pieces: Sequence[Piece], places: np.ndarray) -> Piece:
 def _design(problem: Problem, pieces: Sequence[Piece], place: int) -> Design | None:
     if place < 0:
         return None
-    return _combined(pieces, np.array([place])).designs(problem)[0]
+    return _combine_rows(pieces, np.array([place])).designs(problem)[0]

@@ -12,12 +12,19 @@ import numpy as np
 
 from dse.core.batch import Batch, Column
 from dse.core.expressions.expression import Expression, Name, Node, Unary, names_in
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.core.problem import Problem
 from dse.core.values import Floats, Mask
 from dse.errors import StudyError
 from dse.optimizers.exact.group_rows import Pairs, Piece
-from dse.optimizers.exact.monotonicity import Trend, Trends, course, merged, paired, parts_of
+from dse.optimizers.exact.monotonicity import (
+    Trend,
+    Trends,
+    course,
+    merge_trends,
+    pair_folds,
+    parts_of,
+)
 from dse.optimizers.exact.running_front import Found, found_in
 
 Groups = Mapping[str, int]
@@ -30,8 +37,10 @@ _ANYTHING = (-math.inf, math.inf)
 
 def wishes(problem: Problem) -> list[Node]:
     """The formulas of which less is better: what is minimised, and what is to be large, negated."""
-    objectives = [(paired(one.expression), one.goal == "maximize") for one in problem.objectives]
-    limits = [(paired(one.slack), True) for one in problem.limits]
+    objectives = [
+        (pair_folds(one.expression), one.goal == "maximize") for one in problem.objectives
+    ]
+    limits = [(pair_folds(one.slack), True) for one in problem.limits]
     return [Unary("-", node) if negated else node for node, negated in objectives + limits]
 
 
@@ -67,10 +76,10 @@ def trends_of(formulas: Sequence[Node], groups: Groups, known: Ranges) -> Trends
     parts = {part for node in formulas for part in parts_of(node, groups)}
     inner = {part: course(part, known) for part in parts}
     ranges = {part: (one.low, one.high) for part, one in inner.items()}
-    return merged(*(course(node, ranges).trends for node in formulas))
+    return merge_trends(*(course(node, ranges).trends for node in formulas))
 
 
-def pruned(rows: Piece | Pairs, trends: Trends) -> Piece:
+def prune_rows(rows: Piece | Pairs, trends: Trends) -> Piece:
     """Return the rows that no other row equals or beats in all parts; of equal ones the first.
 
     Raises:
@@ -102,7 +111,7 @@ def _columns(asked: Batch, trends: Trends) -> tuple[Floats, Mask]:
             continue
         column = _values(part, asked)
         if trend is Trend.EITHER:
-            same = _coded(part, column)
+            same = _encode_column(part, column)
             columns += [same, -same]
         else:
             values, known = _numbers(column)
@@ -131,7 +140,7 @@ def _range(column: Column) -> tuple[float, float]:
     return (float(values[known].min()), float(values[known].max())) if known.any() else _ANYTHING
 
 
-def _coded(part: Node, column: Column) -> Floats:
+def _encode_column(part: Node, column: Column) -> Floats:
     """Encode a column as numbers that are equal where its values are; absent ones are equal.
 
     Raises StudyError where a value without a code is not a finite number.
@@ -145,7 +154,7 @@ def _coded(part: Node, column: Column) -> Floats:
         values = np.full(len(absent), np.nan)
     if not np.isfinite(values).all():
         raise StudyError(
-            f"{printed(part)!r} may go either way with an objective or a limit, "
+            f"{format_node(part)!r} may go either way with an objective or a limit, "
             "and is not always a finite number",
             hint="use optimizer exhaustive or nsga2",
         )

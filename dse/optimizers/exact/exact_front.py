@@ -16,7 +16,7 @@ from dse.core.problem import Problem
 from dse.core.proof import Coverage, design_failure_text
 from dse.core.values import Floats
 from dse.optimizers.exact.checkpoint import Checkpoint, Progress, checkpoint_of
-from dse.optimizers.exact.chunks import BATCH, searched
+from dse.optimizers.exact.chunks import BATCH, search_stretch
 from dse.optimizers.exact.running_front import Found, spread
 from dse.optimizers.exact.worker_pool import Crew, portable
 
@@ -159,7 +159,10 @@ class _Search:
             if pickled is not None and pays:
                 break
             start = left.popleft()
-            yield start, searched(self._problem, start, self._stop(start), self._before(start))
+            yield (
+                start,
+                search_stretch(self._problem, start, self._stop(start), self._before(start)),
+            )
             alone += 1
         if left and pickled is not None:
             with closing(Crew(pickled, min(crew_size, len(left)))) as crew:

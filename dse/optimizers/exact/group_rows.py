@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dse.core.batch import Batch, Column, joined
+from dse.core.batch import Batch, Column, concatenate_batches
 from dse.core.design import Design
 from dse.core.legal_set.diagram_builder import Codes
 from dse.core.metric import Fault
@@ -159,7 +159,7 @@ def _piece(problem: Problem, group: Group, whole: Sequence[Codes]) -> Piece:
     return Piece(
         groups=(group,),
         places=found[:, np.newaxis],
-        asked=joined(batches) if any(map(len, batches)) else batches[0],
+        asked=concatenate_batches(batches) if any(map(len, batches)) else batches[0],
         rows=Rows(fine=alike * len(found), failed=alike * failed, example=example),
     )
 

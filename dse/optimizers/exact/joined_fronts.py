@@ -8,14 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from dse.core.expressions.expression import Node, children, names_in
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.core.problem import Problem
 from dse.errors import StudyError
-from dse.optimizers.exact.chunks import weighed
+from dse.optimizers.exact.chunks import judge_with_metrics
 from dse.optimizers.exact.dominance_pruning import (
     Groups,
     groups_in,
-    pruned,
+    prune_rows,
     ranges_in,
     trends_of,
     wishes,
@@ -38,13 +38,13 @@ def front_of(problem: Problem, pieces: Sequence[Piece]) -> tuple[Piece, Found]:
     """
     formulas = wishes(problem)
     trends = trends_of(formulas, groups_in(pieces), ranges_in(formulas, pieces))
-    left = [pruned(piece, trends) for piece in pieces]
+    left = [prune_rows(piece, trends) for piece in pieces]
     while len(left) > 2:
         left = _one_fewer(formulas, left, trends)
-    pairs = _checked(Pairs(*left), trends)
+    pairs = _check_pairs(Pairs(*left), trends)
     found = Found.nothing(len(problem.objectives))
     for piece in pairs.stream():
-        losses, violations, possible = weighed(problem, piece.asked)
+        losses, violations, possible = judge_with_metrics(problem, piece.asked)
         first, beaters = found.total, found.losses
         found = found.joined(found_in(losses, violations, possible, first=first, beaters=beaters))
     places = found.places
@@ -65,10 +65,10 @@ def _one_fewer(formulas: Sequence[Node], pieces: Sequence[Piece], trends: Trends
 
     meeting = {pair for node in formulas for pair in _meeting(node, groups)}
     one, other = min(meeting or combinations(range(len(pieces)), 2), key=price)
-    pairs = _checked(Pairs(pieces[one], pieces[other]), trends)
+    pairs = _check_pairs(Pairs(pieces[one], pieces[other]), trends)
     known = ranges_in(formulas, pieces)
     rest = [piece for place, piece in enumerate(pieces) if place not in (one, other)]
-    return [pruned(pairs, trends_of(formulas, _together(groups, (one, other)), known)), *rest]
+    return [prune_rows(pairs, trends_of(formulas, _together(groups, (one, other)), known)), *rest]
 
 
 def _together(groups: Groups, pair: tuple[int, int]) -> Groups:
@@ -85,10 +85,10 @@ def _meeting(node: Node, groups: Groups) -> set[tuple[int, int]]:
     return set[tuple[int, int]]().union(*(_meeting(child, groups) for child in inner))
 
 
-def _checked(pairs: Pairs, trends: Trends) -> Pairs:
+def _check_pairs(pairs: Pairs, trends: Trends) -> Pairs:
     if len(pairs) <= MOST_PAIRS:
         return pairs
-    either = sorted(printed(part) for part, trend in trends.items() if trend is Trend.EITHER)
+    either = sorted(format_node(part) for part, trend in trends.items() if trend is Trend.EITHER)
     why = f"; {either[0]!r} may go either way with an objective or a limit" if either else ""
     raise StudyError(
         f"{len(pairs.left):,} x {len(pairs.right):,} combinations are left of "

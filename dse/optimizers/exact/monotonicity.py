@@ -20,7 +20,7 @@ from dse.core.expressions.expression import (
     Truth,
     Unary,
     children,
-    mapped,
+    map_nodes,
     names_in,
 )
 
@@ -73,7 +73,7 @@ def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> Course:
         case Number() | Truth():
             return Course(float(node.value), float(node.value))
         case Unary(operator="-"):
-            return _turned(course(node.operand, parts))
+            return _negate_course(course(node.operand, parts))
         case Binary():
             inner = [course(child, parts) for child in children(node)]
             found = _BINARY.get(node.operator, _lost_of)(*inner)
@@ -85,12 +85,12 @@ def course(node: Node, parts: Mapping[Node, tuple[float, float]]) -> Course:
     return found.definite
 
 
-def paired(expression: Expression) -> Node:
+def pair_folds(expression: Expression) -> Node:
     """Return the formula with every folded list written as steps of two, as it is computed."""
-    return mapped(expression.node, _paired)
+    return map_nodes(expression.node, _pair_call)
 
 
-def _paired(node: Node) -> Node:
+def _pair_call(node: Node) -> Node:
     if not isinstance(node, Call) or len(node.arguments) < 2:
         return node
     first, *others = node.arguments
@@ -113,7 +113,7 @@ def parts_of(node: Node, group_of: Mapping[str, int]) -> list[Node]:
     return [part for child in children(node) for part in parts_of(child, group_of)]
 
 
-def merged(*every: Trends) -> Trends:
+def merge_trends(*every: Trends) -> Trends:
     """Return the joint trends of several values in each part."""
     found: dict[Node, Trend] = {}
     for trends in every:
@@ -122,14 +122,14 @@ def merged(*every: Trends) -> Trends:
     return found
 
 
-def turned(trends: Trends) -> Trends:
+def negate_trends(trends: Trends) -> Trends:
     """Return the trends of the negative value."""
     return {part: trend.turned for part, trend in trends.items()}
 
 
 def _lost(inner: list[Course]) -> Course:
     """Return an unbounded course that may go either way with all of its parts."""
-    every = merged(*(one.trends for one in inner))
+    every = merge_trends(*(one.trends for one in inner))
     return Course(-math.inf, math.inf, dict.fromkeys(every, Trend.EITHER))
 
 
@@ -137,35 +137,39 @@ def _lost_of(left: Course, right: Course) -> Course:
     return _lost([left, right])
 
 
-def _turned(one: Course) -> Course:
-    return Course(-one.high, -one.low, turned(one.trends))
+def _negate_course(one: Course) -> Course:
+    return Course(-one.high, -one.low, negate_trends(one.trends))
 
 
 def _times(trends: Trends, factor: Course) -> Trends:
     """Return the trends of a product in the parts of one factor, by the sign of the other."""
     if factor.low >= 0:
         return trends
-    return turned(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
+    return negate_trends(trends) if factor.high <= 0 else dict.fromkeys(trends, Trend.EITHER)
 
 
 def _sum(left: Course, right: Course) -> Course:
-    return Course(left.low + right.low, left.high + right.high, merged(left.trends, right.trends))
+    return Course(
+        left.low + right.low, left.high + right.high, merge_trends(left.trends, right.trends)
+    )
 
 
 def _difference(left: Course, right: Course) -> Course:
-    return _sum(left, _turned(right))
+    return _sum(left, _negate_course(right))
 
 
 def _product(left: Course, right: Course) -> Course:
-    trends = merged(_times(left.trends, right), _times(right.trends, left))
-    return _cornered(np.multiply, left, right, trends)
+    trends = merge_trends(_times(left.trends, right), _times(right.trends, left))
+    return _bound_by_corners(np.multiply, left, right, trends)
 
 
 def _quotient(left: Course, right: Course) -> Course:
     if right.low <= 0 <= right.high:
         return _lost([left, right])
-    falls = turned(_times(right.trends, left))
-    return _cornered(np.true_divide, left, right, merged(_times(left.trends, right), falls))
+    falls = negate_trends(_times(right.trends, left))
+    return _bound_by_corners(
+        np.true_divide, left, right, merge_trends(_times(left.trends, right), falls)
+    )
 
 
 def _power(left: Course, right: Course) -> Course:
@@ -174,11 +178,11 @@ def _power(left: Course, right: Course) -> Course:
         return _lost([left, right])
     if left.low < 0 or exponent == 0 or (left.low == 0 and exponent < 0):
         return _lost([left])
-    trends = left.trends if exponent > 0 else turned(left.trends)
-    return _cornered(np.power, left, right, trends)
+    trends = left.trends if exponent > 0 else negate_trends(left.trends)
+    return _bound_by_corners(np.power, left, right, trends)
 
 
-def _cornered(
+def _bound_by_corners(
     operation: Callable[[float, float], float], left: Course, right: Course, trends: Trends
 ) -> Course:
     """Bound an operation by its least and greatest value at the ends of both operands.
@@ -196,7 +200,7 @@ def _cornered(
 def _extreme(choose: Callable[[float, float], float]) -> Callable[[list[Course]], Course]:
     return lambda inner: reduce(
         lambda a, b: Course(
-            choose(a.low, b.low), choose(a.high, b.high), merged(a.trends, b.trends)
+            choose(a.low, b.low), choose(a.high, b.high), merge_trends(a.trends, b.trends)
         ),
         inner,
     )
@@ -219,7 +223,7 @@ def _size(inner: list[Course]) -> Course:
     (one,) = inner
     if one.low >= 0:
         return one
-    return _turned(one) if one.high <= 0 else _lost(inner)
+    return _negate_course(one) if one.high <= 0 else _lost(inner)
 
 
 _BINARY: Mapping[str, Callable[[Course, Course], Course]] = {

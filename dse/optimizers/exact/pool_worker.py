@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from dse.core.values import Floats
-from dse.optimizers.exact.chunks import searched
+from dse.optimizers.exact.chunks import search_stretch
 
 Part = tuple[int, int, Floats]
 """From which place, to which, and losses of designs before it."""
@@ -25,7 +25,7 @@ def serve(handle: int) -> None:
         problem = pickle.loads(pipe.recv_bytes())  # noqa: S301 - the driver's own bytes
         while True:
             start, stop, beaters = pipe.recv()
-            pipe.send(searched(problem, start, stop, beaters))
+            pipe.send(search_stretch(problem, start, stop, beaters))
     except (EOFError, ConnectionError):  # the driver is gone
         return
     except Exception as error:  # noqa: BLE001 - whatever it is, the driver must tell it

@@ -15,10 +15,10 @@ from dse.core.values import Floats, Mask
 
 def trial_violations(problem: Problem, trials: Sequence[Trial]) -> Floats:
     """The sum over all limits, (n,); 0 for a feasible trial, infinite for one without metrics."""
-    return weighed(problem, trials)[1]
+    return weigh_trials(problem, trials)[1]
 
 
-def weighed(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
+def weigh_trials(problem: Problem, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
     """Return the trials' losses, (n, m), and violations by :func:`trial_violations`, (n,)."""
     columns = problem.columns(trials)
     losses = problem.losses(columns, len(trials))
@@ -31,7 +31,7 @@ def known_violations(problem: Problem, batch: Batch) -> Floats:
     """The sum over the limits that need no measurement, (n,); infinite for what cannot exist."""
     known = problem.known(batch)
     columns = {**batch.columns, **{name: Column(v) for name, v in known.columns.items()}}
-    slacks = [limit.slacks(columns, len(batch)) for limit in _modelled(problem)]
+    slacks = [limit.slacks(columns, len(batch)) for limit in _find_modelled_limits(problem)]
     total = _outside(np.column_stack(slacks)) if slacks else np.zeros(len(batch))
     total[list(known.faults)] = np.inf
     return total
@@ -47,7 +47,7 @@ def learnt_limits(problem: Problem) -> tuple[Limit, ...]:
     return tuple(limit for limit in problem.limits if limit.slack.names & problem.measured)
 
 
-def _modelled(problem: Problem) -> tuple[Limit, ...]:
+def _find_modelled_limits(problem: Problem) -> tuple[Limit, ...]:
     return tuple(limit for limit in problem.limits if not limit.slack.names & problem.measured)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def seed_generators(seed: int) -> Iterator[None]:
     """Seed global generators, run torch on one thread and silence their warnings.
 
     Libraries draw from global generators that no argument reaches; and two threads give other

@@ -12,7 +12,7 @@ from dse.analysis.attainment import Difference, Surface, difference, slices, sur
 from dse.analysis.comparison import Comparison
 from dse.core.values import Floats
 from dse.report.axes import axis_of
-from dse.report.figures.style import BLUE, ORANGE, Drawing, axis_layout, blank, text, tinted
+from dse.report.figures.style import BLUE, ORANGE, Drawing, axis_layout, blank, text, tint_series
 from dse.report.words import number_text
 
 MOST_PAIRS = 6
@@ -119,8 +119,8 @@ class _Plane:
                 x=self._told(0, rows[:, 0]),
                 y=self._told(1, rows[:, 1]),
                 mode="lines+markers" if len(rows) < 100 else "lines",
-                marker={"size": 4, "color": tinted(place, 1.0)},
-                line={"shape": "hv", "dash": dash, "color": tinted(place, 1.0), "width": 2},
+                marker={"size": 4, "color": tint_series(place, 1.0)},
+                line={"shape": "hv", "dash": dash, "color": tint_series(place, 1.0), "width": 2},
                 hovertemplate=f"{surface.runs} or more: %{{x:.4~g}}, %{{y:.4~g}}",
             )
 

@@ -33,12 +33,12 @@ def space_figure(
         marks = {"size": 2.5, "color": GREY, "opacity": 0.5}
         cloud = [one.others[seen] for one in shown]
         numbers = scene.others.number[seen].tolist()
-        figure.add_scatter3d(name="other trials", **_placed(cloud, numbers, marks))
+        figure.add_scatter3d(name="other trials", **_place_markers(cloud, numbers, marks))
     marks = {"size": 4, "color": BLUE}
     numbers = [trial.number for trial in scene.answer.trials]
     figure.add_scatter3d(
         name=scene.name,
-        **_placed([one.best for one in shown], numbers, marks),
+        **_place_markers([one.best for one in shown], numbers, marks),
         hovertext=hovers(scene.answer),
         hoverinfo="text",
     )
@@ -53,7 +53,7 @@ def space_figure(
     ]
 
 
-def _placed(
+def _place_markers(
     columns: Sequence[Floats], numbers: Sequence[int], marker: dict[str, Any]
 ) -> dict[str, Any]:
     return {

@@ -11,7 +11,7 @@ from dse.analysis.references import INDICATORS, Indicator
 from dse.analysis.runs import Currency
 from dse.core.values import Floats
 from dse.report.axes import Axis, seconds_axis
-from dse.report.figures.style import Drawing, axis_layout, blank, text, tinted
+from dse.report.figures.style import Drawing, axis_layout, blank, text, tint_series
 from dse.report.text.conclusions import INDICATOR_WORDS
 
 SHAPE = "hv"
@@ -67,7 +67,7 @@ def _falls_far(
 
 def _add(figure: go.Figure, name: str, place: int, across: Floats, quartiles: Floats) -> None:
     low, middle, high = (np.where(np.isfinite(row), row, np.nan) for row in quartiles)
-    colour, band = tinted(place, 1.0), tinted(place, 0.15)
+    colour, band = tint_series(place, 1.0), tint_series(place, 0.15)
     if not np.array_equal(low, high, equal_nan=True):
         edge = {"color": "rgba(0,0,0,0)", "shape": SHAPE}
         shared = {"x": across, "mode": "lines", "line": edge, "hoverinfo": "skip"}

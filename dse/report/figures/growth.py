@@ -12,7 +12,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.report.axes import Axis, axis_of, seconds_axis
-from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, tinted
+from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, tint_series
 
 
 def growth_figures(front: ParetoSet, trials: Sequence[Trial]) -> list[Drawing]:
@@ -81,7 +81,7 @@ def _drawing(key: str, axis: Axis, spent: Spent, grown: _Grown) -> Drawing:
     )
     figure.update_xaxes(rangemode="tozero")
     start = (np.zeros(1), np.zeros(1)) if grown.filled else (np.zeros(0), np.zeros(0))
-    look = {"fill": "tozeroy", "fillcolor": tinted(0, 0.12)} if grown.filled else {}
+    look = {"fill": "tozeroy", "fillcolor": tint_series(0, 0.12)} if grown.filled else {}
     if grown.filled:
         figure.update_yaxes(rangemode="tozero")
     figure.add_scatter(

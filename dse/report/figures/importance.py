@@ -19,10 +19,10 @@ from dse.report.figures.style import (
     axis_layout,
     blank,
     text,
-    tinted,
-    wrapped,
+    tint_series,
+    wrap_title,
 )
-from dse.report.words import parameter_units, shortened, value_text
+from dse.report.words import parameter_units, truncate_text, value_text
 
 MOST_DRAWN = 10
 """Of more parameters, the weightiest are drawn."""
@@ -47,7 +47,7 @@ def _shares(objective: Objective, one: Importance) -> Drawing:
         yaxis={
             "automargin": True,
             "tickvals": list(range(len(shown))),
-            "ticktext": [text(shortened(name, _LETTERS)) for name, _ in shown],
+            "ticktext": [text(truncate_text(name, _LETTERS)) for name, _ in shown],
         },
         showlegend=False,
         height=90 + 26 * len(shown),
@@ -56,7 +56,7 @@ def _shares(objective: Objective, one: Importance) -> Drawing:
     figure.add_bar(
         x=[100 * share for _, share in shown],
         y=list(range(len(shown))),  # not the words, of which two may begin alike
-        hovertext=[text(shortened(name)) for name, _ in shown],
+        hovertext=[text(truncate_text(name)) for name, _ in shown],
         orientation="h",
         marker={"color": BLUE},
         hovertemplate="%{hovertext}: %{x:.3~g} %<extra></extra>",
@@ -81,7 +81,7 @@ def _slices(problem: Problem, objective: Objective, one: Importance) -> Drawing:
         rows=1,
         cols=len(one.slices),
         shared_yaxes=True,
-        subplot_titles=[wrapped(each.parameter, _TITLE_LETTERS) for each in one.slices],
+        subplot_titles=[wrap_title(each.parameter, _TITLE_LETTERS) for each in one.slices],
         horizontal_spacing=0.03,
     )
     margin = {"l": 12, "r": 12, "t": 70, "b": 12}
@@ -102,7 +102,7 @@ def _slices(problem: Problem, objective: Objective, one: Importance) -> Drawing:
 
 
 def _add_slice(figure: go.Figure, one: Slice, axis: Axis, unit: str, column: int) -> None:
-    words = [text(shortened(value_text(value, unit), _LETTERS)) for value in one.values]
+    words = [text(truncate_text(value_text(value, unit), _LETTERS)) for value in one.values]
     for edge, fill in ((one.lows, None), (one.highs, "tonexty")):
         figure.add_scatter(
             x=words,
@@ -110,7 +110,7 @@ def _add_slice(figure: go.Figure, one: Slice, axis: Axis, unit: str, column: int
             mode="lines",
             line={"width": 0},
             fill=fill,
-            fillcolor=tinted(0, 0.2),
+            fillcolor=tint_series(0, 0.2),
             hoverinfo="skip",
             row=1,
             col=column,

@@ -28,7 +28,7 @@ from dse.report.figures.style import (
     hovers,
     text,
 )
-from dse.report.words import shortened
+from dse.report.words import truncate_text
 
 MAX_POINTS = 3_000
 """Of more trials than these, evenly spaced ones are drawn beside the front."""
@@ -59,7 +59,7 @@ def _drawing(scene: Scene, words: Sequence[str], x: int, y: int, *, wide: bool) 
     _add_others(figure, scene, across, up)
     _add_answer(figure, scene, across, up, None if third is None else scene.quantities[third])
     figure.data[-1].hovertext = words
-    _add_marked(figure, scene, across, up)
+    _add_marks(figure, scene, across, up)
     _add_limits(figure, across, up)
     title = f"{up.axis.name} over {across.axis.name}"
     return Drawing(
@@ -100,7 +100,7 @@ def _add_answer(
     line = {"width": edge, "color": "#FFFFFF"}
     marker: dict[str, Any] = {"size": size, "color": BLUE, "line": line}
     if third is not None:
-        marker |= _coloured(third)
+        marker |= _color_markers(third)
     stairs = len(scene.answer.problem.objectives) == 2 and scene.answer.feasible
     figure.add_scatter(
         name=scene.name,
@@ -121,7 +121,7 @@ def _look(count: int) -> tuple[int, int]:
     return (7, 1) if count <= 500 else (5, 0)
 
 
-def _coloured(quantity: Quantity) -> dict[str, Any]:
+def _color_markers(quantity: Quantity) -> dict[str, Any]:
     """Return markers whose colour gives the quantity, on its own scale."""
     title = {"text": text(quantity.axis.title), "side": "right"}
     bar = {"title": title, "thickness": 10, "outlinewidth": 0, "tickformat": NUMBERS}
@@ -133,7 +133,7 @@ def _coloured(quantity: Quantity) -> dict[str, Any]:
     return {"color": values, "colorscale": SCALE, "colorbar": bar}
 
 
-def _add_marked(figure: go.Figure, scene: Scene, across: Quantity, up: Quantity) -> None:
+def _add_marks(figure: go.Figure, scene: Scene, across: Quantity, up: Quantity) -> None:
     if scene.knee is not None:
         at = [scene.knee]
         ring = {"symbol": "circle-open", "size": 18, "color": ORANGE, "line": {"width": 2.5}}
@@ -180,7 +180,7 @@ def _at(axis: Axis, bound: float) -> float:
 
 
 def _note(words: str, **place: Any) -> dict[str, Any]:
-    return {"text": text(shortened(words, 40)), "showarrow": False, **place}
+    return {"text": text(truncate_text(words, 40)), "showarrow": False, **place}
 
 
 def _caption(scene: Scene, shown: tuple[Quantity, Quantity], third: Quantity | None) -> str:

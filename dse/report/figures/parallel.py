@@ -13,8 +13,8 @@ from dse.core.pareto import ParetoSet
 from dse.core.trial import Trial
 from dse.report.answer import Answer
 from dse.report.axes import Spoke, spokes
-from dse.report.figures.style import SCALE, Drawing, blank, hovers, text, wrapped
-from dse.report.words import shortened
+from dse.report.figures.style import SCALE, Drawing, blank, hovers, text, wrap_title
+from dse.report.words import truncate_text
 
 MAX_LINES = 150
 """Of a larger front, evenly spaced designs are drawn."""
@@ -96,7 +96,7 @@ def _line(place: int) -> dict[str, Any]:
 
 def _words(place: int, spoke: Spoke) -> list[dict[str, Any]]:
     """The title above a spoke, and what is marked along it."""
-    title = f"<b>{wrapped(spoke.title, _TITLE_LETTERS)}</b>"
+    title = f"<b>{wrap_title(spoke.title, _TITLE_LETTERS)}</b>"
     shared = {"x": place, "showarrow": False}
     return [
         {**shared, "y": 1.07, "yanchor": "bottom", "text": title},
@@ -106,7 +106,7 @@ def _words(place: int, spoke: Spoke) -> list[dict[str, Any]]:
                 "y": height,
                 "xanchor": "left",
                 "xshift": 5,
-                "text": text(shortened(words, _TITLE_LETTERS)),
+                "text": text(truncate_text(words, _TITLE_LETTERS)),
                 "font": {"size": 11},
                 "bgcolor": "rgba(255,255,255,0.7)",
             }

@@ -85,12 +85,12 @@ class Scene:
         """Sentence with the number of trials and how many of them are drawn."""
         best = f"{self.whole:,} {'on the front' if self.answer.feasible else self.name}"
         return (
-            f"{best}{_drawn(len(self.answer.trials), self.whole)}, "
-            f"{self.done:,} other trials{_drawn(len(self.others), self.done)}."
+            f"{best}{_note_sample(len(self.answer.trials), self.whole)}, "
+            f"{self.done:,} other trials{_note_sample(len(self.others), self.done)}."
         )
 
 
-def _drawn(some: int, every: int) -> str:
+def _note_sample(some: int, every: int) -> str:
     return f" ({some:,} drawn)" if some < every else ""
 
 

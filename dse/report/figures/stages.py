@@ -11,12 +11,12 @@ from plotly.subplots import make_subplots
 from dse.analysis.attainment import slices
 from dse.analysis.runs import Run
 from dse.analysis.stages import Stage, stages
-from dse.core.pareto import ParetoSet, nondominated
+from dse.core.pareto import ParetoSet, find_nondominated
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.report.axes import axis_of
-from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, text, tinted
-from dse.report.words import number_text, shortened
+from dse.report.figures.style import BLUE, Drawing, axis_layout, blank, text, tint_series
+from dse.report.words import number_text, truncate_text
 
 _LEVELS = (0.25, 0.5, 0.75)
 """More objectives are cut where the third is as good as these shares of the front."""
@@ -102,7 +102,7 @@ class _Panels:
             looks = zip(self._stages, _STRENGTHS, strict=False)
             for stage, strength in reversed(list(looks)):  # the earliest, and smallest, on top
                 inside = (stage.losses[:, :2] < ends).all(axis=1)
-                rows = _attained(stage.losses[inside], cut)
+                rows = _find_corners(stage.losses[inside], cut)
                 if len(rows):
                     self._add(figure, stage, strength, _outline(rows, ends), column)
         return figure
@@ -119,7 +119,7 @@ class _Panels:
             mode="lines",
             line={"shape": "hv", "color": BLUE, "width": 1},
             fill="toself",
-            fillcolor=tinted(0, strength),
+            fillcolor=tint_series(0, strength),
             hoveron="points",
             hovertemplate="%{x:.4~g}, %{y:.4~g}",
             row=1,
@@ -143,16 +143,16 @@ class _Panels:
         third = self._objectives[2]
         sign = "≤" if third.goal == "minimize" else "≥"
         bound = number_text(self._signs[2] * cut, third.unit)
-        return text(f"{shortened(third.name, _LETTERS)} {sign} {bound}")
+        return text(f"{truncate_text(third.name, _LETTERS)} {sign} {bound}")
 
 
-def _attained(losses: Floats, cut: float | None) -> Floats:
+def _find_corners(losses: Floats, cut: float | None) -> Floats:
     """Return the front of two objectives among rows that keep the cut, (k, 2), from the left.
 
     These are the first two objectives. Of too many rows, evenly spaced ones are kept.
     """
     rows = losses[:, :2] if cut is None else slices([losses], cut)[0]
-    rows = rows[nondominated(rows)]
+    rows = rows[find_nondominated(rows)]
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
     if len(rows) > _MOST_CORNERS:
         rows = rows[np.linspace(0, len(rows) - 1, _MOST_CORNERS).round().astype(np.int64)]

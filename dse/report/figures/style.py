@@ -70,7 +70,7 @@ def axis_layout(
     axis: Axis, goal: str = "", ends: tuple[float, float] | None = None
 ) -> dict[str, Any]:
     """An axis of a figure, with what is wanted along it; from end to end where these are given."""
-    title = wrapped(f"{axis.title}, {goal}" if goal else axis.title, _AXIS_LETTERS)
+    title = wrap_title(f"{axis.title}, {goal}" if goal else axis.title, _AXIS_LETTERS)
     return {
         "title": {"text": title, "standoff": 8},
         "type": "log" if axis.log else "linear",
@@ -87,7 +87,7 @@ def extent(axis: Axis, places: Iterable[float]) -> list[float]:
     return [math.log10(place) if axis.log and place > 0 else place for place in places]
 
 
-def tinted(place: int, opacity: float) -> str:
+def tint_series(place: int, opacity: float) -> str:
     """Return the colour of one of several series, at this opacity."""
     colour = SERIES[place % len(SERIES)]
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
@@ -99,7 +99,7 @@ def text(words: str) -> str:
     return html.escape(words)
 
 
-def wrapped(title: str, letters: int) -> str:
+def wrap_title(title: str, letters: int) -> str:
     """Break a title into at most four lines, after dots and underscores and at spaces."""
     lines = textwrap.wrap(title.replace(".", ". ").replace("_", "_ "), letters)
     lines = [line.replace(". ", ".").replace("_ ", "_") for line in lines]

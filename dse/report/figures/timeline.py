@@ -21,7 +21,7 @@ from dse.report.figures.style import (
     Drawing,
     axis_layout,
     blank,
-    tinted,
+    tint_series,
 )
 from dse.report.words import seconds_text
 
@@ -146,7 +146,7 @@ def _shares(found: Timeline, axis: Axis) -> go.Figure:
         y=names,
         zmin=0.0,
         zmax=1.0,
-        colorscale=[[0.0, tinted(0, 0.0)], [1.0, BLUE]],
+        colorscale=[[0.0, tint_series(0, 0.0)], [1.0, BLUE]],
         showscale=False,
         hovertemplate="%{y}, %{x:.4~g}: %{z:.0%} busy<extra></extra>",
     )

@@ -7,10 +7,10 @@ from html import escape
 
 from dse.analysis.comparison import Comparison
 from dse.analysis.curves import curves
-from dse.report.html.page_parts import drawn, page, section
+from dse.report.html.page_parts import page, render_drawings, section
 from dse.report.text.comparison_table import legend, rows_of
 from dse.report.text.conclusions import INDICATOR_WORDS, budget_sentence, verdicts
-from dse.report.words import joined, reference_text
+from dse.report.words import join_list, reference_text
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -18,21 +18,21 @@ def comparison_html(comparison: Comparison) -> str:
     from dse.report.figures.attainment import attainment_figures
     from dse.report.figures.curves import curve_figures
 
-    names = joined(group.name for group in comparison.groups)
+    names = join_list(group.name for group in comparison.groups)
     figures = curve_figures(comparison, curves(comparison))
     body = [
         f"<header><h1>{escape(names)}</h1><p>{escape(_about(comparison))}</p></header>",
         section("What can be claimed", _sentences(comparison)),
         section("Side by side", _table(rows_of(comparison)) + _note(legend(comparison))),
-        section("On the way", f'<div class="figures">{drawn(figures)}</div>'),
-        section("What is attained", _figures(drawn(attainment_figures(comparison)))),
+        section("On the way", f'<div class="figures">{render_drawings(figures)}</div>'),
+        section("What is attained", _figures(render_drawings(attainment_figures(comparison)))),
         section("Every study", _table(_studies(comparison))),
     ]
     return page(names, body)
 
 
 def _about(comparison: Comparison) -> str:
-    asked = joined(f"{o.goal} {o.name}" for o in comparison.objectives)
+    asked = join_list(f"{o.goal} {o.name}" for o in comparison.objectives)
     point = reference_text(comparison.objectives, comparison.reference_point)
     return (
         f"{asked}; {budget_sentence(comparison)}. "

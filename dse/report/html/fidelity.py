@@ -14,7 +14,12 @@ from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats
 from dse.optimizers.bayesian.fidelity_agreement import kendall
-from dse.optimizers.bayesian.fidelity_calibration import FEWEST, calibrated, held_out, shared
+from dse.optimizers.bayesian.fidelity_calibration import (
+    FEWEST,
+    choose_calibration,
+    held_out,
+    select_pairs,
+)
 from dse.report.json.front import finite
 from dse.report.schemas.front import RungFacts
 from dse.report.text.terminal_table import results_console
@@ -87,7 +92,7 @@ def rungs_html(found: Sequence[Rung]) -> str:
 def _rungs(problem: Problem, trials: Sequence[Trial]) -> Iterator[Rung]:
     for metric, ladder in problem.ladders.items():
         for rung in ladder[:-1]:
-            low, high = shared(problem, rung, metric, trials)
+            low, high = select_pairs(problem, rung, metric, trials)
             enough = len(low) > FEWEST
             yield Rung(
                 metric=metric,
@@ -97,7 +102,7 @@ def _rungs(problem: Problem, trials: Sequence[Trial]) -> Iterator[Rung]:
                 tau=kendall(low, high),
                 raw=_size(low - high) if len(low) else None,
                 error=_size(held_out(low, high) - high) if enough else None,
-                calibration=calibrated(low, high).kind,
+                calibration=choose_calibration(low, high).kind,
             )
 
 

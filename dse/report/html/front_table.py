@@ -16,7 +16,7 @@ from dse.report.words import (
     metric_text,
     number_text,
     parameter_units,
-    shortened,
+    truncate_text,
     value_text,
 )
 
@@ -42,7 +42,7 @@ def _heading(answer: Answer, sides: Mapping[str, str]) -> str:
     parameters = [(name, "", side) for name, side in sides.items()]
     return "".join(
         f'<th scope="col" class="{side}">'
-        f'<button type="button">{breakable(shortened(name))}</button><small>{note}</small></th>'
+        f'<button type="button">{breakable(truncate_text(name))}</button><small>{note}</small></th>'
         for name, note, side in [("trial", "", ""), *objectives, *metrics, *parameters]
     )
 
@@ -72,7 +72,7 @@ def _cells(answer: Answer, trial: Trial, values: Sequence[float], sides: Mapping
 def _cell(value: Value | None, words: str, side: str) -> str:
     known = value is not None and not (isinstance(value, float) and not math.isfinite(value))
     key = value if isinstance(value, str) else json.dumps(value) if known else ""
-    return f'<td class="{side}" data-value="{escape(str(key))}">{escape(shortened(words))}</td>'
+    return f'<td class="{side}" data-value="{escape(str(key))}">{escape(truncate_text(words))}</td>'
 
 
 def _side(answer: Answer, name: str) -> str:

@@ -46,7 +46,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def drawn(drawings: Iterable[Any]) -> str:  # of plotly, which comes late
+def render_drawings(drawings: Iterable[Any]) -> str:  # of plotly, which comes late
     """Render figures with their captions; the hover text of a trial is stored once for all."""
     words: dict[str, str] = {}
     figures = [_figure(one, words) for one in drawings]

@@ -12,11 +12,11 @@ from dse.core.ties import is_tie
 from dse.report.answer import MOST_PARAMETERS
 from dse.report.words import (
     design_text,
-    joined,
+    join_list,
     number_text,
     parameter_units,
     percent_text,
-    shortened,
+    truncate_text,
     value_text,
 )
 
@@ -78,13 +78,13 @@ def _value(duel: Duel, of: Contender) -> str:
 def _changes(problem: Problem, duel: Duel) -> str:
     units = parameter_units(problem)
     words = [
-        f"{shortened(name)} {shortened(value_text(rival, units[name]))}"
-        f" in place of {shortened(value_text(winner, units[name]))}"
+        f"{truncate_text(name)} {truncate_text(value_text(rival, units[name]))}"
+        f" in place of {truncate_text(value_text(winner, units[name]))}"
         for name, (winner, rival) in duel.changed.items()
     ]
     more = len(words) - _MOST_CHANGED
     told = [*words[:_MOST_CHANGED], f"{more} more"] if more > 0 else words
-    return joined(told) or "The same design"
+    return join_list(told) or "The same design"
 
 
 def _gap(duel: Duel) -> str:
@@ -101,12 +101,12 @@ def _lost(metrics: Mapping[str, Metric], breakdown: Breakdown) -> str:
     unit = metrics[total.metric].unit
     least = _LEAST_SHARE * max(abs(part.more) for part in breakdown.parts)
     spoken = [part for part in breakdown.parts if abs(part.more) >= least][:_SPOKEN_PARTS]
-    parts = joined(f"{part.metric} {_signed(part, unit)}" for part in spoken)
+    parts = join_list(f"{part.metric} {_format_difference(part, unit)}" for part in spoken)
     both = f"{number_text(total.rival, unit)} for {number_text(total.winner, unit)}"
     return f"Its {total.metric} is {both}: {parts}."
 
 
-def _signed(part: Part, unit: str) -> str:
+def _format_difference(part: Part, unit: str) -> str:
     return f"{'+' if part.more > 0 else '-'}{number_text(abs(part.more), unit)}"
 
 
@@ -133,7 +133,11 @@ def _table(metrics: Mapping[str, Metric], breakdown: Breakdown, rival: str) -> s
 
 
 def _row(part: Part, unit: str, share: float) -> str:
-    numbers = (number_text(part.winner, unit), number_text(part.rival, unit), _signed(part, unit))
+    numbers = (
+        number_text(part.winner, unit),
+        number_text(part.rival, unit),
+        _format_difference(part, unit),
+    )
     cells = "".join(f"<td>{escape(number)}</td>" for number in numbers)
     side = "more" if part.more > 0 else "less"
     bar = f'<i class="{side}" style="width:{100 * share:.0f}%"></i>' if share else ""

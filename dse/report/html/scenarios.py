@@ -11,7 +11,7 @@ from dse.analysis.scenarios import Contest, Contrast, Standing
 from dse.report.json.front import finite
 from dse.report.schemas.scenarios import ContrastFacts, StandingFacts
 from dse.report.text.terminal_table import Lane, print_split, results_console
-from dse.report.words import joined, number_text, percent_text
+from dse.report.words import join_list, number_text, percent_text
 
 
 def contrast_table(contrast: Contrast, *, console: Console | None = None) -> None:
@@ -40,7 +40,7 @@ def verdict(contest: Contest) -> str:
         return f"{contest.text}: trial {contest.winners[0]} wins under every scenario"
     places = [
         f"trial {winner} under "
-        + joined(one.scenario for one in contest.standings if one.winner == winner)
+        + join_list(one.scenario for one in contest.standings if one.winner == winner)
         for winner in contest.winners
     ]
     own = "" if contest.chosen is None else f"; over all, trial {contest.chosen}"
@@ -49,7 +49,7 @@ def verdict(contest: Contest) -> str:
 
 def fronts_words(contrast: Contrast) -> str:
     """Describe the number of designs on each scenario's front, and of those on every one."""
-    each = joined(f"{len(front)} under {name}" for name, front in contrast.fronts.items())
+    each = join_list(f"{len(front)} under {name}" for name, front in contrast.fronts.items())
     return f"on the front of one scenario: {each}; under every one: {len(contrast.everywhere)}"
 
 

@@ -21,7 +21,7 @@ from dse.report.effects import effects_html
 from dse.report.html.failures import failures, failures_html
 from dse.report.html.fidelity import rungs, rungs_html
 from dse.report.html.front_table import front_rows
-from dse.report.html.page_parts import drawn, facts, page, section
+from dse.report.html.page_parts import facts, page, render_drawings, section
 from dse.report.html.runner_up import duels_html
 from dse.report.html.scenarios import contrast_html
 from dse.report.html.tradeoffs import limits_html, rates_html
@@ -169,7 +169,7 @@ def _importances(front: ParetoSet, found: Sequence[Importance]) -> str:
         return ""
     from dse.report.figures.importance import importance_figures
 
-    figures = drawn(importance_figures(front.problem, found))
+    figures = render_drawings(importance_figures(front.problem, found))
     return section("What matters", f'<div class="figures">{figures}</div>')
 
 
@@ -178,7 +178,7 @@ def _effects(front: ParetoSet, effects: Sequence[Effects]) -> str:
         return ""
     from dse.report.figures.effects import effects_figures
 
-    figures = drawn(effects_figures(front.problem, effects))
+    figures = render_drawings(effects_figures(front.problem, effects))
     tables = effects_html(front.problem, effects)
     return section("What each parameter does", f'<div class="figures">{figures}</div>{tables}')
 
@@ -188,7 +188,7 @@ def _figures(
 ) -> str:
     from dse.report.figures import drawings
 
-    figures = drawn(drawings(front, trials, weighty, exact=exact))
+    figures = render_drawings(drawings(front, trials, weighty, exact=exact))
     missing = (
         '<p class="soft">Hypervolumes are told once ten designs keep all limits,'
         " or from a stated <code>reference:</code>.</p>"

@@ -10,7 +10,7 @@ from dse.analysis.trade_rates import Rate
 from dse.core.objective import Objective
 from dse.core.problem import Problem
 from dse.report.html.page_parts import breakable
-from dse.report.words import joined, number_text
+from dse.report.words import join_list, number_text
 
 _LONG = 24
 
@@ -96,7 +96,7 @@ def _bought(problem: Problem, buys: Iterable[Buys]) -> str:
         objective = problem.objectives[one.objective]
         now, then = (_value(value, objective) for value in (one.now, one.then))
         told.append(f"{objective.name} {then} in place of {now} (trial {one.trial.number})")
-    return joined(told) or "nothing among the trials"
+    return join_list(told) or "nothing among the trials"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

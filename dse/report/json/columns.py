@@ -126,29 +126,29 @@ def _quantities(
     """Objectives, metrics, standard errors of those in ``spread``, and parameters, each once."""
     unknown = np.full(len(trials), np.nan)
     objectives = {
-        _named(objective.name, objective.unit): _finite(column)
+        _append_unit(objective.name, objective.unit): _finite(column)
         for objective, column in zip(
             problem.objectives, objective_values(problem, trials).T, strict=True
         )
     }
     metrics = {
-        _named(name, metric.unit): _worded(trials.metrics.get(name, unknown), metric)
+        _append_unit(name, metric.unit): _label_values(trials.metrics.get(name, unknown), metric)
         for name, metric in sorted(problem.metrics.items())
     }
     spreads = {
-        _named(f"{name} spread", metric.unit): _finite(trials.spread.get(name, unknown))
+        _append_unit(f"{name} spread", metric.unit): _finite(trials.spread.get(name, unknown))
         for name, metric in sorted(problem.metrics.items())
         if name in spread
     }
     designs = list(trials.iter_designs())
     parameters = {
-        _named(name, unit): [design.get(name) for design in designs]
+        _append_unit(name, unit): [design.get(name) for design in designs]
         for name, unit in parameter_units(problem).items()
     }
     return {**parameters, **metrics, **spreads, **objectives}
 
 
-def _worded(values: Floats, metric: Metric) -> list[Value | None]:
+def _label_values(values: Floats, metric: Metric) -> list[Value | None]:
     """Return the values of a metric, (n,), as labels where the metric has labels."""
     if not metric.words:
         return list(_finite(values))
@@ -166,7 +166,7 @@ def _finite(values: Floats) -> list[float | None]:
     return told
 
 
-def _named(name: str, unit: str) -> str:
+def _append_unit(name: str, unit: str) -> str:
     return f"{name} [{unit}]" if unit else name
 
 

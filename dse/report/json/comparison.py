@@ -62,7 +62,8 @@ def _group(
         "curves": {one.currency: _curves(one, place) for one in drawn},
         "to": {
             currency: {
-                f"{share:g}": _reached(*group.to(currency, at)) for at, share in enumerate(SHARES)
+                f"{share:g}": _describe_reach(*group.to(currency, at))
+                for at, share in enumerate(SHARES)
             }
             for currency in comparison.currencies
         },
@@ -75,7 +76,7 @@ def _quartiles(low: float | None, median: float | None, high: float | None) -> Q
     return {"low": low, "median": median, "high": high}
 
 
-def _reached(median: float | None, reached: int) -> Reached:
+def _describe_reach(median: float | None, reached: int) -> Reached:
     return {"median": median, "reached": reached}
 
 

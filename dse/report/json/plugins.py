@@ -37,7 +37,7 @@ def plugin_facts(name: str) -> list[PluginFacts]:
 
 def _facts(group: Group, name: str, plugin: Any) -> PluginFacts:
     about, *more = (inspect.getdoc(plugin) or "").split("\n")
-    made = _made(plugin) if group == "evaluators" else None
+    made = _make_plugin(plugin) if group == "evaluators" else None
     return {
         "kind": group,
         "name": name,
@@ -49,7 +49,7 @@ def _facts(group: Group, name: str, plugin: Any) -> PluginFacts:
     }
 
 
-def _made(evaluator: Any) -> Any:
+def _make_plugin(evaluator: Any) -> Any:
     """Create an evaluator without options, or return ``None`` if that fails.
 
     In that case its inputs depend on its options.

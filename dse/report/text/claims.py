@@ -110,7 +110,8 @@ def claims_html(study: JudgedStudy) -> str:
     if not claims:
         return ""
     tables = "".join(_table(title, own) for title, own in parts if own)
-    return f"<p>{escape(summary_line(study['summary']))}</p>{tables}{_assumed(study['assumes'])}"
+    assumptions = _build_assumption_table(study["assumes"])
+    return f"<p>{escape(summary_line(study['summary']))}</p>{tables}{assumptions}"
 
 
 def _of(claims: Sequence[JudgedClaim], proof: str) -> list[JudgedClaim]:
@@ -134,7 +135,7 @@ def _table(title: str, claims: Sequence[JudgedClaim]) -> str:
     return (f"<h3>{escape(title)}</h3>" if title else "") + _html_table(heads, rows)
 
 
-def _assumed(assumes: Sequence[AssumedValue]) -> str:
+def _build_assumption_table(assumes: Sequence[AssumedValue]) -> str:
     if not assumes:
         return ""
     rows = [

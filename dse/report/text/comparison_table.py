@@ -56,7 +56,7 @@ def rows_of(comparison: Comparison) -> list[list[str]]:
             _spent(group, other),
             _span([result.front for result in group.results]),
             f"{max(result.share for result in group.results):.0%}",
-            *(_reached(group, over, place) for place in range(len(SHARES))),
+            *(_format_target_amount(group, over, place) for place in range(len(SHARES))),
         ]
         for group in comparison.groups
     ]
@@ -97,7 +97,7 @@ def _span(counts: list[int]) -> str:
     return str(low) if low == high else f"{low} .. {high}"
 
 
-def _reached(group: GroupResult, currency: Currency, place: int) -> str:
+def _format_target_amount(group: GroupResult, currency: Currency, place: int) -> str:
     middle, reached = group.to(currency, place)
     words = "-" if middle is None else amount_text(middle, currency)
     many = len(group.results)

@@ -64,12 +64,12 @@ def verdicts(comparison: Comparison) -> list[str]:
     pairs = dict.fromkeys((claim.first, claim.second) for claim in comparison.claims)
     for pair in pairs:
         told = [claim for claim in comparison.claims if (claim.first, claim.second) == pair]
-        sentences += [_claimed(claim, at) for claim in told if claim.made]
+        sentences += [_format_claim(claim, at) for claim in told if claim.made]
         sentences += _open([claim for claim in told if not claim.made], at)
     return sentences + _too_few(comparison.claims)
 
 
-def _claimed(claim: Claim, at: str) -> str:
+def _format_claim(claim: Claim, at: str) -> str:
     turned = claim.better != claim.first
     worse = claim.first if turned else claim.second
     what = f"{claim.better} better than {worse} in {INDICATOR_WORDS[claim.indicator]} at {at}"

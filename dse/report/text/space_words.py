@@ -115,9 +115,11 @@ def domain_text(parameter: Parameter) -> str:
             ends = f"{value_text(parameter.low, unit)} .. {value_text(parameter.high, unit)}"
             return ends + step
         case Ordinal():
-            return _series(parameter) or shortened([value_text(v, unit) for v in parameter.values])
+            return _series(parameter) or shorten_list(
+                [value_text(v, unit) for v in parameter.values]
+            )
         case Choice():
-            return shortened([value_text(value, unit) for value in parameter.values])
+            return shorten_list([value_text(value, unit) for value in parameter.values])
 
 
 def _series(parameter: Ordinal) -> str:
@@ -148,7 +150,7 @@ def rule_text(space: Space, rule: Rule, setting: str = "--set") -> str:
     return f"{rule.where}: {rule.text}" if rule.where else rule.text
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 design``, ``12,000 designs``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -177,7 +179,7 @@ def estimate_text(estimate: Estimate) -> str:
     return f"about {short(estimate.count)} ({span}), {bound}: {legal}"
 
 
-def shortened(words: Sequence[str]) -> str:
+def shorten_list(words: Sequence[str]) -> str:
     """Return the items with commas; of many, the first three, the last and their number."""
     if len(words) <= _LONG_DOMAIN:
         return ", ".join(words)
@@ -185,7 +187,7 @@ def shortened(words: Sequence[str]) -> str:
 
 
 def _words(items: Sequence[Value]) -> str:
-    return shortened([value_text(item) for item in items])
+    return shorten_list([value_text(item) for item in items])
 
 
 def _span(least: int, most: int) -> str:

@@ -11,7 +11,7 @@ from dse.core.pareto import ParetoSet
 from dse.core.ties import is_tie
 from dse.core.trial import Trial
 from dse.report.answer import MOST_PARAMETERS, Answer
-from dse.report.words import broken_text, design_text, joined, number_text, parameter_units
+from dse.report.words import broken_text, design_text, join_list, number_text, parameter_units
 
 
 def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
@@ -23,16 +23,16 @@ def best_words(front: ParetoSet, answer: Answer) -> list[tuple[str, str]]:
     if len(answer.trials) == 1:
         several = len(answer.problem.objectives) > 1
         heading = "One design is best in everything" if several else "The best design"
-        return [(heading, f"{_told(answer, 0)}.")]
+        return [(heading, f"{_describe_trial(answer, 0)}.")]
     best = [int(np.argmin(column)) for column in front.losses.T]
     told = [
-        (f"{_superlative(objective)} {objective.name}", f"{_told(answer, place)}.")
+        (f"{_superlative(objective)} {objective.name}", f"{_describe_trial(answer, place)}.")
         for objective, place in zip(answer.problem.objectives, best, strict=True)
     ]
     if front.knee is not None and len(answer.trials) > 2:
         place = front.trials.index(front.knee)
-        gaps = joined(_gap(answer, place, at, best[at]) for at in range(len(best)))
-        told.append(("A balance (the knee)", f"{_told(answer, place)}. That is {gaps}."))
+        gaps = join_list(_gap(answer, place, at, best[at]) for at in range(len(best)))
+        told.append(("A balance (the knee)", f"{_describe_trial(answer, place)}. That is {gaps}."))
     return told
 
 
@@ -47,19 +47,19 @@ def common_words(answer: Answer) -> str:
     return design_text(answer.common, answer.common, parameter_units(answer.problem))
 
 
-def _told(answer: Answer, place: int) -> str:
+def _describe_trial(answer: Answer, place: int) -> str:
     trial = answer.trials[place]
     pairs: Sequence[tuple[Objective, float]] = list(
         zip(answer.problem.objectives, answer.values[place].tolist(), strict=True)
     )
-    values = joined(
+    values = join_list(
         f"{o.name} {number_text(value, o.unit, written=o.written)}" for o, value in pairs
     )
     return f"trial {trial.number} with {values} ({design_words(answer, trial)})"
 
 
 def _miss(answer: Answer, place: int) -> tuple[str, str]:
-    return broken_text(answer.problem, answer.broken[place]), f"{_told(answer, place)}."
+    return broken_text(answer.problem, answer.broken[place]), f"{_describe_trial(answer, place)}."
 
 
 def _superlative(objective: Objective) -> str:

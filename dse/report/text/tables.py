@@ -17,7 +17,7 @@ from dse.core.values import Floats
 from dse.report.answer import Answer, broken_limits, objective_values
 from dse.report.text.space_words import big
 from dse.report.text.summary import common_words
-from dse.report.text.terminal_table import Lane, print_fitted, print_lanes, results_console
+from dse.report.text.terminal_table import Lane, print_fitting_tables, print_lanes, results_console
 from dse.report.words import (
     broken_text,
     metric_text,
@@ -53,7 +53,7 @@ def front_table(
         more = [_metric_lane(answer, name) for name in answer.other_metrics]
         names = answer.varying or tuple(answer.trials[0].design)
         settings = _parameter_lanes(front.problem, answer.trials, names)
-        print_fitted(console, _answer_key(front, answer), results, settings, more=more)
+        print_fitting_tables(console, _answer_key(front, answer), results, settings, more=more)
     for place, trial in enumerate(answer.trials):
         if answer.broken[place]:
             words = f"trial {trial.number}: {broken_text(answer.problem, answer.broken[place])}"
@@ -81,7 +81,7 @@ def trials_table(
     settings = _parameter_lanes(problem, trials, names)
     if any(reasons):
         settings.append(Lane(heading="reason", cells=reasons))
-    print_fitted(console, key, results, settings)
+    print_fitting_tables(console, key, results, settings)
     if earlier:
         console.print(f"{earlier} earlier trials are left out; JSON and CSV have all", style="dim")
 

@@ -98,7 +98,7 @@ def print_lanes(console: Console, lanes: Sequence[Lane]) -> None:
                 console.print(Padding(Text(told, overflow="fold"), (0, 0, 0, 2)))
 
 
-def print_fitted(
+def print_fitting_tables(
     console: Console,
     key: Lane,
     results: Sequence[Lane],

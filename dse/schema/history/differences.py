@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dse.core.inspection.diff import difference as space_difference
-from dse.schema.space.parameters.number_text import spelled
+from dse.schema.space.parameters.number_text import spell_number
 
 _TOLD_CHANGES = 3
 
@@ -17,7 +17,7 @@ def difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     The space comes first, in sentences; how its files are laid out makes no difference. Of each
     other part its first difference is told.
     """
-    changes = space_difference(stored["space"], now["space"], spelled)
+    changes = space_difference(stored["space"], now["space"], spell_number)
     told: list[str] = []
     if changes:
         more = f" (and {len(changes) - _TOLD_CHANGES} more)" if len(changes) > _TOLD_CHANGES else ""

@@ -56,7 +56,7 @@ class Same:
         """Return the evaluator's inputs in an earlier trial, as values of the new space."""
         return Design(
             {
-                new: valued(trial.design[old], new, space)
+                new: normalize_value(trial.design[old], new, space)
                 for new, old in self.parameters.items()
                 if old in trial.design
             }
@@ -109,7 +109,7 @@ class Lineage:
         return found
 
 
-def valued(value: Value, name: str, space: Space) -> Value:
+def normalize_value(value: Value, name: str, space: Space) -> Value:
     """Return the value as the space writes it: 16 and 16.0 are one."""
     parameter = space.by_name[name]
     if isinstance(parameter, Real):

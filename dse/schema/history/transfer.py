@@ -19,7 +19,7 @@ from dse.schema.history.lineage import (
     corresponding,
     legal_design,
     measured_evaluators,
-    valued,
+    normalize_value,
 )
 from dse.units import units
 
@@ -27,7 +27,7 @@ MOST = 1_000
 """At most so many trials of a study make a guess; of more, evenly spaced ones."""
 
 
-def inherited(name: str, new: Asked, old: Asked, finished: Sequence[Trial]) -> Inherited:
+def inherit_from(name: str, new: Asked, old: Asked, finished: Sequence[Trial]) -> Inherited:
     """Return the data that a new study inherits from the earlier study ``name``.
 
     A reading of an evaluator with the same plug-in, options and version is known. A trial that
@@ -88,7 +88,9 @@ def _values(new: Asked, same: Mapping[str, Same], trial: Trial) -> dict[str, Val
     for one in same.values():
         names |= one.parameters
     space = new.problem.space
-    return {n: valued(trial.design[o], n, space) for n, o in names.items() if o in trial.design}
+    return {
+        n: normalize_value(trial.design[o], n, space) for n, o in names.items() if o in trial.design
+    }
 
 
 def _prior(

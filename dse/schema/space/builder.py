@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dse.core.compound_parameters import Structured
 from dse.core.expressions.expression import Expression
-from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.parameter import Choice, Parameter, Real, size
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.space.rules.exactness import check_exact_domain
@@ -105,7 +105,7 @@ class Whole:
             SpecError: lists or data are used wrongly.
         """
         try:
-            return expanded(rule, self.listings, self.data)
+            return expand_lists(rule, self.listings, self.data)
         except SpecError as error:
             why = self.repeated(rule.text)
             if not why or "has no item" not in error.problem:

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 from dse.core.compound_parameters import Each, Partition, Permutation, Simplex, Structured, Subset
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.core.values import Value
-from dse.schema.space.parameters.number_text import spelled, spelled_all
+from dse.schema.space.parameters.number_text import spell_number, spelled_all
 
 _GENERATED = 4
 """From so many values on, a list that a generator makes is written as that."""
@@ -37,12 +37,12 @@ def domain_of(parameter: Parameter) -> dict[str, Any]:
 def _ordinal(parameter: Ordinal) -> dict[str, Any]:
     values, unit = parameter.values, parameter.unit
     if len(values) >= _GENERATED and all(isinstance(value, int) for value in values):
-        first, last = spelled(values[0], unit), spelled(values[-1], unit)
+        first, last = spell_number(values[0], unit), spell_number(values[-1], unit)
         if _doubles(values):
             return {"ordinal": f"pow2({first} .. {last})"}
         step = values[1] - values[0]
         if step > 0 and values == tuple(range(int(values[0]), int(values[-1]) + 1, int(step))):
-            return {"ordinal": f"range({first} .. {last}, {spelled(step, unit)})"}
+            return {"ordinal": f"range({first} .. {last}, {spell_number(step, unit)})"}
     return _numbers(values, unit, "ordinal")
 
 

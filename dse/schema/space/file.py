@@ -10,9 +10,9 @@ from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import Scalar
 from dse.schema.space.models import IncludeSpec, ParameterSpec, SpaceSpec
 from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import Path_, Source, shown
-from dse.schema.yaml.validation import mended
+from dse.schema.yaml.validation import validate_leniently
 
 _T = TypeVar("_T")
 
@@ -85,7 +85,7 @@ class Fragments:
 
     def of(self, source: Source) -> Fragment | None:
         """Return the fragment that a source describes."""
-        return self._extended(source, ())
+        return self._extend_base(source, ())
 
     def _read(
         self, path: Path, named_at: str, chain: tuple[tuple[Path, str], ...]
@@ -97,11 +97,11 @@ class Fragments:
                 self.mistakes.add(error, named_at)
                 self._known[path] = None
             else:
-                self._known[path] = self._extended(source, chain)
+                self._known[path] = self._extend_base(source, chain)
         return self._known[path]
 
-    def _extended(self, source: Source, chain: tuple[tuple[Path, str], ...]) -> Fragment | None:
-        spec, lost = mended(SpaceSpec, source, self.mistakes)
+    def _extend_base(self, source: Source, chain: tuple[tuple[Path, str], ...]) -> Fragment | None:
+        spec, lost = validate_leniently(SpaceSpec, source, self.mistakes)
         if spec is None:
             return None
         own = _fragment(spec, source, lost)
@@ -119,13 +119,13 @@ class Fragments:
         base = self._base(spec.extends, where, source, chain)
         if base is None:
             return replace(own, partial=True)
-        return _merged(self._dropped(base, spec.drop, source), own)
+        return _merge_fragments(self._drop_entries(base, spec.drop, source), own)
 
     def _base(
         self, name: str, where: str, source: Source, chain: tuple[tuple[Path, str], ...]
     ) -> Fragment | None:
         try:
-            path = resolved(name, source.path)
+            path = resolve_path(name, source.path)
         except SpecError as error:
             self.mistakes.add(error, where)
             return None
@@ -140,7 +140,7 @@ class Fragments:
             return None
         return self._read(path, where, above)
 
-    def _dropped(self, base: Fragment, drop: list[str], source: Source) -> Fragment:
+    def _drop_entries(self, base: Fragment, drop: list[str], source: Source) -> Fragment:
         kept = base
         for place, text in enumerate(drop):
             fewer = _without(kept, text)
@@ -186,7 +186,7 @@ def _entries(values: list[Any], source: Source, key: str) -> tuple[Stated[Any], 
     return tuple(Stated(value, source, (key, place)) for place, value in enumerate(values))
 
 
-def _merged(base: Fragment, own: Fragment) -> Fragment:
+def _merge_fragments(base: Fragment, own: Fragment) -> Fragment:
     """Return the base with the extending file's entries; those of one name are replaced."""
     sections: dict[str, Any] = {k: {**getattr(base, k), **getattr(own, k)} for k in SECTIONS}
     return replace(

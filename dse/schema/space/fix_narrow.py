@@ -11,8 +11,8 @@ from dse.schema.models import Scalar
 from dse.schema.space.builder import Whole
 from dse.schema.space.file import Fragment, Stated
 from dse.schema.space.models import IncludeSpec, NarrowSpec
-from dse.schema.space.parameters.generators import divided
-from dse.schema.space.parameters.narrowing import fixed, narrowed
+from dse.schema.space.parameters.generators import extract_dividend
+from dse.schema.space.parameters.narrowing import fix_value, narrow_domain
 from dse.schema.space.scope import Scope
 from dse.schema.yaml.names import NAME_HINT, is_name
 from dse.schema.yaml.source import shown
@@ -35,16 +35,16 @@ class Settlement:
         """
         self.used = True
         if isinstance(self.value, NarrowSpec):
-            dividend = divided(self.value.ordinal)
+            dividend = extract_dividend(self.value.ordinal)
             if dividend is not None and self.scope.expanded(dividend).names:
                 raise SpecError(
                     f"what {dividend!r} is depends on parameters, but a part of a domain is fixed",
                     hint=f"add the rule '({dividend}) % ... == 0' to the constraints",
                 )
-            return narrowed(parameter, self.value, self.scope)
+            return narrow_domain(parameter, self.value, self.scope)
         if isinstance(self.value, list):
             raise SpecError(f"{parameter.name} is one value, not a list of {len(self.value)}")
-        return fixed(parameter, self.value, self.scope)
+        return fix_value(parameter, self.value, self.scope)
 
 
 Settled = dict[str, list[Settlement]]
@@ -74,11 +74,11 @@ def settled_in(
     for key, ones in outer.items():
         head, dot, inner = key.partition(".")
         if head == name and dot:
-            every.setdefault(renamed(inner, back), []).extend(ones)
+            every.setdefault(rename_by_prefix(inner, back), []).extend(ones)
     return own, every
 
 
-def renamed(name: str, names: Mapping[str, str]) -> str:
+def rename_by_prefix(name: str, names: Mapping[str, str]) -> str:
     """Return the name with itself, or its leading list or include name, replaced."""
     if name in names:
         return names[name]
@@ -88,7 +88,7 @@ def renamed(name: str, names: Mapping[str, str]) -> str:
     return name
 
 
-def check_settled(
+def check_settlements(
     settled: Settled,
     fragment: Fragment,
     full: Callable[[str], str],
@@ -117,7 +117,7 @@ def check_settled(
             whole.mistakes.add(told, one.where)
 
 
-def check_renamed(
+def check_renames(
     stated: Stated[IncludeSpec],
     full: Callable[[str], str],
     declared: Sequence[str],

@@ -27,7 +27,7 @@ def values_of(one: Structured, values: Sequence[Scalar]) -> dict[str, Scalar]:
     """
     match one:
         case Subset():
-            return _chosen(one, values)
+            return _flag_items(one, values)
         case Partition():
             raise SpecError(
                 f"{one.name} is several cuts",
@@ -44,7 +44,7 @@ def values_of(one: Structured, values: Sequence[Scalar]) -> dict[str, Scalar]:
     return {own.name: value for own, value in zip(one.members, values, strict=True)}
 
 
-def _chosen(one: Subset, values: Sequence[Scalar]) -> dict[str, Scalar]:
+def _flag_items(one: Subset, values: Sequence[Scalar]) -> dict[str, Scalar]:
     _check_items(one.name, one.items, values)
     return {member(one.name, item): item in values for item in one.items}
 

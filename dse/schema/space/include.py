@@ -14,9 +14,9 @@ from dse.schema.space.builder import Whole
 from dse.schema.space.file import SECTIONS, Fragment, Fragments, Stated
 from dse.schema.space.fix_narrow import (
     Settlement,
-    check_renamed,
-    check_settled,
-    renamed,
+    check_renames,
+    check_settlements,
+    rename_by_prefix,
     settled_in,
 )
 from dse.schema.space.members import Members
@@ -25,7 +25,7 @@ from dse.schema.space.parameters.arguments import bound
 from dse.schema.space.scope import Scope
 from dse.schema.space.statements import Statements
 from dse.schema.space.tables.data import table_of
-from dse.schema.yaml.files import resolved
+from dse.schema.yaml.files import resolve_path
 from dse.schema.yaml.names import NAME_HINT, is_name
 from dse.schema.yaml.source import shown
 from dse.units import units
@@ -86,7 +86,7 @@ class Part:
         self._mark_lost()
         self._check_names()
         self._read_data()
-        inner = [rules for name in self.fragment.include for rules in self._included(name)]
+        inner = [rules for name in self.fragment.include for rules in self._read_include(name)]
         self.members.read(self.fragments.files)
         return [*inner, Statements(self.fragment, self.scope, self.fragments.files)]
 
@@ -126,11 +126,11 @@ class Part:
                 self.whole.lost.add(full)
                 self.mistakes.add(error, stated.where)
 
-    def _included(self, name: str) -> list[Statements]:
+    def _read_include(self, name: str) -> list[Statements]:
         stated = self.fragment.include[name]
         fragment = None
         try:
-            fragment = self._found(stated)
+            fragment = self._find_fragment(stated)
         except DseError as error:
             self.mistakes.add(error, stated.where)
         if fragment is None:
@@ -139,7 +139,7 @@ class Part:
         names = stated.value.rename
         own, settled = settled_in(name, stated, self.scope, self.place.settled)
         place = Place(
-            full=lambda inner: self.place.full(f"{name}.{renamed(inner, names)}"),
+            full=lambda inner: self.place.full(f"{name}.{rename_by_prefix(inner, names)}"),
             settled=settled,
             above=(*self.place.above, (self.fragment.path, stated.where)),
             named_at=stated.where,
@@ -147,7 +147,9 @@ class Part:
         )
         given = {
             key: Stated(
-                self._given(value, key, fragment), stated.source, (*stated.path, "with", key)
+                self._resolve_argument(value, key, fragment),
+                stated.source,
+                (*stated.path, "with", key),
             )
             for key, value in stated.value.given.items()
         }
@@ -155,11 +157,11 @@ class Part:
         part = Part(fragment, place, given, whole=self.whole, fragments=self.fragments)
         rules = part.read()
         new = list(self.whole.declared)[before:]
-        check_settled(own, part.fragment, place.full, new, self.whole)
-        check_renamed(stated, place.full, new, self.whole)
+        check_settlements(own, part.fragment, place.full, new, self.whole)
+        check_renames(stated, place.full, new, self.whole)
         return rules
 
-    def _given(self, value: Scalar, name: str, fragment: Fragment) -> Scalar:
+    def _resolve_argument(self, value: Scalar, name: str, fragment: Fragment) -> Scalar:
         """Return an argument's value: as given, from an argument, or of a formula of some."""
         default = fragment.arguments.get(name)
         usual = None if default is None else default.value
@@ -175,9 +177,9 @@ class Part:
             return self.scope.word(value)
         return f"{found.value!r} {found.unit}" if found.unit else found.value
 
-    def _found(self, stated: Stated[IncludeSpec]) -> Fragment | None:
+    def _find_fragment(self, stated: Stated[IncludeSpec]) -> Fragment | None:
         """Return the fragment of an include. Raises SpecError for one that includes itself."""
-        path = resolved(stated.value.file, stated.source.path)
+        path = resolve_path(stated.value.file, stated.source.path)
         above = [*self.place.above, (self.fragment.path, stated.where)]
         circle = next((place for seen, place in above if seen == path), None)
         if circle is not None:

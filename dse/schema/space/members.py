@@ -17,11 +17,11 @@ from dse.schema.space.fix_narrow import Settlement
 from dse.schema.space.fixed_members import values_of
 from dse.schema.space.models import STRUCTURED, ParameterSpec
 from dse.schema.space.parameters.domains import parameter_of
-from dse.schema.space.parameters.generators import divided
+from dse.schema.space.parameters.generators import extract_dividend
 from dse.schema.space.scope import Scope
 from dse.schema.space.tables.grids import grid_of
 from dse.schema.space.tables.table_space import table_space
-from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.names import NAME_HINT, is_name
 
 MAX_CHAIN = 12
@@ -100,14 +100,14 @@ class Members:
     def _build(self, name: str, stated: Stated[ParameterSpec]) -> None:
         spec, full = stated.value, self.scope.full(name)
         if spec.each is None and not any(kind in STRUCTURED for kind in spec.kinds):
-            parameter = self._settled(name, parameter_of(full, spec, self.scope))
+            parameter = self._apply_settlements(name, parameter_of(full, spec, self.scope))
             self.whole.add(parameter)
             self._keep_divisors(spec, [name], stated.where)
             return
         domain = None
         if spec.each is not None:
             together = [s for s in self.settled.get(name, []) if not isinstance(s.value, list)]
-            domain = self._settled(name, parameter_of(full, spec, self.scope), together)
+            domain = self._apply_settlements(name, parameter_of(full, spec, self.scope), together)
         one = structured_of(full, spec, self.scope, domain=domain, when=None)
         own = {member.name: name + member.name.removeprefix(full) for member in one.members}
         self._add_list(name, one, own, stated.where)
@@ -121,7 +121,7 @@ class Members:
             if "[" not in member.name and not self.whole.declare(member.name, where, self.note):
                 continue
             ones = [*self.settled.get(own[member.name], []), *together.get(member.name, [])]
-            settled = self._settled(own[member.name], member, ones)
+            settled = self._apply_settlements(own[member.name], member, ones)
             self.whole.before[member.name] += self.whole.before.get(self.scope.full(name), ())
             alone = isinstance(member, Real) and member.name not in together
             if isinstance(one, Simplex) and alone and settled != member:
@@ -160,12 +160,13 @@ class Members:
                 found.setdefault(member, []).append(replace(settlement, value=value))
         return found
 
-    def _settled(
+    def _apply_settlements(
         self, own: str, parameter: Parameter, ones: Sequence[Settlement] | None = None
     ) -> Parameter:
         """Return the parameter restricted by what the files around this one settle."""
         before = [
-            self._replaced(parameter.name, spec) for spec in self.fragment.replaced.get(own, ())
+            self._parse_previous(parameter.name, spec)
+            for spec in self.fragment.replaced.get(own, ())
         ]
         known = [one for one in before if one is not None]
         self.whole.before[parameter.name] = (parameter, *known)
@@ -176,7 +177,7 @@ class Members:
                 raise error.at(error.where or settlement.where) from error
         return parameter
 
-    def _replaced(self, name: str, spec: ParameterSpec) -> Parameter | None:
+    def _parse_previous(self, name: str, spec: ParameterSpec) -> Parameter | None:
         """Return the definition of the parameter in the extended file, if it was one value.
 
         Otherwise, or where it cannot be read, the result is ``None``.
@@ -190,7 +191,7 @@ class Members:
 
     def _keep_divisors(self, spec: ParameterSpec, names: list[str], where: str) -> None:
         """Add the divisibility rule of a domain generated as divisors of other parameters."""
-        text = divided(spec.ordinal)
+        text = extract_dividend(spec.ordinal)
         if text is None or not self.scope.expanded(text).names:
             return
         dividend = text if text.replace(".", "_").isidentifier() else f"({text})"
@@ -219,7 +220,7 @@ class Members:
                 "a space is a table or has parameters, not both",
                 hint=f"the parameters begin at {first.where}",
             )
-        grid = grid_of(resolved(table.value, table.source.path), files, named_at=table.where)
+        grid = grid_of(resolve_path(table.value, table.source.path), files, named_at=table.where)
         found = table_space(grid, self.scope.full)
         for own, parameter in found.parameters.items():
             if base(own) != own and base(own) in found.parameters:
@@ -228,14 +229,14 @@ class Members:
             if not is_name(base(own)):
                 raise SpecError(f"the column {own!r} is no name", where=grid.where, hint=NAME_HINT)
             if self.whole.declare(parameter.name, grid.where, self.note):
-                self.whole.add(self._settled(own, parameter))
-        self.whole.listings |= _listed({p.name: p for p in found.parameters.values()})
+                self.whole.add(self._apply_settlements(own, parameter))
+        self.whole.listings |= _collect_lists({p.name: p for p in found.parameters.values()})
         self.whole.constrain([found.rule], grid.where)
         for name, rule in found.conditions.items():
             self.whole.activate(name, rule, grid.where)
 
 
-def _listed(parameters: Mapping[str, Parameter]) -> dict[str, Listing]:
+def _collect_lists(parameters: Mapping[str, Parameter]) -> dict[str, Listing]:
     """Return the lists that columns such as ``bits[0]`` form; of booleans, also the subset."""
     return {
         name: replace(one, flags=_are_truths(one, parameters))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dse.schema.models import Model, Quantity, Scalar, listed
+from dse.schema.models import Model, Quantity, Scalar, default_to_list
 
 SCALARS = ("real", "integer", "ordinal", "choice", "boolean")
 """The domains of a parameter that is one value."""
@@ -99,7 +99,7 @@ def _file(value: Any) -> Any:
     return {"file": value} if isinstance(value, str) else value
 
 
-def _mapped(value: Any) -> Any:
+def _default_to_mapping(value: Any) -> Any:
     return {} if value is None else value
 
 
@@ -107,12 +107,17 @@ class IncludeSpec(Model):
     """Another space file under a name, and what is settled about it here."""
 
     file: str
-    given: Annotated[dict[str, Scalar], BeforeValidator(_mapped)] = Field(default={}, alias="with")
-    fix: Annotated[dict[str, Scalar | list[Scalar]], BeforeValidator(_mapped)] = Field(default={})
+    given: Annotated[dict[str, Scalar], BeforeValidator(_default_to_mapping)] = Field(
+        default={}, alias="with"
+    )
+    fix: Annotated[dict[str, Scalar | list[Scalar]], BeforeValidator(_default_to_mapping)] = Field(
+        default={}
+    )
     narrow: Annotated[
-        dict[str, Annotated[NarrowSpec, BeforeValidator(_values)]], BeforeValidator(_mapped)
+        dict[str, Annotated[NarrowSpec, BeforeValidator(_values)]],
+        BeforeValidator(_default_to_mapping),
     ] = Field(default={})
-    rename: Annotated[dict[str, str], BeforeValidator(_mapped)] = Field(default={})
+    rename: Annotated[dict[str, str], BeforeValidator(_default_to_mapping)] = Field(default={})
 
 
 class TableSpec(Model):
@@ -138,13 +143,18 @@ class SpaceSpec(Model):
     space: str = Field(default="", min_length=1)
     description: str = ""
     extends: str | None = None
-    drop: Annotated[list[str], BeforeValidator(listed)] = Field(default=[])
-    arguments: Annotated[dict[str, Scalar | None], BeforeValidator(_mapped)] = Field(default={})
-    data: Annotated[dict[str, Any], BeforeValidator(_mapped)] = Field(default={})
+    drop: Annotated[list[str], BeforeValidator(default_to_list)] = Field(default=[])
+    arguments: Annotated[dict[str, Scalar | None], BeforeValidator(_default_to_mapping)] = Field(
+        default={}
+    )
+    data: Annotated[dict[str, Any], BeforeValidator(_default_to_mapping)] = Field(default={})
     include: Annotated[
-        dict[str, Annotated[IncludeSpec, BeforeValidator(_file)]], BeforeValidator(_mapped)
+        dict[str, Annotated[IncludeSpec, BeforeValidator(_file)]],
+        BeforeValidator(_default_to_mapping),
     ] = Field(default={})
-    parameters: Annotated[dict[str, ParameterSpec], BeforeValidator(_mapped)] = Field(default={})
+    parameters: Annotated[dict[str, ParameterSpec], BeforeValidator(_default_to_mapping)] = Field(
+        default={}
+    )
     table: str | None = None
-    constraints: Annotated[list[Any], BeforeValidator(listed)] = Field(default=[])
-    tables: Annotated[list[Any], BeforeValidator(listed)] = Field(default=[])
+    constraints: Annotated[list[Any], BeforeValidator(default_to_list)] = Field(default=[])
+    tables: Annotated[list[Any], BeforeValidator(default_to_list)] = Field(default=[])

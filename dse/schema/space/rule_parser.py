@@ -17,7 +17,7 @@ from dse.core.parameter import Choice, Parameter, Real
 from dse.core.values import Value
 from dse.errors import DseError, SpecError
 from dse.schema.space.builder import Whole
-from dse.schema.space.rules.definitions import check_defined
+from dse.schema.space.rules.definitions import check_has_value
 from dse.schema.space.rules.exactness import Exactness
 from dse.schema.space.words import check_keys, check_words
 from dse.schema.yaml.errors import HiddenError
@@ -71,7 +71,7 @@ class Rules:
         check_words(written.node, self.whole.parameters, self.whole.before)
         check_keys(written.node, self.whole.parameters, self.whole.repeated)
         ready = written.resolved(units.factor)
-        check_defined(ready, self.whole.parameters)
+        check_has_value(ready, self.whole.parameters)
         self._exactness.check(ready)
         return ready
 

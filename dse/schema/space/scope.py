@@ -26,7 +26,7 @@ from dse.errors import SpecError, nearest
 from dse.schema.models import Quantity, Scalar
 from dse.schema.space.builder import Whole
 from dse.schema.space.parameters.domains import Amount, amount, whole_number
-from dse.schema.space.parameters.generators import generated
+from dse.schema.space.parameters.generators import generate_numbers
 from dse.schema.yaml.errors import HiddenError
 from dse.units import dimensions, units
 
@@ -125,7 +125,7 @@ class Scope:
         Raises:
             SpecError: the text generates no list, or an endless one.
         """
-        return generated(text, unit, self, self.values)
+        return generate_numbers(text, unit, self, self.values)
 
     def count(self, value: int | str, what: str) -> int:
         """A whole number of the file: a literal, or a formula over its arguments and data.
@@ -211,9 +211,9 @@ class Scope:
         except SpecError:
             return False
         heads = {head for name in names for head in _heads(name)}
-        return any(head in self.arguments or self._is_known(head) for head in heads)
+        return any(head in self.arguments or self._is_declared_name(head) for head in heads)
 
-    def _is_known(self, name: str) -> bool:
+    def _is_declared_name(self, name: str) -> bool:
         """Return whether a name stands for something, or would if it had no mistake."""
         self.needed(name)
         full = self.full(name)
@@ -224,7 +224,7 @@ class Scope:
         """For each name of the tree: where it stands in the text, and what it is in the whole."""
         if isinstance(node, Name):
             argument = self.arguments.get(node.name)
-            words = self.full(node.name) if argument is None else told(argument)
+            words = self.full(node.name) if argument is None else format_literal(argument)
             yield (node.column, len(node.name)), words
             return
         if isinstance(node, Index) and self._is_item(node):
@@ -241,7 +241,7 @@ class Scope:
         return listing is not None and node.key.name in listing.keys
 
 
-def told(node: Node) -> str:
+def format_literal(node: Node) -> str:
     """Return a literal in the notation of the language."""
     match node:
         case Truth():

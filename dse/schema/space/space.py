@@ -60,7 +60,7 @@ def legible_space(
 ) -> LegibleSpace:
     """The space of a file as far as its mistakes, which are kept, leave it."""
     where = f"{shown(path)}:1"
-    whole, space = _read(files, where, lambda fragments: fragments.at(path, named_at))
+    whole, space = _read_space(files, where, lambda fragments: fragments.at(path, named_at))
     try:
         whole.mistakes.check()
     except DseError as error:
@@ -127,12 +127,12 @@ def space_from(
 
 
 def _space(files: Files, where: str, read: Callable[[Fragments], Fragment | None]) -> Space:
-    whole, space = _read(files, where, read)
+    whole, space = _read_space(files, where, read)
     whole.mistakes.check()
     return space
 
 
-def _read(
+def _read_space(
     files: Files, where: str, read: Callable[[Fragments], Fragment | None]
 ) -> tuple[Whole, Space]:
     """Return the contents of the files, and the space; without rules if there is a mistake."""
@@ -148,7 +148,7 @@ def _read(
         whole.mistakes.add(SpecError("the space has no parameters", where=where))
     rules = Rules(whole)
     rules.check()
-    lists = {name: _told(one, rules) for name, one in whole.lists.items()}
+    lists = {name: _prepare_condition(one, rules) for name, one in whole.lists.items()}
     sound = not whole.mistakes.errors
     members = {p.name: whole.declared[one] for one in lists for p in lists[one].members}
     return whole, Space(
@@ -161,7 +161,7 @@ def _read(
     )
 
 
-def _told(one: Structured, rules: Rules) -> Structured:
+def _prepare_condition(one: Structured, rules: Rules) -> Structured:
     """Return the parameter with its condition over single parameters, in coherent units.
 
     The condition is ``None`` where it has a mistake.

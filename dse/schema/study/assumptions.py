@@ -11,7 +11,7 @@ from typing import Any
 from dse.errors import DseError, SpecError, nearest
 from dse.schema.models import AssumptionSpec, Scalar, StudySpec
 from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import Path_, Source
 from dse.units import units
 
@@ -79,7 +79,7 @@ def assumed_documents(spec: Mapping[str, Any], path: Path, files: Files) -> dict
         files: where the space's file comes from.
     """
     study = {key: one for key, one in spec.items() if key != "assumes"}
-    space = resolved(spec[SPACE], path)
+    space = resolve_path(spec[SPACE], path)
     return {str(path): study, str(space): files.source(space).value}
 
 
@@ -89,7 +89,7 @@ def _places(
     words = text.split(".")
     path, value = source.path, source.value
     if words[0] == SPACE:
-        path = resolved(value[SPACE], path)
+        path = resolve_path(value[SPACE], path)
         value, words = files.source(path).value, words[1:]
     elif words[0] not in _SECTIONS:
         words = ["evaluators", *words]

@@ -30,7 +30,7 @@ def check_units(
         mistakes: where mistakes are kept.
         objectives: of the study, for the units of the reference point.
     """
-    for path, value, unit in _stated(spec, objectives):
+    for path, value, unit in _list_quantities(spec, objectives):
         bare = isinstance(value, int | float) and not isinstance(value, bool) and value != 0
         if bare and not units.same_dimension(unit, ""):
             key = path[-1]
@@ -41,7 +41,9 @@ def check_units(
             mistakes.add(error, source.place(path))
 
 
-def _stated(spec: StudySpec, objectives: Sequence[Objective]) -> Iterator[tuple[Path_, Any, str]]:
+def _list_quantities(
+    spec: StudySpec, objectives: Sequence[Objective]
+) -> Iterator[tuple[Path_, Any, str]]:
     for key, unit in _BUDGET.items():
         yield ("budget", key), getattr(spec.budget, key), unit
     for name, one in spec.evaluators.items():

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dse.core.batch import Batch, Column
 from dse.core.design import Design
-from dse.core.expressions.expression import Binary, Call, Expression, Name, Node, Number, mapped
+from dse.core.expressions.expression import Binary, Call, Expression, Name, Node, Number, map_nodes
 from dse.core.expressions.list_rules import Listing
 from dse.core.metric import Fault
 from dse.core.problem import Source
@@ -65,7 +65,7 @@ class Baselines:
         Raises:
             SpecError: there is no such baseline, or what is asked of it is no quantity.
         """
-        return Expression(formula.text, mapped(formula.node, self._written))
+        return Expression(formula.text, map_nodes(formula.node, self._written))
 
     def _written(self, node: Node) -> Node:
         if not isinstance(node, Call) or node.function not in FUNCTIONS:
@@ -115,7 +115,7 @@ class Baselines:
         return value
 
 
-def named(
+def index_baselines(
     told: Sequence[Mapping[str, Scalar]] | Mapping[str, Mapping[str, Scalar]],
 ) -> dict[str | int, Mapping[str, Scalar]]:
     """Return each baseline by its name, or by its place in a list without names."""

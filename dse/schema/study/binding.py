@@ -19,7 +19,7 @@ from dse.schema.space.words import check_keys, check_words
 from dse.schema.study.fixed_inputs import Given
 from dse.schema.study.objectives import Known
 from dse.schema.yaml.errors import HiddenError
-from dse.schema.yaml.option_types import mistyped
+from dse.schema.yaml.option_types import find_mistyped_option
 from dse.units import dimensions, units
 
 _MOST_VALUES = 256
@@ -121,10 +121,12 @@ def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
         made: Evaluator = plugin(**options)
     except DseError as error:
         if not error.part and not isinstance(error, SpecErrors):
-            error.part = _blamed(error.problem, {key: options[key] for key in required(plugin)})
+            error.part = _find_option(
+                error.problem, {key: options[key] for key in required(plugin)}
+            )
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        wrong = mistyped(plugin, options)
+        wrong = find_mistyped_option(plugin, options)
         if wrong is None:
             raise PluginError(f"the evaluator {use!r} refuses its options: {error}") from error
         option, kind = wrong
@@ -136,7 +138,7 @@ def _made_with(plugin: Any, use: str, options: Mapping[str, Any]) -> Evaluator:
     return made
 
 
-def _blamed(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+def _find_option(problem: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the option that a message is about: the first of its words that names one."""
     words = re.findall(r"[\w-]+", problem)
     named = next((word for word in words if word in options), None)
@@ -183,9 +185,9 @@ def bound_of(
     names, lists = {one: one for one in parameters if EVERYTHING in readings}, _lists(parameters)
     for reading in sorted(readings - {EVERYTHING}):
         try:
-            full = _found(name, reading, bind, known, lists)
+            full = _resolve_input(name, reading, bind, known, lists)
             if full is None and reading in evaluator.reads:
-                raise _needed(name, reading, evaluator, known)
+                raise _build_missing_error(name, reading, evaluator, known)
         except SpecError as error:
             errors.append(error)
             continue
@@ -207,7 +209,9 @@ def bound_of(
     return Bound(name=name, evaluator=evaluator, names=names, factors=factors)
 
 
-def _needed(name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]) -> SpecError:
+def _build_missing_error(
+    name: str, reading: str, evaluator: Evaluator, known: Mapping[str, str]
+) -> SpecError:
     """Return the error for an input that the space does not have."""
     if isinstance(known, Known) and known.hides(reading):
         return HiddenError(reading)
@@ -304,7 +308,7 @@ def _some(parameter: Parameter) -> Sequence[Value]:
     return parameter.values
 
 
-def _found(
+def _resolve_input(
     name: str,
     reading: str,
     bind: Mapping[str, str],

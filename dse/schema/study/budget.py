@@ -46,7 +46,7 @@ def budget_of(spec: BudgetSpec) -> Budget:
     )
 
 
-def changed(budget: Budget, spec: BudgetSpec) -> Budget:
+def change_budget(budget: Budget, spec: BudgetSpec) -> Budget:
     """Return the budget with the bounds that another one states; its price is kept if unstated.
 
     Raises:

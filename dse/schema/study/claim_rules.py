@@ -22,7 +22,7 @@ _OF_TEST = re.compile(r"(^|[._])test([._@]|$)")
 _SIGNS = frozenset({"<", "<=", ">", ">="})
 
 
-def check_published(spec: ClaimSpec | FindingSpec, figure: PrintFigure | None) -> None:
+def check_figure(spec: ClaimSpec | FindingSpec, figure: PrintFigure | None) -> None:
     """Check that the claim has something published to be compared with.
 
     Raises:

@@ -23,13 +23,13 @@ from dse.core.expressions.expression import (
 )
 from dse.core.expressions.list_rules import Listing
 from dse.core.expressions.parser import ARGUMENTS, parse
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.core.problem import Problem
 from dse.core.trial import Trial
 from dse.core.values import Floats, Mask
 from dse.errors import DseError, SpecError, StudyError, nearest
 from dse.schema.models import ClaimSpec, FindingSpec
-from dse.schema.study.claim_rules import check_choice, check_published, check_window
+from dse.schema.study.claim_rules import check_choice, check_figure, check_window
 from dse.schema.study.objectives import in_coherent_units, single
 from dse.schema.study.print_figure import PrintFigure, figure_of
 from dse.schema.study.trial_statistics import FUNCTIONS, PICKING, Gathered
@@ -149,7 +149,7 @@ def _claim(spec: ClaimSpec | FindingSpec, reader: Reader, guarded: _Guarded) -> 
 
 def _checked_figure(spec: ClaimSpec | FindingSpec, unit: str) -> PrintFigure | None:
     figure = figure_of(spec.published, unit)
-    check_published(spec, figure)
+    check_figure(spec, figure)
     return figure
 
 
@@ -215,7 +215,7 @@ class Reader:
                 f"{text!r} reads no trial", hint=f"functions over trials: {', '.join(FUNCTIONS)}"
             )
         formula = Expression(text, node)
-        unit = _cancelled(unit_of(formula, {name: one.unit for name, one in found.items()}))
+        unit = _cancel_unit(unit_of(formula, {name: one.unit for name, one in found.items()}))
         if is_truth(node) and not isinstance(node, Name):
             raise SpecError(
                 f"{text!r} is a rule and no quantity", hint="'accept' says what is to hold"
@@ -226,7 +226,7 @@ class Reader:
         """The node with each number over trials as a name."""
         if isinstance(node, Call) and node.function in FUNCTIONS:
             name = f"{node.function}#{len(found)}"
-            found[name] = self._gathered(node)
+            found[name] = self._parse_statistic(node)
             return Name(name)
         if isinstance(node, Name):
             raise SpecError(
@@ -236,7 +236,7 @@ class Reader:
         own = children(node)
         return rebuilt(node, [self._outer(child, found) for child in own]) if own else node
 
-    def _gathered(self, call: Call) -> Gathered:
+    def _parse_statistic(self, call: Call) -> Gathered:
         name, arguments = call.function, call.arguments
         if name == "hypervolume":
             return Gathered(function=name)
@@ -270,7 +270,7 @@ class Reader:
         return in_coherent_units(formula, self.known)
 
     def _inner(self, node: Node) -> Expression:
-        return single(Expression(printed(node), node), self.known, self.lists)
+        return single(Expression(format_node(node), node), self.known, self.lists)
 
     def _baseline(self, node: Node) -> tuple[str, Design]:
         name = node.name if isinstance(node, Name) else ""
@@ -283,6 +283,6 @@ class Reader:
         return name, chosen[name]
 
 
-def _cancelled(unit: str) -> str:
+def _cancel_unit(unit: str) -> str:
     """Return the unit; empty where bytes over bits, or seconds over milliseconds, are left."""
     return "" if unit != "%" and units.same_dimension(unit, "") else unit

@@ -23,7 +23,7 @@ from dse.schema.study.binding import (
     repaired_evaluator,
 )
 from dse.schema.study.fixed_inputs import Given
-from dse.schema.study.formula_evaluators import informed
+from dse.schema.study.formula_evaluators import expand_formulas
 from dse.schema.study.objectives import Known
 from dse.schema.study.repeats import Replicated
 from dse.schema.study.resources import check_exclusive, gpus_of, memory_of
@@ -32,7 +32,7 @@ from dse.schema.study.scenarios import (
     Scenarios,
     check_alike,
     check_scenario,
-    staged,
+    merge_scenarios,
     version_of,
     weights_of,
 )
@@ -93,7 +93,7 @@ class Cast:
         weights = weights_of(self._spec.scenarios)
         self._check_scenarios(made, space)
         plain = dict(pair for own in made.items() for pair in _metric_units(*own).items())
-        known = self._known(legible, plain)
+        known = self._index_units(legible, plain)
         sound = {n: {} if n in self._doubtful else versions for n, versions in made.items()}
         bound = {name: self._bound(name, sound[name], known, space) for name in made}
         for name in self._doubtful & made.keys():
@@ -102,7 +102,7 @@ class Cast:
         whole = {n: own for n, own in bound.items() if len(own) == len(self._scenarios)}
         for name in sorted(made.keys() - whole.keys()):
             self._mistakes.skip(self._source.place(["evaluators", name]))
-        staging = self._guarded(["evaluators"], lambda: staged(whole, weights))
+        staging = self._try_make(["evaluators"], lambda: merge_scenarios(whole, weights))
         found, scenarios = staging or ([], Scenarios(weights=weights))
         complete = staging is not None and len(whole) == len(made)
         metrics = {name: metric.unit for one in found for name, metric in one.provides.items()}
@@ -111,10 +111,10 @@ class Cast:
             metrics = plain
         elif not complete:
             self._doubtful |= made.keys()
-        known = self._known(legible, metrics)
+        known = self._index_units(legible, metrics)
         return Bindings(bound=found, scenarios=scenarios, known=known, all=complete)
 
-    def _known(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> Known:
+    def _index_units(self, legible: LegibleSpace, metrics: Mapping[str, str]) -> Known:
         """Return the units of all names, and a test for others that a mistake may hide.
 
         Of an evaluator with a mistake, what is close to a metric of it is a misspelt one.
@@ -160,7 +160,7 @@ class Cast:
                     self._doubtful.add(name)
                     continue
                 kept[text] = made
-            version = self._guarded(
+            version = self._try_make(
                 ["scenarios", scenario, "values"],
                 lambda one=one, made=kept[text]: version_of(one, made),
             )
@@ -170,7 +170,7 @@ class Cast:
             key = text + json.dumps(fixed, sort_keys=True) if fixed else text
             found[scenario] = kept.setdefault(key, version)
             first = next(iter(found.values()))
-            self._guarded(
+            self._try_make(
                 path, lambda s=scenario, one=version, f=first: check_alike(name, s, one, f)
             )
         return found
@@ -194,7 +194,7 @@ class Cast:
         spec = self._spec.evaluators[name]
         whole = {"use": spec.use, "bind": spec.bind, **spec.options, **changes}
         changed = EvaluatorSpec.model_validate(whole)
-        options: dict[str, Any] | None = self._guarded(path, lambda: self._options(changed))
+        options: dict[str, Any] | None = self._try_make(path, lambda: self._options(changed))
         if options is None:
             return None
         made, errors = repaired_evaluator(changed, options)
@@ -205,13 +205,13 @@ class Cast:
         if made is None or not spec.replicates:
             return made
         replicates = spec.replicates
-        return self._guarded(path, lambda: Replicated(made, replicates))
+        return self._try_make(path, lambda: Replicated(made, replicates))
 
     def _check_scenarios(self, made: Mapping[str, Mapping[str, Evaluator]], space: Space) -> None:
         """Keep what is wrong with scenarios; a value that no evaluator reads is a misspelt one."""
         for name, one in self._spec.scenarios.items():
             place = ["scenarios", name]
-            self._guarded(
+            self._try_make(
                 place, lambda n=name, o=one: check_scenario(n, o, made.keys(), space.by_name.keys())
             )
         for scenario, one in self._spec.scenarios.items() if not self._doubtful else ():
@@ -238,7 +238,7 @@ class Cast:
         found: dict[str, Bound] = {}
         for scenario, evaluator in versions.items():
             if id(evaluator) not in kept:
-                bound = self._guarded(
+                bound = self._try_make(
                     ["evaluators", name],
                     lambda e=evaluator: self._one_bound(name, e, known, space),
                 )
@@ -254,7 +254,7 @@ class Cast:
         """Keep what is wrong with the formulas of an evaluator that is not bound."""
         for evaluator in list(versions.values())[:1]:
             try:
-                check_formulas(name, informed(evaluator, {}, known, space), known, {})
+                check_formulas(name, expand_formulas(evaluator, {}, known, space), known, {})
             except DseError as error:
                 self._lose(name, error)
                 self._mistakes.add_in(error, self._source, ["evaluators", name])
@@ -272,7 +272,7 @@ class Cast:
             if spec.exclusive:
                 path = ["evaluators", name, "exclusive"]
                 for one in list(versions.values())[:1]:
-                    self._guarded(path, lambda one=one: check_exclusive(one))
+                    self._try_make(path, lambda one=one: check_exclusive(one))
             placed = {
                 id(one): replace(one, needs=needs, exclusive=spec.exclusive)
                 for one in versions.values()
@@ -281,8 +281,8 @@ class Cast:
 
     def _needs(self, name: str, spec: ResourcesSpec) -> Needs:
         path = ["evaluators", name, "resources"]
-        gpu = self._guarded([*path, "gpu"], lambda: gpus_of(spec))
-        memory = self._guarded([*path, "memory"], lambda: memory_of(spec))
+        gpu = self._try_make([*path, "gpu"], lambda: gpus_of(spec))
+        memory = self._try_make([*path, "memory"], lambda: memory_of(spec))
         return Needs(
             cpu=spec.cpu or 0.0, gpu=gpu or 0.0, memory_bytes=memory or 0, custom=dict(spec.custom)
         )
@@ -292,7 +292,7 @@ class Cast:
     ) -> Bound:
         errors: list[DseError] = []
         bind = self._spec.evaluators[name].bind
-        evaluator = informed(evaluator, bind, known, space)
+        evaluator = expand_formulas(evaluator, bind, known, space)
         bound: Bound | None = None
         own = dict(known)
         try:
@@ -311,7 +311,7 @@ class Cast:
         check_values(bound, space.by_name)
         return bound
 
-    def _guarded(self, path: Sequence[str | int], make: Any) -> Any:
+    def _try_make(self, path: Sequence[str | int], make: Any) -> Any:
         """Return the result of ``make``, or ``None`` with its mistake recorded."""
         try:
             return make()

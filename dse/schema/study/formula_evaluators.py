@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dse.core.expressions.expression import Expression, Name, Node, mapped
+from dse.core.expressions.expression import Expression, Name, Node, map_nodes
 from dse.core.expressions.list_rules import Listing, Table
 from dse.core.space import Space
 from dse.protocols import Evaluator
 from dse.schema.study.fixed_inputs import Given
 
 
-def informed(
+def expand_formulas(
     evaluator: Evaluator, bind: Mapping[str, str], known: Collection[str], space: Space
 ) -> Evaluator:
     """Return the evaluator with its formulas expanded over the space's lists and data.
@@ -25,7 +25,7 @@ def informed(
         SpecErrors: lists or data are used wrongly.
     """
     if isinstance(evaluator, Given):
-        return Given(informed(evaluator.evaluator, bind, known, space), evaluator.values)
+        return Given(expand_formulas(evaluator.evaluator, bind, known, space), evaluator.values)
     formulas: Mapping[str, Expression] = getattr(evaluator, "formulas", {})
     if not formulas or not hasattr(evaluator, "over"):
         return evaluator
@@ -36,7 +36,7 @@ def informed(
         full = _full(bind.get(name, name), space.lists)
         table = _table(name, space.data)
         if full is not None:
-            lists[name] = _renamed(space.lists[full].listing, full, name)
+            lists[name] = _rename_members(space.lists[full].listing, full, name)
         elif table is not None:
             data[table[0]] = space.data[table[1]]
     made: Evaluator = evaluator.over(lists, data)
@@ -60,7 +60,7 @@ def _table(name: str, data: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _renamed(listing: Listing, full: str, own: str) -> Listing:
+def _rename_members(listing: Listing, full: str, own: str) -> Listing:
     """Return the list with its members named as in the formula."""
 
     def changed(node: Node) -> Node:
@@ -68,6 +68,6 @@ def _renamed(listing: Listing, full: str, own: str) -> Listing:
             return Name(own + node.name.removeprefix(full))
         return node
 
-    nodes = tuple(mapped(node, changed) for node in listing.nodes)
-    sizes = None if listing.sizes is None else tuple(mapped(n, changed) for n in listing.sizes)
+    nodes = tuple(map_nodes(node, changed) for node in listing.nodes)
+    sizes = None if listing.sizes is None else tuple(map_nodes(n, changed) for n in listing.sizes)
     return replace(listing, nodes=nodes, sizes=sizes)

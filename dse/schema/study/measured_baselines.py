@@ -12,7 +12,7 @@ from dse.errors import StudyError
 from dse.schema.study.plan import Plan, plan_of
 
 
-def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
+def settle_baselines(plan: Plan, trials: Sequence[Trial]) -> Plan:
     """Return the plan with the numbers of the awaited baselines that are measured by now."""
     if not plan.awaited:
         return plan
@@ -25,7 +25,7 @@ def settled(plan: Plan, trials: Sequence[Trial]) -> Plan:
                 break
     else:
         return plan
-    return _replanned(plan, {name: done[design] for name, design in plan.awaited.items()})
+    return _rebuild_plan(plan, {name: done[design] for name, design in plan.awaited.items()})
 
 
 def with_modelled_baselines(plan: Plan) -> Plan:
@@ -40,10 +40,10 @@ def with_modelled_baselines(plan: Plan) -> Plan:
     for name, design in plan.awaited.items():
         got = plan.pipeline.known(Batch.of([design]))
         told[name] = {} if got.faults else {m: float(v[0]) for m, v in got.columns.items()}
-    return _replanned(plan, told)
+    return _rebuild_plan(plan, told)
 
 
-def _replanned(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
+def _rebuild_plan(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
     """Return the plan with these metrics of its named baselines."""
     now = plan_of(
         plan.path,
@@ -57,7 +57,7 @@ def _replanned(plan: Plan, told: Mapping[str, Mapping[str, float]]) -> Plan:
     return replace(now, problem=replace(now.problem, priors=plan.problem.priors))
 
 
-def check_settled(plan: Plan, trials: Sequence[Trial]) -> None:
+def check_baselines(plan: Plan, trials: Sequence[Trial]) -> None:
     """Check that no baseline is awaited any more.
 
     Raises:

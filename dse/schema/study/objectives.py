@@ -14,7 +14,7 @@ from dse.core.expressions.expression import (
     is_truth,
     names_in,
 )
-from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.metric import Goal
 from dse.core.objective import Limit, Objective
 from dse.core.parameter import Parameter
@@ -160,7 +160,9 @@ def single(
     if not isinstance(known, Known):
         known = Known(known)
     known.check_seen(formula)
-    expression = expanded(formula, lists, {n: t for n, t in known.data.items() if n not in known})
+    expression = expand_lists(
+        formula, lists, {n: t for n, t in known.data.items() if n not in known}
+    )
     check_names(expression, known)
     check_words(expression.node, known.parameters)
     check_keys(expression.node, known.parameters)

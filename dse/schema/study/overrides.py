@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from dse.errors import DseError, SpecError, SpecErrors
 from dse.schema.models import BudgetSpec, PluginSpec, Quantity
-from dse.schema.study.budget import Budget, changed
+from dse.schema.study.budget import Budget, change_budget
 from dse.schema.study.plan import Plan
 from dse.schema.study.plugins import AUTO, check_workers
 from dse.schema.yaml.python_source import source_of
@@ -35,7 +35,7 @@ def stated_budget(plan: Plan, told: Stops) -> Budget:
         SpecErrors: a number of measurements or trials is no whole number above zero.
     """
     said = {key: value for key, value in told.items() if value is not None}
-    return changed(plan.budget, model_of(BudgetSpec, source_of(said)))
+    return change_budget(plan.budget, model_of(BudgetSpec, source_of(said)))
 
 
 def budget_of_words(plan: Plan, told: Stops) -> Budget:
@@ -70,7 +70,7 @@ def stated_executor(
     if told is None and workers is None:
         return None
     if isinstance(told, Mapping):
-        use, options = _named(told)
+        use, options = _parse_executor(told)
     else:
         use = told or plan.executor.use
         options = plan.executor.options if use == plan.executor.use else {}
@@ -83,7 +83,7 @@ def stated_executor(
     return spec
 
 
-def _named(told: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _parse_executor(told: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     use = told.get("use")
     if not isinstance(use, str):
         hint = 'write {"use": "processes", "workers": 4}'

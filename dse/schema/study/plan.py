@@ -33,7 +33,7 @@ from dse.schema.study.scenarios import weights_of
 from dse.schema.study.sections import Question, Sections
 from dse.schema.study.unread import Readers
 from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import Path_, Source
 from dse.schema.yaml.validation import legible
 
@@ -201,7 +201,7 @@ class _Builder:
     def _space(self) -> LegibleSpace:
         where = self.source.place(["space"])
         try:
-            path = resolved(self.spec.space, self.source.path)
+            path = resolve_path(self.spec.space, self.source.path)
             check_is_space(self.files.source(path, named_at=where), where)
             return legible_space(path, self.files, self.mistakes, named_at=where)
         except DseError as error:
@@ -216,7 +216,7 @@ class _Builder:
                 options[key] = self.objects[told]
         for key in _PATHS:
             if isinstance(options.get(key), str):
-                options[key] = str(resolved(options[key], self.source.path))
+                options[key] = str(resolve_path(options[key], self.source.path))
         if "cwd" in options_of(load("evaluators", spec.use)):
             options.setdefault("cwd", str(self.source.path.parent))
         return options
@@ -239,7 +239,7 @@ class _Builder:
             spec=self.spec,
             source=self.source,
             space=legible.space,
-            space_file=self.files.source(resolved(self.spec.space, self.source.path)),
+            space_file=self.files.source(resolve_path(self.spec.space, self.source.path)),
             bound=cast.bound,
             formulas=frozenset().union(*(one.names for one in formulas)),
             made=self.cast.made_with,

@@ -10,7 +10,7 @@ from dse.errors import DseError, PluginError, SpecError, StorageError, nearest
 from dse.registry import Group, check_options, load, make, names
 from dse.schema.models import BudgetSpec, PluginSpec
 from dse.schema.study.kinds import is_study
-from dse.schema.yaml.option_types import mistyped
+from dse.schema.yaml.option_types import find_mistyped_option
 from dse.schema.yaml.source import Source
 from dse.storage.address import FORMS, check_address
 from dse.system.credentials import mask_url
@@ -46,7 +46,7 @@ def check_plugin(group: Group, spec: PluginSpec) -> None:
         raise SpecError(problem, hint="name an optimizer", part=[first])
 
 
-def check_listed(spec: PluginSpec, space: Space) -> None:
+def check_listable(spec: PluginSpec, space: Space) -> None:
     """Check that the designs of a space can be listed where an optimizer lists them.
 
     Raises:
@@ -135,7 +135,7 @@ def make_with_options(group: Group, use: str, subject: object, options: Mapping[
         error.part = error.part or (() if first is None else (first,))
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        wrong = mistyped(load(group, use), options)
+        wrong = find_mistyped_option(load(group, use), options)
         if wrong is None:
             raise PluginError(f"the {group[:-1]} {use!r} refuses its options: {error}") from error
         option, kind = wrong

@@ -98,7 +98,7 @@ def hides_figure(published: Published) -> bool:
 
 def _number(text: Quantity, unit: str) -> tuple[float, str] | None:
     """Return the number in ``unit``, and the unit that it is written in; ``None`` for words."""
-    value, written = _read(text)
+    value, written = _parse_figure(text)
     if value is None:
         return None
     if not math.isfinite(value):
@@ -112,7 +112,7 @@ def _number(text: Quantity, unit: str) -> tuple[float, str] | None:
     return units.converted(value, written, unit) if written != unit else value, written
 
 
-def _read(text: Quantity) -> tuple[float | None, str]:
+def _parse_figure(text: Quantity) -> tuple[float | None, str]:
     if not isinstance(text, str):
         return float(text), ""
     times = _TIMES.fullmatch(text.strip())

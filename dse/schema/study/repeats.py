@@ -75,11 +75,11 @@ class Replicated:
         columns: dict[str, Floats] = {}
         spread: dict[str, Floats] = {}
         for name in self._evaluator.provides:
-            values = np.array([_filled(one, name, len(batch)) for one in found])  # (count, n)
+            values = np.array([_fill_column(one, name, len(batch)) for one in found])  # (count, n)
             columns[name] = values.mean(axis=0)
             spread[name] = values.std(axis=0, ddof=1) / np.sqrt(self._spec.count)
             for share in self._spec.quantiles:
-                columns[_named(name, share)] = np.quantile(values, share, axis=0)
+                columns[_name_quantile(name, share)] = np.quantile(values, share, axis=0)
         undefined: dict[str, dict[int, str]] = {}
         for one in reversed(found):
             for name in columns:
@@ -98,7 +98,7 @@ def _own(name: str, provides: Mapping[str, Metric]) -> str:
     return name if name in provides else name.rpartition(".p")[0]
 
 
-def _filled(metrics: Metrics, name: str, size: int) -> Floats:
+def _fill_column(metrics: Metrics, name: str, size: int) -> Floats:
     """Return the column of a metric, NaN where a row has a fault or the metric is missing."""
     values = np.asarray(metrics.columns.get(name, np.nan), dtype=np.float64)
     values = np.array(np.broadcast_to(values, (size,)))
@@ -108,13 +108,15 @@ def _filled(metrics: Metrics, name: str, size: int) -> Floats:
 
 def _quantiles(metrics: Mapping[str, Metric], shares: Sequence[float]) -> dict[str, Metric]:
     return {
-        _named(name, share): Metric(name=_named(name, share), unit=metric.unit, goal=metric.goal)
+        _name_quantile(name, share): Metric(
+            name=_name_quantile(name, share), unit=metric.unit, goal=metric.goal
+        )
         for name, metric in metrics.items()
         for share in shares
     }
 
 
-def _named(name: str, share: float) -> str:
+def _name_quantile(name: str, share: float) -> str:
     """Return ``latency.p95``; a dot inside the number would begin another name."""
     percent = f"{100 * share:g}".replace(".", "_")
     return f"{name}.p{percent}"

@@ -19,7 +19,7 @@ from dse.core.expressions.expression import (
     Number,
     Unary,
     children,
-    mapped,
+    map_nodes,
     names_in,
     rebuilt,
 )
@@ -55,7 +55,7 @@ def written_out(formula: Expression, scenarios: Scenarios, side: Side) -> Expres
             does stands outside of the functions.
     """
     node = _Writer(scenarios, side).written(formula.node, side)
-    return Expression(formula.text, mapped(node, lambda one: _single(one, scenarios)))
+    return Expression(formula.text, map_nodes(node, lambda one: _single(one, scenarios)))
 
 
 def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression]:
@@ -69,7 +69,7 @@ def everywhere(formula: Expression, scenarios: Scenarios) -> Iterator[Expression
     if any(name in scenarios.metrics for name in written.names):
         yield from (under(written, scenarios, scenario) for scenario in scenarios.weights)
     else:
-        yield Expression(formula.text, mapped(node, lambda one: _single(one, scenarios)))
+        yield Expression(formula.text, map_nodes(node, lambda one: _single(one, scenarios)))
 
 
 def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expression:
@@ -82,8 +82,8 @@ def under(formula: Expression, scenarios: Scenarios, scenario: str) -> Expressio
             return Name(scenarios.under(node.name, scenario), node.column)
         return node
 
-    node = mapped(formula.node, plain)
-    return Expression(formula.text, mapped(node, lambda one: _single(one, scenarios)))
+    node = map_nodes(formula.node, plain)
+    return Expression(formula.text, map_nodes(node, lambda one: _single(one, scenarios)))
 
 
 class _Writer:
@@ -122,7 +122,7 @@ class _Writer:
             case "worst":
                 return _worst(parts, side)
             case "mean":
-                return _added(
+                return _add_nodes(
                     [_times(w, part) for w, part in zip(weights.values(), parts, strict=True)]
                 )
             case _:
@@ -134,11 +134,15 @@ class _Writer:
                 return Name(self._scenarios.under(one.name, scenario), one.column)
             return one
 
-        return mapped(node, named)
+        return map_nodes(node, named)
 
 
 def _worst(parts: Sequence[Node], side: Side) -> Node:
-    return parts[0] if len(parts) == 1 else Call("max" if _known(side) > 0 else "min", tuple(parts))
+    return (
+        parts[0]
+        if len(parts) == 1
+        else Call("max" if _check_side(side) > 0 else "min", tuple(parts))
+    )
 
 
 def _tail(parts: Sequence[Node], weights: Sequence[float], level: float, side: Side) -> Node:
@@ -151,12 +155,12 @@ def _tail(parts: Sequence[Node], weights: Sequence[float], level: float, side: S
     """
     if len(parts) == 1:
         return parts[0]
-    sign = "+" if _known(side) > 0 else "-"
+    sign = "+" if _check_side(side) > 0 else "-"
 
     def beyond(limit: Node) -> Node:
         over = [Binary("-", x, limit) if sign == "+" else Binary("-", limit, x) for x in parts]
         share = 1 - level
-        return _added(
+        return _add_nodes(
             [
                 _times(weight / share, Call("max", (Number(0), one)))
                 for weight, one in zip(weights, over, strict=True)
@@ -177,7 +181,7 @@ def _level(node: Node) -> float:
     )
 
 
-def _known(side: Side) -> Side:
+def _check_side(side: Side) -> Side:
     if side == 0:
         raise SpecError(
             "it cannot be told here whether more is worse or less",
@@ -222,7 +226,7 @@ def _sides(node: Node, side: Side) -> Sequence[Side]:
         case Call() if node.function in _RISING:
             return (side,) * len(node.arguments)
         case Compare():
-            return _compared(node)
+            return _orient_operands(node)
         case _:
             return (0,) * len(children(node))
 
@@ -233,7 +237,7 @@ def _factor(other: Node, side: Side) -> Side:
     return -side if negative else side
 
 
-def _compared(node: Compare) -> Sequence[Side]:
+def _orient_operands(node: Compare) -> Sequence[Side]:
     """Return each operand's worse direction: more on the left of ``<=``, less on the right.
 
     An operand between two comparisons has no known direction (0).
@@ -246,5 +250,5 @@ def _times(weight: float, node: Node) -> Node:
     return Binary("*", Number(weight), node)
 
 
-def _added(nodes: Sequence[Node]) -> Node:
+def _add_nodes(nodes: Sequence[Node]) -> Node:
     return reduce(lambda one, other: Binary("+", one, other), nodes)

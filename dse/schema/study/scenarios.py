@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from dse.errors import SpecError, nearest
 from dse.evaluation.bound_evaluator import Bound
-from dse.evaluation.pipeline import ordered
+from dse.evaluation.pipeline import order_evaluators
 from dse.protocols import Evaluator
 from dse.schema.models import ScenarioSpec
 from dse.schema.study.fixed_inputs import Given, reading_of, reads_any
@@ -112,7 +112,7 @@ def check_alike(name: str, scenario: str, one: Evaluator, first: Evaluator) -> N
             )
 
 
-def staged(
+def merge_scenarios(
     versions: Mapping[str, Mapping[str, Bound]], weights: Mapping[str, float]
 ) -> tuple[list[Bound], Scenarios]:
     """Return the evaluators of all scenarios, and the names of what differs between them.
@@ -127,7 +127,7 @@ def staged(
     """
     metrics: dict[str, Mapping[str, str]] = {}
     found: list[Bound] = []
-    for first in ordered([next(iter(own.values())) for own in versions.values()]):
+    for first in order_evaluators([next(iter(own.values())) for own in versions.values()]):
         cast: dict[str, Bound] = {}
         seen: dict[tuple[int, str], Bound] = {}
         for scenario, plain in versions[first.name].items():

@@ -19,7 +19,7 @@ from dse.registry import names
 from dse.schema.models import ClaimSpec, FindingSpec, StudySpec
 from dse.schema.space.space import LegibleSpace
 from dse.schema.study.bare_numbers import check_units
-from dse.schema.study.baselines import Baselines, check_name, named, told_baselines
+from dse.schema.study.baselines import Baselines, check_name, index_baselines, told_baselines
 from dse.schema.study.budget import Budget, budget_of
 from dse.schema.study.claim_rules import judging_metrics
 from dse.schema.study.claims import Claim, Reader, claims_of
@@ -37,14 +37,14 @@ from dse.schema.study.objectives import (
 )
 from dse.schema.study.plugins import (
     check_gain,
-    check_listed,
+    check_listable,
     check_plugin,
     check_storage,
     check_workers,
     make_with_options,
 )
 from dse.schema.study.retries import patience_of
-from dse.schema.study.written_units import objective_as_written, sources_as_written, written_units
+from dse.schema.study.written_units import with_objective_unit, with_source_units, written_units
 from dse.schema.yaml.errors import Mistakes
 from dse.schema.yaml.source import Source
 from dse.units.dimensions import check_shares
@@ -97,7 +97,7 @@ class Sections:
         """The evaluators in their order; ``None`` where one of them has a mistake."""
         made: Pipeline | None = None
         if self.cast.all and "evaluators" not in self.lost:
-            made = self._guarded(["evaluators"], lambda: Pipeline(self.cast.bound, frozenset()))
+            made = self._try_make(["evaluators"], lambda: Pipeline(self.cast.bound, frozenset()))
         return made
 
     @cached_property
@@ -105,13 +105,13 @@ class Sections:
         """The baselines that are legal, by name or place."""
         found: dict[str | int, Design] = {}
         solved = not (self.legible.partial or self.legible.empty)
-        for name, values in named(self.spec.baselines).items():
+        for name, values in index_baselines(self.spec.baselines).items():
             place: list[str | int] = ["baselines", name]
-            self._guarded(place, lambda name=name: check_name(name))
+            self._try_make(place, lambda name=name: check_name(name))
             if not solved:
                 self._skip(place)
                 continue
-            design = self._guarded(
+            design = self._try_make(
                 place, lambda values=values: legal_design(values, self.legible.space)
             )
             found |= {name: design} if design is not None else {}
@@ -125,7 +125,7 @@ class Sections:
             return told_baselines(
                 self.designs, self.pipeline, self.measured, known=known, lists=lists
             )
-        lost = [name for name in named(self.spec.baselines) if isinstance(name, str)]
+        lost = [name for name in index_baselines(self.spec.baselines) if isinstance(name, str)]
         return Baselines({}, {}, sources={}, known=known, lists=lists, lost=lost)
 
     @cached_property
@@ -142,7 +142,7 @@ class Sections:
         bounded = len(limits) == len(self.spec.constraints) and "constraints" not in self.lost
         reference = None
         if stated:
-            reference = self._guarded(
+            reference = self._try_make(
                 ["reference"], lambda: reference_of(self.spec.reference, objectives)
             )
         elif self.spec.reference is not None:
@@ -151,7 +151,7 @@ class Sections:
             objectives=objectives,
             limits=[one for some in limits for one in some],
             reference=reference,
-            budget=self._guarded(["budget"], lambda: budget_of(self.spec.budget)) or Budget(),
+            budget=self._try_make(["budget"], lambda: budget_of(self.spec.budget)) or Budget(),
             claims=self._claims(),
             ladders=self._ladders(),
             whole=stated and bounded,
@@ -172,8 +172,8 @@ class Sections:
         units = written_units(rules)
         return Problem(
             space=self.legible.space,
-            sources=sources_as_written(pipeline.sources, units),
-            objectives=tuple(objective_as_written(o, units) for o in question.objectives),
+            sources=with_source_units(pipeline.sources, units),
+            objectives=tuple(with_objective_unit(o, units) for o in question.objectives),
             limits=tuple(question.limits),
             seed=seed,
             baselines=tuple(self.designs.values()),
@@ -188,22 +188,22 @@ class Sections:
             if self.spec.early is not None:
                 self._skip(["early"])
             return None
-        rule: Rule | None = self._guarded(["early"], lambda: early_of(self.spec.early, problem))
+        rule: Rule | None = self._try_make(["early"], lambda: early_of(self.spec.early, problem))
         return rule
 
     def check_options(self) -> None:
         """Keep what is wrong with the optimizer, the executor and what they are asked for."""
         optimizer, executor = self.spec.optimizer, self.spec.executor
-        self._guarded(["optimizer"], lambda: check_plugin("optimizers", optimizer))
-        self._guarded(["executor"], lambda: check_plugin("executors", executor))
-        self._guarded(["executor"], lambda: check_workers(executor))
-        self._guarded(["storage"], lambda: check_storage(self.spec.storage))
-        self._guarded(["storage_patience"], lambda: patience_of(self.spec.storage_patience))
-        self._guarded(["budget", "gain"], lambda: check_gain(self.spec.budget, optimizer))
+        self._try_make(["optimizer"], lambda: check_plugin("optimizers", optimizer))
+        self._try_make(["executor"], lambda: check_plugin("executors", executor))
+        self._try_make(["executor"], lambda: check_workers(executor))
+        self._try_make(["storage"], lambda: check_storage(self.spec.storage))
+        self._try_make(["storage_patience"], lambda: patience_of(self.spec.storage_patience))
+        self._try_make(["budget", "gain"], lambda: check_gain(self.spec.budget, optimizer))
         if optimizer.use == "exhaustive" and (self.legible.partial or self.legible.empty):
             self._skip(["optimizer"])
         else:
-            self._guarded(["optimizer"], lambda: check_listed(optimizer, self.legible.space))
+            self._try_make(["optimizer"], lambda: check_listable(optimizer, self.legible.space))
 
     def check_factorial(self, problem: Problem | None) -> None:
         """Record impossible factorial levels as a mistake of the file, before the study runs."""
@@ -211,7 +211,7 @@ class Sections:
         if use == "factorial" and problem is None:
             self._skip(["optimizer"])
         elif use == "factorial" or (options and use in names("optimizers") and self._is_open()):
-            self._guarded(
+            self._try_make(
                 ["optimizer"], lambda: make_with_options("optimizers", use, problem, options)
             )
 
@@ -225,7 +225,7 @@ class Sections:
         for place, one in enumerate(self.spec.objectives):
             goal: Goal = "minimize" if one.minimize is not None else "maximize"
             text = one.minimize if one.minimize is not None else one.maximize
-            objective = self._guarded(
+            objective = self._try_make(
                 ["objectives", place],
                 lambda text=text, goal=goal: objective_of(
                     self.formulas.objective(text, goal), goal, known, lists
@@ -233,9 +233,9 @@ class Sections:
             )
             if objective is not None:
                 if not self.stored:  # what was begun once stays legible
-                    self._guarded(["objectives", place], lambda o=objective: check_new(o, found))
+                    self._try_make(["objectives", place], lambda o=objective: check_new(o, found))
                 label = one.label or ""
-                self._guarded(["objectives", place], lambda n=label: check_label(n, found, known))
+                self._try_make(["objectives", place], lambda n=label: check_label(n, found, known))
                 found.append(replace(objective, label=label))
         return found
 
@@ -243,7 +243,7 @@ class Sections:
         """The limits of each constraint that has no mistake."""
         found = []
         for place, text in enumerate(self.spec.constraints):
-            limits: list[Limit] | None = self._guarded(
+            limits: list[Limit] | None = self._try_make(
                 ["constraints", place], lambda text=text: self._limits_of(text)
             )
             if limits is not None:
@@ -259,7 +259,10 @@ class Sections:
         return found
 
     def _claims(self) -> tuple[Claim, ...]:
-        designs = {**dict.fromkeys(named(self.spec.baselines), Design({})), **self.designs}
+        designs = {
+            **dict.fromkeys(index_baselines(self.spec.baselines), Design({})),
+            **self.designs,
+        }
         known, fresh = self.cast.known, not self.stored  # what was begun once stays legible
         reader = Reader(
             known=known,
@@ -278,7 +281,7 @@ class Sections:
             if self.pipeline is None:
                 self._skip(["fidelities", metric])
                 continue
-            found[metric] = self._guarded(
+            found[metric] = self._try_make(
                 ["fidelities", metric],
                 lambda metric=metric, rungs=rungs, s=sources: ladder_of(metric, rungs, s),
             )
@@ -287,7 +290,7 @@ class Sections:
     def _skip(self, path: list[str | int]) -> None:
         self.mistakes.skip(self.source.place(path))
 
-    def _guarded(self, path: list[str | int], make: Any) -> Any:
+    def _try_make(self, path: list[str | int], make: Any) -> Any:
         """Return the result of ``make``, or ``None`` with its mistake recorded."""
         try:
             return make()

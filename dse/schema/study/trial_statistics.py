@@ -76,7 +76,7 @@ class Gathered:
             return float(_holds(self.parts[0], done).sum())
         if self.function == "spearman":
             return _rank_correlation(*(_values(part, done) for part in self.parts))
-        return self._picked(done) if self.function in _PICKS else self._folded(done)
+        return self._pick_extreme(done) if self.function in _PICKS else self._fold_values(done)
 
     def _of_baseline(self, name: str, design: Design, trials: Sequence[Trial]) -> float:
         own = [trial for trial in trials if trial.design == design]
@@ -89,7 +89,7 @@ class Gathered:
             raise StudyError(f"for the baseline {name!r} there is no {self.parts[0].text!r}")
         return value
 
-    def _picked(self, done: Sequence[Trial]) -> float:
+    def _pick_extreme(self, done: Sequence[Trial]) -> float:
         """Return the first formula where the second is extreme; the mean of it over ties."""
         values, by = (_values(part, done) for part in self.parts[:2])
         kept = ~(np.isnan(values) | np.isnan(by))
@@ -100,7 +100,7 @@ class Gathered:
         extreme = _PICKS[self.function](by[kept])
         return float(values[kept & (by == extreme)].mean())
 
-    def _folded(self, done: Sequence[Trial]) -> float:
+    def _fold_values(self, done: Sequence[Trial]) -> float:
         values = _values(self.parts[0], done)
         kept = ~np.isnan(values)
         if len(self.parts) > 1:

@@ -51,7 +51,7 @@ class Readers:
         yield from self._odd_names()
         meant = set(self.spec.unread)
         unread = [name for name in self._unread if not _prefixes(name) & meant]
-        for group, names in self._grouped(unread).items():
+        for group, names in self._group_names(unread).items():
             if group in self._includes:
                 yield self._unread_fragment(group, names)
             else:
@@ -136,7 +136,7 @@ class Readers:
             found += [(one.name, o) for o in stated if o in self._parameters and o not in reads]
         return list(dict.fromkeys(found))
 
-    def _grouped(self, unread: Sequence[str]) -> Mapping[str, list[str]]:
+    def _group_names(self, unread: Sequence[str]) -> Mapping[str, list[str]]:
         """Return unread names by the fragment that is entirely unread, or by their own name."""
         whole = {
             prefix
@@ -212,7 +212,7 @@ class Readers:
                 f"under {own} will do too"
             )
         evaluators = ", ".join(
-            f"{one.label} reads {_listed(self._read_by(one))}" for one in self.bound
+            f"{one.label} reads {_list_names(self._read_by(one))}" for one in self.bound
         )
         return f"leave it out, or name an evaluator or a rule that reads it ({evaluators})"
 
@@ -256,6 +256,6 @@ def _prefixes(name: str) -> set[str]:
     return {".".join(words[: end + 1]) for end in range(len(words))}
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more}" if names else "no parameter"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from dse.core.expressions.expression import Compare, Expression, Number, names_in
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.core.objective import Objective
 from dse.core.problem import Source
 from dse.units import units
@@ -25,16 +25,16 @@ def written_units(rules: Iterable[Expression]) -> dict[str, str]:
         for pair in pairwise(operands):
             for bounded, bound in (pair, pair[::-1]):
                 if isinstance(bound, Number) and bound.unit and names_in(bounded):
-                    found[_bare(printed(bounded))] = bound.unit
+                    found[_bare(format_node(bounded))] = bound.unit
     return found
 
 
-def objective_as_written(objective: Objective, written: Mapping[str, str]) -> Objective:
+def with_objective_unit(objective: Objective, written: Mapping[str, str]) -> Objective:
     """Return the objective with the unit in which the user writes it."""
     return replace(objective, written=_other(objective.unit, objective.text, written))
 
 
-def sources_as_written(
+def with_source_units(
     sources: Mapping[str, Source], written: Mapping[str, str]
 ) -> dict[str, Source]:
     """Return the sources, each metric with the unit in which the user writes it."""

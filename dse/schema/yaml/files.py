@@ -13,7 +13,7 @@ from typing import Any
 
 from dse.errors import SpecError, nearest
 from dse.schema.yaml.python_source import source_of
-from dse.schema.yaml.source import MAX_BYTES, Source, read, shown
+from dse.schema.yaml.source import MAX_BYTES, Source, parse_yaml, shown
 from dse.schema.yaml.writer import yaml_text
 
 LIBRARY = "library:"
@@ -49,7 +49,7 @@ class Files:
         document = self.documents.get(str(path))
         if document is None:
             _check_ending(path, named_at)
-            return read(path, self._kept_or_read(path, named_at, MAX_BYTES))
+            return parse_yaml(path, self._load_text(path, named_at, MAX_BYTES))
         source = source_of(document, path)
         self.texts[str(path)] = yaml_text(source.value)
         return source
@@ -60,7 +60,7 @@ class Files:
         Raises:
             SpecError: the file cannot be read, or is no text.
         """
-        return self._kept_or_read(path, named_at, MAX_TABLE_BYTES)
+        return self._load_text(path, named_at, MAX_TABLE_BYTES)
 
     def content(self, path: Path, *, named_at: str = "") -> bytes:
         """The bytes of a table's file.
@@ -77,7 +77,7 @@ class Files:
         except binascii.Error as error:
             raise SpecError(f"what was kept of {shown(path)} is damaged", where=named_at) from error
 
-    def _kept_or_read(self, path: Path, named_at: str, most: int) -> str:
+    def _load_text(self, path: Path, named_at: str, most: int) -> str:
         text = self.kept.get(str(path))
         if text is None:
             try:
@@ -88,7 +88,7 @@ class Files:
         return text
 
 
-def resolved(name: str, beside: Path) -> Path:
+def resolve_path(name: str, beside: Path) -> Path:
     """Return the path that a text names, relative to the file that contains the text.
 
     ``library:studies/quickstart.yaml`` is the shipped one, wherever the package is installed.
@@ -99,7 +99,7 @@ def resolved(name: str, beside: Path) -> Path:
     if not name.strip() or "\0" in name:
         raise SpecError(f"{name!r} names no file")
     if name.startswith(LIBRARY):
-        return _shipped(name.removeprefix(LIBRARY))
+        return _find_library_file(name.removeprefix(LIBRARY))
     try:
         return (beside.parent / name).resolve()
     except (OSError, ValueError, RuntimeError) as error:
@@ -120,7 +120,7 @@ def library() -> Path:
     return checkout if (checkout / "studies").is_dir() else package / "library"
 
 
-def _shipped(name: str) -> Path:
+def _find_library_file(name: str) -> Path:
     """Return the file of the library. Raises SpecError for one that is not inside it."""
     path = library() / name
     if not Path(os.path.normpath(path)).is_relative_to(library()):

@@ -13,7 +13,7 @@ from dse.registry import options_of
 _AS_WRITTEN = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
-def mistyped(plugin: Any, options: Mapping[str, Any]) -> tuple[str, str] | None:
+def find_mistyped_option(plugin: Any, options: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the first option whose value has a wrong type, with the type it takes.
 
     The result is ``None`` if all options have the right type.

@@ -79,11 +79,13 @@ class Source:
         for path in paths:
             gone.setdefault(path[:-1], set()).add(path[-1])
         above = {parent[:size] for parent in gone for size in range(len(parent) + 1)}
-        lines = None if self.lines is None else _moved(self.lines, gone)
-        return Source(self.path, _kept(self.value, (), gone, above), lines)
+        lines = None if self.lines is None else _shift_lines(self.lines, gone)
+        return Source(self.path, _prune_value(self.value, (), gone, above), lines)
 
 
-def _kept(value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: Set[Path_]) -> Any:
+def _prune_value(
+    value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: Set[Path_]
+) -> Any:
     """Return a copy of the value at the path without the parts that are gone.
 
     The parts are given by the paths of their holders.
@@ -92,13 +94,19 @@ def _kept(value: Any, path: Path_, gone: Mapping[Path_, Set[str | int]], above: 
         return value
     keys = gone.get(path, frozenset())
     if isinstance(value, dict):
-        return {k: _kept(v, (*path, k), gone, above) for k, v in value.items() if k not in keys}
+        return {
+            k: _prune_value(v, (*path, k), gone, above) for k, v in value.items() if k not in keys
+        }
     if isinstance(value, list):
-        return [_kept(v, (*path, k), gone, above) for k, v in enumerate(value) if k not in keys]
+        return [
+            _prune_value(v, (*path, k), gone, above) for k, v in enumerate(value) if k not in keys
+        ]
     return value
 
 
-def _moved(lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]) -> dict[Path_, int]:
+def _shift_lines(
+    lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]
+) -> dict[Path_, int]:
     """Return the lines of what is left when parts are gone: later list items move up."""
     places = {
         holder: sorted(key for key in keys if isinstance(key, int)) for holder, keys in gone.items()
@@ -117,7 +125,7 @@ def _moved(lines: Mapping[Path_, int], gone: Mapping[Path_, Set[str | int]]) -> 
     return found
 
 
-def read(path: Path, text: str) -> Source:
+def parse_yaml(path: Path, text: str) -> Source:
     """Return the value of a YAML text.
 
     Raises:
@@ -207,12 +215,12 @@ class _Builder:
         if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
             mapping, path = self._open[-1]
             if event.value in mapping:
-                raise self._repeated(event.value, path, line)
+                raise self._build_repeat_error(event.value, path, line)
             self._key[-1] = event.value
             self.lines[(*path, event.value)] = line
             return
         plain = event.implicit[0] and not event.style
-        self._put(self._resolved(event.value, line) if plain else event.value, line)
+        self._put(self._parse_scalar(event.value, line) if plain else event.value, line)
 
     def _begin(self, value: Any, line: int) -> None:
         if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
@@ -240,7 +248,7 @@ class _Builder:
         self.lines.setdefault(place, line)
         return place
 
-    def _resolved(self, text: str, line: int) -> Any:
+    def _parse_scalar(self, text: str, line: int) -> Any:
         if text in _WORDS:
             return _WORDS[text]
         if _INT.match(text):
@@ -252,7 +260,7 @@ class _Builder:
             return value
         return text
 
-    def _repeated(self, key: str, path: Path_, line: int) -> SpecError:
+    def _build_repeat_error(self, key: str, path: Path_, line: int) -> SpecError:
         """Return the error for a key that occurs twice in one mapping."""
         problem = f"the key {key!r} stands on line {self.lines[(*path, key)]} already"
         listed = bool(path) and isinstance(path[-1], int)

@@ -49,7 +49,7 @@ def model_of(kind: type[_M], source: Source) -> _M:
     try:
         return kind.model_validate(source.value)
     except ValidationError as error:
-        raise SpecErrors(_told(error, kind, source)) from error
+        raise SpecErrors(_collect_mistakes(error, kind, source)) from error
 
 
 def legible(
@@ -66,7 +66,7 @@ def legible(
     try:
         return kind.model_validate(source.value), source, frozenset()
     except ValidationError as error:
-        for one in _told(error, kind, source):
+        for one in _collect_mistakes(error, kind, source):
             mistakes.add(one)
     rest, lost = source, set[Path_]()
     for _ in range(_ROUNDS):
@@ -81,7 +81,7 @@ def legible(
     return None, rest, frozenset(lost)
 
 
-def mended(
+def validate_leniently(
     kind: type[_M], source: Source, mistakes: Mistakes
 ) -> tuple[_M | None, frozenset[Path_]]:
     """Return the model of the valid parts, and the paths of the invalid parts left out.
@@ -93,7 +93,7 @@ def mended(
         try:
             return kind.model_validate(value), frozenset(lost)
         except ValidationError as error:
-            for one in _told(error, kind, source):
+            for one in _collect_mistakes(error, kind, source):
                 mistakes.add(one)
             paths = {_part_of(one["loc"], source) for one in error.errors()}
             if () in paths:
@@ -121,7 +121,9 @@ def _without(value: Mapping[str, Any], paths: Iterable[Path_]) -> dict[str, Any]
     return kept
 
 
-def _told(error: ValidationError, kind: type[BaseModel], source: Source) -> list[DseError]:
+def _collect_mistakes(
+    error: ValidationError, kind: type[BaseModel], source: Source
+) -> list[DseError]:
     """Return one mistake for each place; of a union, that of its closest member."""
     found: dict[Path_, list[Any]] = {}
     for one in error.errors():
@@ -175,18 +177,18 @@ def _path(loc: tuple[str | int, ...], source: Source) -> list[str | int]:
 
 def _misfit(path: Path_, ones: list[Any]) -> tuple[str, str]:
     found = ones[0]["input"]
-    wanted = _wanted(ones)
+    wanted = _describe_kinds(ones)
     hint = "write it in quotes if it is a word" if found is None and len(ones) > 1 else ""
     if (
         isinstance(found, str)
         and "number" in wanted
-        and _is_wanted(found, {one["type"] for one in ones})
+        and _is_number_of_kind(found, {one["type"] for one in ones})
     ):
         hint = f"without quotes: {found.strip()}"
     return f"{_label(path)}: expected {wanted}, found {_shown(found)}", hint or example(path, found)
 
 
-def _is_wanted(text: str, kinds: Set[str]) -> bool:
+def _is_number_of_kind(text: str, kinds: Set[str]) -> bool:
     """Return whether a text is a number of a wanted kind: ``3.5`` is no whole number."""
     try:
         return math.isfinite(float(text) if "float_type" in kinds else int(text))
@@ -194,7 +196,7 @@ def _is_wanted(text: str, kinds: Set[str]) -> bool:
         return False
 
 
-def _wanted(ones: list[Any]) -> str:
+def _describe_kinds(ones: list[Any]) -> str:
     words = list(dict.fromkeys(_TYPES[one["type"]] for one in ones))
     if {"a text", "a number", "a whole number"} <= set(words):
         rest = [word for word in words if word not in ("a text", "a number", "a whole number")]

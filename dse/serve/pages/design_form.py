@@ -9,7 +9,7 @@ from dse.core.design import Design
 from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
 from dse.report.words import value_text
-from dse.serve.pages.frame import framed, study_url
+from dse.serve.pages.frame import render_frame, study_url
 from dse.serve.pages.lists import header
 from dse.serve.snapshot import Snapshot
 
@@ -31,7 +31,7 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
         like: the trial whose design fills it; without one, the knee of the front.
     """
     study = snapshot.study
-    known = _known(snapshot, like)
+    known = _choose_start_design(snapshot, like)
     rows = "".join(_row(one, known.get(one.name)) for one in study.problem.space.parameters)
     head = '<tr><th class="text">parameter</th><th class="text">value</th></tr>'
     body = (
@@ -44,7 +44,7 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
         '<button type="button" data-action="add">Add to the study</button></p></form>'
         '<div id="answer" role="status"></div>'
     )
-    return framed(
+    return render_frame(
         f"design for {study.name}",
         body,
         scripts=("design.js",),
@@ -54,7 +54,7 @@ def design_page(snapshot: Snapshot, like: int | None = None) -> str:
     )
 
 
-def _known(snapshot: Snapshot, like: int | None) -> Design:
+def _choose_start_design(snapshot: Snapshot, like: int | None) -> Design:
     """Return a design to begin with: that of the trial, else the knee, else the first one."""
     if like is not None and like < len(snapshot.trials):
         return snapshot.trials[like].design

@@ -40,7 +40,7 @@ class Page(HTMLResponse):
         return super().render(visible_html(content))
 
 
-def framed(title: str, body: str, *, scripts: tuple[str, ...] = (), **data: str) -> str:
+def render_frame(title: str, body: str, *, scripts: tuple[str, ...] = (), **data: str) -> str:
     """Return a complete HTML page.
 
     Args:

@@ -7,7 +7,7 @@ from html import escape
 
 from dse.report.words import seconds_text
 from dse.serve import models
-from dse.serve.pages.frame import framed, study_url
+from dse.serve.pages.frame import render_frame, study_url
 
 _JOINT = (
     "Take the worst of all fronts as the reference point, as is done where no study states one, "
@@ -28,7 +28,7 @@ def list_page(storage: str, rows: Sequence[models.StudyRow]) -> str:
         ' <button id="compare">Compare</button></p>'
         f"{table(heads, lines, key='studies', texts=(0, 1, 2))}</form>"
     )
-    return framed("Studies", body, scripts=("tables.js", "studies.js"))
+    return render_frame("Studies", body, scripts=("tables.js", "studies.js"))
 
 
 def compare_page(names: Sequence[str], ticked: Collection[str] = (), problem: str = "") -> str:
@@ -50,7 +50,7 @@ def compare_page(names: Sequence[str], ticked: Collection[str] = (), problem: st
         f"{_box('joint', 'true', _JOINT)}"
         "<p><button>Compare</button></p></form>"
     )
-    return framed("Compare studies", body)
+    return render_frame("Compare studies", body)
 
 
 def _box(name: str, value: str, words: str, *, ticked: bool = False) -> str:
@@ -71,7 +71,7 @@ def login_page() -> str:
         ' autocomplete="off" required></label><p><button>Go on</button></p>'
         '<p id="answer" role="status"></p></form>'
     )
-    return framed("The token", body, scripts=("login.js",))
+    return render_frame("The token", body, scripts=("login.js",))
 
 
 def search(table: str, words: str) -> str:

@@ -9,9 +9,9 @@ from dse.core.objective import Objective
 from dse.report.answer import Answer
 from dse.report.html.front_table import front_rows
 from dse.report.html.page_parts import facts, section
-from dse.report.words import number_text, seconds_text, shortened, volume_text
+from dse.report.words import number_text, seconds_text, truncate_text, volume_text
 from dse.serve import models
-from dse.serve.pages.frame import framed, study_url
+from dse.serve.pages.frame import render_frame, study_url
 from dse.serve.pages.lists import bar, limit_words, search, table
 from dse.serve.snapshot import MOST_PAIRS, Snapshot
 from dse.storage.trust import is_trusted_record
@@ -63,7 +63,7 @@ def study_page(snapshot: Snapshot, told: models.StudyState) -> str:
         f"{_below(snapshot, told)}{_PICKED}"
     )
     scripts = ("plotly.js", "tables.js", "brush.js", "live.js", "study.js")
-    return framed(name, body, scripts=scripts, study=name, url=study_url(name))
+    return render_frame(name, body, scripts=scripts, study=name, url=study_url(name))
 
 
 def parts(snapshot: Snapshot, told: models.StudyState) -> str:
@@ -109,9 +109,9 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
     )
     failed = sum(told.counts.get(state, 0) for state in ("failed", "infeasible"))
     tiles = (
-        ("on the front", str(told.front), _found(snapshot, told)),
+        ("on the front", str(told.front), _describe_front(snapshot, told)),
         ("finished", str(told.finished), f"of {told.trials} asked, {failed} without numbers"),
-        ("measurements", str(told.measurements), _measured(snapshot, told)),
+        ("measurements", str(told.measurements), _describe_measuring(snapshot, told)),
         ("evaluation time", seconds_text(told.seconds), "summed over workers"),
         ("hypervolume", volume, note),
     )
@@ -121,10 +121,12 @@ def _top(snapshot: Snapshot, told: models.StudyState) -> str:
         for name, value, small in tiles
     )
     words = f'{_LAST}<pre class="warn">{escape(told.last_words)}</pre>' if told.last_words else ""
-    return f'{_progress(told)}{_untrusted(snapshot)}{words}<dl class="tiles">{cells}</dl>'
+    return (
+        f'{_progress(told)}{_render_trust_warning(snapshot)}{words}<dl class="tiles">{cells}</dl>'
+    )
 
 
-def _untrusted(snapshot: Snapshot) -> str:
+def _render_trust_warning(snapshot: Snapshot) -> str:
     """Return the warning above a study that was imported and may not be run; else empty."""
     if is_trusted_record(snapshot.spec, snapshot.events):
         return ""
@@ -133,7 +135,7 @@ def _untrusted(snapshot: Snapshot) -> str:
     return f'<p class="warn">{escape(words)}</p>'
 
 
-def _found(snapshot: Snapshot, told: models.StudyState) -> str:
+def _describe_front(snapshot: Snapshot, told: models.StudyState) -> str:
     if told.front:
         return snapshot.proof.search_words
     if told.counts.get("done"):
@@ -142,7 +144,7 @@ def _found(snapshot: Snapshot, told: models.StudyState) -> str:
     return "no design has numbers" if untold else "nothing is known yet"
 
 
-def _measured(snapshot: Snapshot, told: models.StudyState) -> str:
+def _describe_measuring(snapshot: Snapshot, told: models.StudyState) -> str:
     if not snapshot.study.problem.measured:
         return "all metrics are modelled"
     each = told.seconds / told.measurements if told.measurements else None
@@ -228,7 +230,7 @@ def _links(name: str, numbers: list[int]) -> str:
 def _point(objectives: tuple[Objective, ...], point: tuple[float, ...]) -> str:
     pairs = zip(objectives, point, strict=True)
     words = (
-        f"{shortened(o.name, _NAME_LETTERS)} {number_text(v, o.unit, written=o.written)}"
+        f"{truncate_text(o.name, _NAME_LETTERS)} {number_text(v, o.unit, written=o.written)}"
         for o, v in pairs
     )
     return f"from {', '.join(words)}"

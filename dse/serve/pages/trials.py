@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from dse.core.problem import Problem
 from dse.core.trial import State
 from dse.report.html.page_parts import facts, section
-from dse.report.text.space_words import counted
+from dse.report.text.space_words import format_count
 from dse.report.words import (
     broken_text,
     metric_text,
@@ -20,7 +20,7 @@ from dse.report.words import (
     value_text,
 )
 from dse.serve import models
-from dse.serve.pages.frame import framed, study_url
+from dse.serve.pages.frame import render_frame, study_url
 from dse.serve.pages.lists import header, table
 from dse.study.study import Study
 
@@ -46,7 +46,7 @@ def trials_page(told: models.Trials, some: models.Shown, counts: Mapping[State, 
         f"{header(told.study, 'Trials')}{_choice(told, some, counts) if counts else ''}"
         f"{f'{rows}{_steps(told, some)}' if told.trials else _none(told.study, some, counts)}"
     )
-    return framed(f"trials of {told.study}", body, scripts=("tables.js",))
+    return render_frame(f"trials of {told.study}", body, scripts=("tables.js",))
 
 
 def _none(study: str, some: models.Shown, counts: Mapping[State, int]) -> str:
@@ -125,7 +125,7 @@ def trial_page(study: Study, told: models.TrialTold, total: int) -> str:
         f"{section('Log of its evaluators', _log(told))}</div>"
     )
     title = f"trial {trial.trial} of {study.name}"
-    return framed(title, body, scripts=("tables.js", "trial.js"))
+    return render_frame(title, body, scripts=("tables.js", "trial.js"))
 
 
 def _neighbours(study: str, number: int, total: int) -> str:
@@ -202,7 +202,9 @@ def _numbers(metrics: Mapping[str, float | None]) -> str:
 def _story(told: models.TrialTold) -> list[tuple[str, str]]:
     trial = told.trial
     measured = (
-        f"{counted(trial.measured, 'evaluator')} measured" if trial.measured else "all modelled"
+        f"{format_count(trial.measured, 'evaluator')} measured"
+        if trial.measured
+        else "all modelled"
     )
     took = f"{seconds_text(trial.cost_s or 0.0)}, {measured}"
     return [

@@ -15,7 +15,7 @@ from dse.schema.study.assumption_ends import impossible_ends
 from dse.schema.study.kinds import is_study
 from dse.schema.study.plan import Plan, plan_of
 from dse.schema.yaml.errors import Mistakes
-from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.files import Files, resolve_path
 from dse.schema.yaml.source import shown
 from dse.system.credentials import mask
 
@@ -44,7 +44,7 @@ def judged_file(file: str) -> JudgedFile:
         "unchecked": [],
     }
     try:
-        path = resolved(file, Path.cwd() / "study.yaml")
+        path = resolve_path(file, Path.cwd() / "study.yaml")
         if is_study(Files().source(path).value):
             _tell_study(told, path)
         else:
@@ -63,7 +63,9 @@ def judged_file(file: str) -> JudgedFile:
 def _tell_space(told: JudgedFile, path: Path) -> None:
     space = space_of(path, Files())
     told["designs"] = space.count()
-    told["summary"] = f"{_counted(space.parameters, 'parameter')}, {_told(told['designs'])}"
+    told["summary"] = (
+        f"{_format_count(space.parameters, 'parameter')}, {_format_design_count(told['designs'])}"
+    )
 
 
 def _tell_study(told: JudgedFile, path: Path) -> None:
@@ -73,7 +75,7 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
     impossible = list(impossible_ends(plan))
     if impossible:
         raise SpecErrors(impossible)
-    notes = _probed(problem, path)
+    notes = _probe_models(problem, path)
     told["designs"] = problem.space.count()
     told["modelled"] = [b.label for b in bound if b.evaluator.kind == "modelled"]
     told["measured"] = [b.label for b in bound if b.evaluator.kind == "measured"]
@@ -84,12 +86,13 @@ def _tell_study(told: JudgedFile, path: Path) -> None:
     }
     kinds = {"modelled": told["modelled"], "measured": told["measured"]}
     told["summary"] = (
-        f"{_counted(problem.space.parameters, 'parameter')}, {_told(told['designs'])}; "
+        f"{_format_count(problem.space.parameters, 'parameter')}, "
+        f"{_format_design_count(told['designs'])}; "
         + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-        + f"; {_counted(problem.objectives, 'objective')}"
-        + f", {_counted(problem.limits, 'limit')}"
-        + (f", {_counted(plan.claims, 'claim')}" if plan.claims else "")
-        + (f", {_counted(plan.assumptions, 'assumption')}" if plan.assumptions else "")
+        + f"; {_format_count(problem.objectives, 'objective')}"
+        + f", {_format_count(problem.limits, 'limit')}"
+        + (f", {_format_count(plan.claims, 'claim')}" if plan.claims else "")
+        + (f", {_format_count(plan.assumptions, 'assumption')}" if plan.assumptions else "")
         + notes
     )
 
@@ -129,7 +132,7 @@ def _check_programs(plan: Plan) -> None:
     mistakes.check()
 
 
-def _probed(problem: Problem, path: Path) -> str:
+def _probe_models(problem: Problem, path: Path) -> str:
     """Call the pure modelled evaluators on a few designs, to reveal inputs they cannot read."""
     metrics = problem.known(problem.space.sample(_PROBES, problem.rng(0)))
     broken = [fault for fault in metrics.faults.values() if fault.kind != "infeasible"]
@@ -146,11 +149,11 @@ def _probed(problem: Problem, path: Path) -> str:
     return f"; {impossible} of {_PROBES} random designs are infeasible" if impossible else ""
 
 
-def _counted(things: Sized, noun: str) -> str:
+def _format_count(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def _told(count: int | None) -> str:
+def _format_design_count(count: int | None) -> str:
     if count is None:
         return "legal designs not countable"
     return f"{big(count)} legal design{'' if count == 1 else 's'}"

@@ -21,7 +21,7 @@ _NOT_BESIDE = frozenset({"scalesim", "zigzag", "mlsysim"})
 def package_findings() -> Iterator[Finding]:
     """Yield one finding on the required packages, one for each extra, one on the plug-ins."""
     needed = [Requirement(text) for text in requires(DISTRIBUTION) or ()]
-    yield _needed([one for one in needed if one.marker is None])
+    yield _check_required_packages([one for one in needed if one.marker is None])
     extras: dict[str, list[Requirement]] = {}
     for one in needed:
         if one.marker is not None:
@@ -32,7 +32,7 @@ def package_findings() -> Iterator[Finding]:
     yield _plugins()
 
 
-def _needed(requirements: list[Requirement]) -> Finding:
+def _check_required_packages(requirements: list[Requirement]) -> Finding:
     wrong = [told for told in map(_lack, requirements) if told]
     if not wrong:
         told = f"{len(requirements)} as they should be, {DISTRIBUTION} {version(DISTRIBUTION)}"

@@ -19,7 +19,7 @@ _LISTED = 4
 def files(asked: Beginning) -> dict[str, str]:
     """Return the texts of the files to write, by file name."""
     if asked.measuring == "table":
-        asked = replace(asked, axes=tuple(map(_listed, asked.axes)))
+        asked = replace(asked, axes=tuple(map(_list_values, asked.axes)))
     written = {"space.yaml": _space(asked), "study.yaml": _study(asked)}
     if asked.measuring == "command":
         written["measure.py"] = _program(asked)
@@ -31,7 +31,7 @@ def files(asked: Beginning) -> dict[str, str]:
 def _space(asked: Beginning) -> str:
     lines = [
         "# What may be chosen, and which choices go together.",
-        f"space: {_quoted(asked.name)}",
+        f"space: {_quote_yaml(asked.name)}",
         "parameters:",
         *(f"  {axis.name}: {_domain(axis)}" for axis in asked.axes),
     ]
@@ -49,14 +49,16 @@ def _domain(axis: Axis) -> str:
         kind = "integer" if axis.whole else "real"
         return f"{{{kind}: [{axis.low:g}, {axis.high:g}]}}"
     kind = "choice" if any(isinstance(one, str) for one in axis.values) else "ordinal"
-    told = ", ".join(_quoted(one) if isinstance(one, str) else f"{one:g}" for one in axis.values)
+    told = ", ".join(
+        _quote_yaml(one) if isinstance(one, str) else f"{one:g}" for one in axis.values
+    )
     return f"{{{kind}: [{told}]}}"
 
 
 def _study(asked: Beginning) -> str:
     lines = [
-        f"study: {_quoted(asked.name)}",
-        f"question: {_quoted(asked.question)}",
+        f"study: {_quote_yaml(asked.name)}",
+        f"question: {_quote_yaml(asked.question)}",
         "space: space.yaml",
         "evaluators:",
         *_evaluator(asked),
@@ -72,7 +74,7 @@ def _study(asked: Beginning) -> str:
 
 
 def _evaluator(asked: Beginning) -> list[str]:
-    units = ", ".join(f"{wish.name}: {_quoted(wish.unit)}" for wish in asked.wishes)
+    units = ", ".join(f"{wish.name}: {_quote_yaml(wish.unit)}" for wish in asked.wishes)
     match asked.measuring:
         case "command":
             return [
@@ -95,8 +97,8 @@ def _evaluator(asked: Beginning) -> list[str]:
                 "    use: expression",
                 "    metrics:",
                 *(
-                    f"      {wish.name}: {{formula: {_quoted(_formula(asked, at))}"
-                    f"{f', unit: {_quoted(wish.unit)}' if wish.unit else ''}}}"
+                    f"      {wish.name}: {{formula: {_quote_yaml(_formula(asked, at))}"
+                    f"{f', unit: {_quote_yaml(wish.unit)}' if wish.unit else ''}}}"
                     for at, wish in enumerate(asked.wishes)
                 ),
             ]
@@ -164,7 +166,7 @@ def _table(asked: Beginning) -> str:
     return file.getvalue()
 
 
-def _listed(axis: Axis) -> Axis:
+def _list_values(axis: Axis) -> Axis:
     """Return the parameter with no more values than the table has."""
     if axis.values:
         return axis
@@ -190,7 +192,7 @@ def _value(axis: Axis, default: float) -> str:
     return f"'{first}'" if isinstance(first, str) else f"{first:g}"
 
 
-def _quoted(text: str) -> str:
+def _quote_yaml(text: str) -> str:
     """Return a text as YAML reads it back, quoted where it would be read as something else."""
     plain = text.replace("_", "").replace("-", "").isalnum() and not text[0].isdigit()
     reserved = text.lower() in {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"}

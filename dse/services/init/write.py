@@ -58,7 +58,7 @@ def init(
         axes=tuple(map(axis_of, parameters)) or EXAMPLE_AXES,
         wishes=tuple(map(wish_of, metrics)) or EXAMPLE_WISHES,
     )
-    return {"study": asked.name, "folder": str(place), "files": [*written(asked, place)]}
+    return {"study": asked.name, "folder": str(place), "files": [*write_study_files(asked, place)]}
 
 
 def usual_name(folder: Path) -> str:
@@ -83,7 +83,7 @@ def check_free(folder: Path, names: Sequence[str] = ("space.yaml", "study.yaml")
         )
 
 
-def written(asked: Beginning, folder: Path) -> Mapping[str, str]:
+def write_study_files(asked: Beginning, folder: Path) -> Mapping[str, str]:
     """Write the files of a new study and return their texts by file name.
 
     Nothing is written if they do not form a valid study.

@@ -67,7 +67,7 @@ def axis_of(
     if worst > best:
         far = min(far, best + _FRONTS * (worst - best))
     far = max(far, worst)
-    low, high = sorted((signed(objective, best), signed(objective, far)))
+    low, high = sorted((restore_sign(objective, best), restore_sign(objective, far)))
     return Axis(
         name=objective.name,
         low=low,
@@ -78,6 +78,6 @@ def axis_of(
     )
 
 
-def signed(objective: Objective, loss: float) -> float:
+def restore_sign(objective: Objective, loss: float) -> float:
     """Return a loss with the sign of its objective, as users read it."""
     return loss if objective.goal == "minimize" else -loss

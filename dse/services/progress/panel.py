@@ -11,10 +11,10 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.panel import Panel
 from rich.text import Text
 
-from dse.report.text.space_words import counted
+from dse.report.text.space_words import format_count
 from dse.report.words import number_text, seconds_text
 from dse.schema.study.budget import Budget
-from dse.services.progress.axes import signed
+from dse.services.progress.axes import restore_sign
 from dse.services.progress.picture import picture
 from dse.services.progress.progress_bar import Way
 from dse.services.progress.scatter import FAINT
@@ -49,7 +49,7 @@ class StudyPanel:
         self._clock = clock
         self.watch = Watch(study.problem, study.finished, clock=clock)
         self.finished = self.watch.finished
-        self._counted, most = _counted(bounds)
+        self._counted, most = _choose_bar_quantity(bounds)
         self._began_s = clock() - self.watch.cost_s  # as the loop tells how much time is spent
         self.way = Way(self._counted, most, self._done, clock=clock)
         self.search: Way | None = None
@@ -112,7 +112,7 @@ class StudyPanel:
     def counts(self) -> list[str]:
         """Return the number of trials of each kind, as texts."""
         watch, problem = self.watch, self.watch.problem
-        words = [] if self._counted == "trials" else [counted(watch.ended, "trial")]
+        words = [] if self._counted == "trials" else [format_count(watch.ended, "trial")]
         if self._counted != "measurements" and problem.measured:
             words.append(f"{watch.measured} measured")
         others = {
@@ -134,14 +134,18 @@ class StudyPanel:
         if len(watch.steps):
             (objective,) = watch.problem.objectives
             best = number_text(
-                signed(objective, watch.steps[-1, 1]), objective.unit, written=objective.written
+                restore_sign(objective, watch.steps[-1, 1]),
+                objective.unit,
+                written=objective.written,
             )
             return f"best {best}" + (f", found{rose}" if rose else "")
         about = "≈" if watch.hypervolume_is_estimated else ""
         return f"hypervolume {about}{watch.hypervolume:.5g}" + (f", rose{rose}" if rose else "")
 
 
-def _counted(bounds: Bounds) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:
+def _choose_bar_quantity(
+    bounds: Bounds,
+) -> tuple[Literal["measurements", "trials", "seconds"], float | None]:
     """Return the quantity that the bar counts, and its end."""
     if bounds.measurements is not None:
         return "measurements", bounds.measurements

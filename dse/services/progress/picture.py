@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dse.core.values import Floats
-from dse.services.progress.axes import Axis, axis_of, signed
+from dse.services.progress.axes import Axis, axis_of, restore_sign
 from dse.services.progress.scatter import FAINT, Scatter, legend
 from dse.services.progress.watch import Watch
 
@@ -44,7 +44,7 @@ def _front(watch: Watch, rows: int) -> Scatter:
         axis_of(objective, watch.front[:, place], watch.cloud[:, place])
         for place, objective in enumerate(pair)
     )
-    signs = np.array([signed(objective, 1.0) for objective in pair])
+    signs = np.array([restore_sign(objective, 1.0) for objective in pair])
     return Scatter(
         x=x, y=y, faint=watch.cloud * signs, bright=watch.front[:, :2] * signs, rows=rows
     )
@@ -54,7 +54,7 @@ def _descent(watch: Watch, rows: int) -> Scatter:
     """The only objective over the trials, and the best of it as a line."""
     (objective,) = watch.problem.objectives
     when = Axis(name="trials", low=1, high=max(watch.ended, 2))
-    sign = signed(objective, 1.0)
+    sign = restore_sign(objective, 1.0)
     return Scatter(
         x=when,
         y=axis_of(objective, watch.steps[:, 1], watch.cloud[:, 1]),

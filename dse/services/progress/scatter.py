@@ -71,7 +71,7 @@ class Scatter:
         low, high = self.y.ends
         gutter = max(len(low), len(high))
         columns = max(options.max_width - gutter - 2, 1)
-        yield _fitted(self.y.title, options.max_width)
+        yield _truncate_line(self.y.title, options.max_width)
         for place, line in enumerate(self._lines(columns, ink)):
             end = high if place == 0 else low if place == self.rows - 1 else ""
             yield Text.assemble((f"{end:>{gutter}} {ink.side}", FAINT), line)
@@ -155,11 +155,11 @@ def _footing(axis: Axis, columns: int) -> Text:
     """The ends of the horizontal axis below it, and its title between them where that fits."""
     low, high = axis.ends
     room = max(columns - len(low) - len(high) - 2, 0)
-    title = axis.title if len(axis.title) <= room else _fitted(axis.name, room).plain
+    title = axis.title if len(axis.title) <= room else _truncate_line(axis.name, room).plain
     return Text.assemble((low, FAINT), f" {title:^{room}} ", (high, FAINT))
 
 
-def _fitted(words: str, width: int) -> Text:
+def _truncate_line(words: str, width: int) -> Text:
     text = Text(words, no_wrap=True)
     text.truncate(width, overflow="ellipsis")
     return text

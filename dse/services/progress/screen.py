@@ -112,7 +112,7 @@ class Panelled:
         self._content = content
         if self._live is None:
             self._live = Live(
-                get_renderable=self._drawn,
+                get_renderable=self._render_content,
                 console=self._console,
                 refresh_per_second=PER_SECOND,
                 redirect_stdout=sys.stdout.isatty(),  # a file is to get what it was to get
@@ -138,7 +138,7 @@ class Panelled:
             with _whole():
                 live.stop()
 
-    def _drawn(self) -> RenderableType:
+    def _render_content(self) -> RenderableType:
         if self._content is None:
             return ""
         self._content.look(finally_=self._ends)

@@ -11,14 +11,14 @@ from dse.interop.configspace import configspace
 from dse.interop.conversion import Exported, Imported
 from dse.interop.optuna import distributions as optuna
 from dse.report.schemas.space import Differing
-from dse.schema.space.export.write import written
-from dse.schema.space.parameters.number_text import spelled
+from dse.schema.space.export.write import format_space
+from dse.schema.space.parameters.number_text import spell_number
 
 Target = Literal["yaml", "configspace", "optuna"]
 Origin = Literal["configspace", "optuna"]
 
 
-def translated(
+def convert_space(
     space: Space, target: Target, *, name: str, description: str = "", drop_rules: bool = False
 ) -> Exported:
     """Return a space as one flat YAML file, or as JSON of ConfigSpace or Optuna.
@@ -36,7 +36,7 @@ def translated(
     """
     match target:
         case "yaml":
-            return Exported(text=written(space, name, description), warnings=())
+            return Exported(text=format_space(space, name, description), warnings=())
         case "configspace":
             return configspace.write(space, name, drop_rules=drop_rules)
         case "optuna":
@@ -61,7 +61,7 @@ def taken(text: str, file: str, origin: Origin | None = None) -> Imported:
 
 def differing(old: Space, new: Space) -> Differing:
     """Return the differences of two spaces: parameters, domains, conditions and rules."""
-    told = difference(old, new, spelled)
+    told = difference(old, new, spell_number)
     return {
         "same": not told,
         "fingerprints": {"old": fingerprint(old), "new": fingerprint(new)},

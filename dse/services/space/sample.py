@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from dse.core.batch import Batch, joined
+from dse.core.batch import Batch, concatenate_batches
 from dse.core.design import Design
-from dse.core.inspection.explain import drawn, narrowed
+from dse.core.inspection.explain import draw_legal, narrow_space
 from dse.core.inspection.rule_check import why
 from dse.core.space import Space
 from dse.core.values import Value
@@ -59,7 +59,7 @@ def draw(space: Space, count: int, seed: int, method: Method) -> Batch:
             break
     if not have:
         raise space.legal.no_draw()
-    return joined(found)
+    return concatenate_batches(found)
 
 
 def too_few(space: Space, found: int, count: int) -> str:
@@ -89,7 +89,7 @@ def design_with(space: Space, values: Mapping[str, Value], seed: int) -> Design:
     Raises:
         DesignError: there is none; with the rules that rule it out.
     """
-    found = drawn(part_with(space, values), np.random.default_rng(seed))
+    found = draw_legal(part_with(space, values), np.random.default_rng(seed))
     return space.batch([found]).design(0)
 
 
@@ -104,4 +104,4 @@ def part_with(space: Space, values: Mapping[str, Value]) -> Space:
         verb = "has" if told.left == 0 else "was found that has"
         rules = [rule_text(space, rule) for rule in told.against]
         raise DesignError(f"no legal design {verb} these values", hint="; ".join(rules))
-    return narrowed(space, values)
+    return narrow_space(space, values)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse.core.inspection.explain import Rule, narrowed
+from dse.core.inspection.explain import Rule, narrow_space
 from dse.core.inspection.rule_check import Why, obstacle, sides, why
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.report.schemas.space import Explained
-from dse.report.text.space_words import counted, design_text, entries, rule_text, setting_text
+from dse.report.text.space_words import design_text, entries, format_count, rule_text, setting_text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,7 +43,7 @@ class Verdict:
     def _obstacle(self) -> str | None:
         if self.why.left is not None:
             return None
-        return obstacle(narrowed(self.space, self.given))
+        return obstacle(narrow_space(self.space, self.given))
 
     @property
     def _these(self) -> str:
@@ -81,15 +81,15 @@ class Verdict:
         if self.why.whole:
             return self._judged()
         if self.why.example is None:
-            return self._refuted()
+            return self._explain_conflict()
         example = f"for example {design_text(entries(self.space), self.why.example)}"
         if self.why.left is None:
             told = f"there are legal designs {self._these}; not countable: {self._obstacle}"
         else:
-            told = f"{counted(self.why.left, 'legal design')} {self._these}"
+            told = f"{format_count(self.why.left, 'legal design')} {self._these}"
         return [told, example]
 
-    def _refuted(self) -> list[str]:
+    def _explain_conflict(self) -> list[str]:
         against = self.why.against
         rules = [f"  {rule_text(self.space, rule, self.setting)}" for rule in against]
         none = f"no legal design {self._these}"
@@ -106,7 +106,7 @@ class Verdict:
         against = self.why.against
         if not against:
             return ["legal: the design keeps every rule"]
-        lines = [f"illegal: the design breaks {counted(len(against), 'rule')}"]
+        lines = [f"illegal: the design breaks {format_count(len(against), 'rule')}"]
         for rule in against:
             lines += [f"  {rule_text(self.space, rule, self.setting)}", f"    {self._read(rule)}"]
         return lines

@@ -24,7 +24,7 @@ def trial_with(trials: Trials, design: Design) -> int | None:
     return next(same, None)
 
 
-def added(study: Study, design: Design, known: Trials) -> int:
+def add_pending_design(study: Study, design: Design, known: Trials) -> int:
     """Add the design as a pending trial of the study and return its number.
 
     Args:

@@ -206,7 +206,7 @@ def nameless(record: Portable) -> Named:
     return Named(record=record, names=machine_names(record.spec, drivers))
 
 
-def imported(record: Record, folder: Path) -> Record:
+def localize_record(record: Record, folder: Path) -> Record:
     """Return a record of a file with the folders of this place.
 
     Args:

@@ -32,26 +32,28 @@ def turn_assumptions(
         try:
             turned = Study.of(turned_plan(study.plan, turn), name=turn.study, storage=storage)
             run(turned)
-            found.append(_turned(turn, judged_claims(turned), judged))
+            found.append(_judge_turn(turn, judged_claims(turned), judged))
         except DseError as error:
-            found.append([_unanswered(turn, str(error))] * len(judged))
+            found.append([_fail_turn(turn, str(error))] * len(judged))
     return _with_turns(judged, found)
 
 
 def stored_turns(study: Study, judged: Sequence[Judged]) -> list[Judged]:
     """Return the claims with the turned studies that the same storage has."""
     known = set(study.storage.studies()) if study.plan.assumptions else set[str]()
-    return _with_turns(judged, list(_stored(study, judged, known)))
+    return _with_turns(judged, list(_iterate_stored_turns(study, judged, known)))
 
 
-def _stored(study: Study, judged: Sequence[Judged], known: set[str]) -> Iterator[list[Turned]]:
+def _iterate_stored_turns(
+    study: Study, judged: Sequence[Judged], known: set[str]
+) -> Iterator[list[Turned]]:
     for turn in turns_of(study.plan, study.name):
         if turn.study in known:
             there = judged_claims(Study.load(turn.study, study.storage))
-            yield _turned(turn, there, judged)
+            yield _judge_turn(turn, there, judged)
 
 
-def _turned(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
+def _judge_turn(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list[Turned]:
     """Return the result of each claim; it passes where it counts as it does here, or better."""
     return [
         Turned(
@@ -66,7 +68,7 @@ def _turned(turn: Turn, there: Sequence[Judged], here: Sequence[Judged]) -> list
     ]
 
 
-def _unanswered(turn: Turn, reason: str) -> Turned:
+def _fail_turn(turn: Turn, reason: str) -> Turned:
     name = turn.assumption.spec.name
     return Turned(
         name=name, value=turn.end, ours=None, counts_as="failed", passes=False, reason=reason

@@ -26,7 +26,7 @@ def study_rows(storage: str | Storage | None = None) -> list[StudyRow]:
     opened = opened_storage(storage or DEFAULT_STORAGE)
     found = summaries(opened)
     if isinstance(opened, SupportsReading) and sum(one.rows for one in found) <= MOST_CHECKED:
-        found = [_checked(opened, one) for one in found]
+        found = [_check_rows(opened, one) for one in found]
     return [_row(one) for one in found]
 
 
@@ -49,7 +49,7 @@ def summaries(storage: Storage) -> list[Summary]:
     return [_summary(storage, name) for name in storage.studies()]
 
 
-def _checked(storage: SupportsReading, one: Summary) -> Summary:
+def _check_rows(storage: SupportsReading, one: Summary) -> Summary:
     """Return the summary with the first damage of any row."""
     notes = DamageNotes()
     try:

@@ -104,10 +104,10 @@ def claiming(path: Path) -> Plan:
 def judged_claims(study: Study) -> list[Judged]:
     """Each claim of the study, held against the trials that it has."""
     trials = list(study.trials)
-    return [_held(claim, study.problem, trials) for claim in study.plan.claims]
+    return [_judge_claim(claim, study.problem, trials) for claim in study.plan.claims]
 
 
-def unanswered(plan: Plan, reason: str) -> list[Judged]:
+def build_open_claims(plan: Plan, reason: str) -> list[Judged]:
     """Return each claim of a study that cannot be run, without an answer."""
     return [Judged(claim=one, ours=None, holds=None, reason=reason) for one in plan.claims]
 
@@ -123,7 +123,7 @@ def claims_json(path: Path, judged: Iterable[Judged], plan: Plan) -> JudgedStudy
     }
 
 
-def _held(claim: Claim, problem: Problem, trials: Sequence[Trial]) -> Judged:
+def _judge_claim(claim: Claim, problem: Problem, trials: Sequence[Trial]) -> Judged:
     try:
         ours = claim.ours(problem, trials)
     except StudyError as error:
@@ -148,11 +148,11 @@ def _claim(one: Judged) -> JudgedClaim:
         "verdict": one.verdict,
         "counts_as": one.counts_as,
         "reason": one.reason,
-        "turned": [_turned(own) for own in one.turned],
+        "turned": [_serialize_turn(own) for own in one.turned],
     }
 
 
-def _turned(one: Turned) -> TurnedClaim:
+def _serialize_turn(one: Turned) -> TurnedClaim:
     return {
         "name": one.name,
         "value": one.value,

@@ -11,7 +11,7 @@ from dse.study.study import Study
 from dse.system.credentials import private_environment
 
 
-def evaluated(study: Study, designs: Sequence[Design]) -> list[Trial]:
+def evaluate_designs(study: Study, designs: Sequence[Design]) -> list[Trial]:
     """Evaluate designs and return them with their outcomes, each numbered by its place.
 
     What the study measured before is not measured again.

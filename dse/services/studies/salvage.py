@@ -23,7 +23,7 @@ from dse.services.studies.anonymize import nameless
 from dse.study.study import DEFAULT_STORAGE, opened_storage
 
 
-def salvaged(
+def salvage_study(
     name: str,
     file: Path,
     *,

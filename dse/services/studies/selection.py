@@ -12,17 +12,17 @@ from typing import NamedTuple
 from dse.analysis.run_groups import Group, alone, by_kind
 from dse.analysis.runs import Run, is_swept
 from dse.errors import StudyError
-from dse.interop.archive.archive import ENDINGS, read
+from dse.interop.archive.archive import ENDINGS, read_archive
 from dse.protocols import Storage
 from dse.schema.history.record import kept_plan
-from dse.schema.study.measured_baselines import settled
+from dse.schema.study.measured_baselines import settle_baselines
 from dse.services.studies.read import stored_runs
 from dse.study.study import DEFAULT_STORAGE, opened_storage, unknown_study
 
 _PATTERN = re.compile(r"[*?\[]")
 
 
-def gathered(words: Sequence[str], storage: str | Storage | None = None) -> list[Group]:
+def gather_groups(words: Sequence[str], storage: str | Storage | None = None) -> list[Group]:
     """Return the groups that the patterns select, in their order; each study is read once.
 
     ``study`` and ``file.jsonl`` stand for themselves; ``pattern*`` for all that fit, those that
@@ -37,7 +37,7 @@ def gathered(words: Sequence[str], storage: str | Storage | None = None) -> list
     names = list(dict.fromkeys(name for one in meant for name in one.found))
     stored = [name for name in names if not name.endswith(ENDINGS)]
     runs = {run.name: run for run in stored_runs(stored, opened, url)}
-    runs |= {name: _exported(Path(name)) for name in names if name.endswith(ENDINGS)}
+    runs |= {name: _load_run_file(Path(name)) for name in names if name.endswith(ENDINGS)}
     groups = [group for one in meant for group in one.groups([runs[name] for name in one.found])]
     check_distinct(groups)
     return groups
@@ -81,8 +81,8 @@ class _Meant(NamedTuple):
         return by_kind(runs) if _PATTERN.search(self.pattern) else alone(runs)
 
 
-def _exported(path: Path) -> Run:
-    record = read(path)
-    plan = settled(kept_plan(record.spec), record.trials)
+def _load_run_file(path: Path) -> Run:
+    record = read_archive(path)
+    plan = settle_baselines(kept_plan(record.spec), record.trials)
     price, swept = plan.budget.price_per_s, is_swept(record.events)
     return Run.of(path.stem, plan.problem, record.finished, price, swept=swept)

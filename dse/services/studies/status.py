@@ -13,7 +13,7 @@ from dse.protocols import Storage
 from dse.report.json.front import finite, front_json
 from dse.report.schemas.base import FaultKind, State
 from dse.report.schemas.study import DriverFacts, Ended, Status
-from dse.storage.trust import is_trusted
+from dse.storage.trust import has_trust
 from dse.study.liveness import gone
 from dse.study.study import Study
 
@@ -40,7 +40,7 @@ def status_json(study: Study) -> Status:
         "failed": proof.valueless,
         "failure": proof.failed_words,
         "failures": _failures(trials),
-        "trusted": is_trusted(study.storage, study.name),
+        "trusted": has_trust(study.storage, study.name),
         "warnings": list(study.plan.warnings),
         "events": [{"kind": e.kind, "text": e.text, "told": e.told} for e in study.events],
         "drivers": [_driver(one) for one in study.storage.drivers(study.name)],

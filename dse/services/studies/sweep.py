@@ -141,7 +141,7 @@ class Sweep:
         for member in self.members:
             study = member.open()
             budget = stated_budget(study.plan, told)
-            ended = _ended(study, budget)
+            ended = _format_bounds(study, budget)
             if not any(event.kind == SWEPT and event.text == ended for event in study.events):
                 watching.begins(study, budget)
                 study.run(
@@ -164,7 +164,7 @@ class Sweep:
         return compare(told, Asked(joint_nadir=not self.stated))
 
 
-def _ended(study: Study, budget: Budget) -> str:
+def _format_bounds(study: Study, budget: Budget) -> str:
     """Return the text that is recorded for a study that ended with this budget."""
     bounds = asdict(study.bounds(budget))
     words = ", ".join(f"{key} {value}" for key, value in bounds.items() if value)

@@ -13,7 +13,7 @@ from dse.interop.archive.record import Record, about
 from dse.interop.archive.restore import restore
 from dse.interop.archive.stream import open_stream, open_trials
 from dse.interop.found_trials import Found, read_table
-from dse.interop.merge import merged
+from dse.interop.merge import merge_records
 from dse.interop.optuna.storage import read_study, write_study
 from dse.protocols import Storage
 from dse.report.json.atomic_file import write_whole
@@ -22,16 +22,16 @@ from dse.report.schemas.transfer import Exported, Imported, Joined
 from dse.schema.history.record import identity_of
 from dse.schema.history.without_storages import storageless
 from dse.schema.study.plan import plan_of
-from dse.services.studies.anonymize import imported, nameless, names_of
+from dse.services.studies.anonymize import localize_record, nameless, names_of
 from dse.services.studies.trust import named_programs, trust_facts
-from dse.storage.trust import is_trusted
+from dse.storage.trust import has_trust
 from dse.study.import_trials import begun
 from dse.study.proposers import CARRIED
 from dse.study.study import DEFAULT_STORAGE, Study, check_name, opened_storage
 from dse.system.credentials import mask_url
 
 
-def exported(
+def write_study_export(
     study: Study, file: Path, *, name: str | None = None, with_machine: bool = False
 ) -> Exported:
     """Write a study as one file.
@@ -53,12 +53,12 @@ def exported(
         with open_trials(study.storage, study.name) as trials:
             sheets = trials_sheets(study.problem, trials)
             write_whole(file, csv_texts(sheets if with_machine else map(names.sheet, sheets)))
-            return _exported(told, trials.size, str(file))
+            return _build_export_result(told, trials.size, str(file))
     with open_stream(study.storage, study.name) as stream:
         spec = storageless(stream.spec)
         shown = replace(stream, study=told, spec=spec, about=about(study.problem))
         digest = portable.write(shown if with_machine else nameless(shown), file)
-        return _exported(told, stream.count, str(file), sha256=digest)
+        return _build_export_result(told, stream.count, str(file), sha256=digest)
 
 
 def exported_to_optuna(
@@ -80,10 +80,10 @@ def exported_to_optuna(
     finished = study.finished if with_machine else names_of(study).faults(study.finished)
     notes = write_study(study.problem, finished, told, url)
     to = mask_url(url) if "://" in url else url
-    return _exported(told, len(study.trials), to, notes=notes)
+    return _build_export_result(told, len(study.trials), to, notes=notes)
 
 
-def _exported(
+def _build_export_result(
     study: str, trials: int, to: str, *, sha256: str | None = None, notes: Sequence[str] = ()
 ) -> Exported:
     return {
@@ -96,7 +96,7 @@ def _exported(
     }
 
 
-def restored(
+def restore_study(
     source: str | Path,
     *,
     name: str | None = None,
@@ -107,7 +107,7 @@ def restored(
     """Import a study from an exported file; nothing in it is run.
 
     Args:
-        source: a file that :func:`exported` wrote.
+        source: a file that :func:`write_study_export` wrote.
         name: instead of the study's own.
         storage: where to, or its URL.
         trusted: it may be run at once; else it waits for the user's word.
@@ -119,7 +119,7 @@ def restored(
     """
     if "://" in str(source) or str(source).endswith(".csv"):
         raise StorageError(f"{source} tells trials, but no study", hint="say which: --study FILE")
-    record = imported(portable.read(source), folder)
+    record = localize_record(portable.read_archive(source), folder)
     chosen = record.study if name is None else name
     check_name(chosen)
     opened = opened_storage(storage or DEFAULT_STORAGE, begins=True)
@@ -205,7 +205,7 @@ def begun_with(
     }
 
 
-def joined(studies: Sequence[Study], name: str) -> Joined:
+def join_studies(studies: Sequence[Study], name: str) -> Joined:
     """Begin a study with the finished trials of several; it asks what the first one asks.
 
     It is kept where the first one is. The trials count for no budget.
@@ -217,8 +217,8 @@ def joined(studies: Sequence[Study], name: str) -> Joined:
     records = [Record.of(one.storage, one.name) for one in studies]
     records = [replace(one, spec=storageless(one.spec)) for one in records]
     identities = [identity_of(record.spec) for record in records]
-    found = merged(records, identities, name, by=CARRIED)
-    trusted = is_trusted(studies[0].storage, studies[0].name)  # what runs is what that one says
+    found = merge_records(records, identities, name, by=CARRIED)
+    trusted = has_trust(studies[0].storage, studies[0].name)  # what runs is what that one says
     restore(found.record, studies[0].storage, trusted=trusted)
     return {
         "study": name,

@@ -8,7 +8,7 @@ from dse.protocols import Storage
 from dse.registry import names
 from dse.report.schemas.study import Trusted
 from dse.schema.study.plan import Plan
-from dse.storage.trust import is_trusted, trust
+from dse.storage.trust import has_trust, trust
 from dse.study.study import Study
 from dse.system.credentials import mask
 from dse.system.terminal_text import visible
@@ -30,7 +30,7 @@ def named_programs(plan: Plan) -> list[str]:
     found = [
         f"{bound.name}: {words}"
         for bound in plan.pipeline.bound
-        for words in bound.starts or _called(plan, bound)
+        for words in bound.starts or _describe_plugin(plan, bound)
     ]
     if plan.executor.use not in _LOCAL:
         options = "".join(f", {key} {told!r}" for key, told in plan.executor.options.items())
@@ -38,7 +38,7 @@ def named_programs(plan: Plan) -> list[str]:
     return [_visible(line) for line in dict.fromkeys(found)]
 
 
-def _called(plan: Plan, bound: Bound) -> list[str]:
+def _describe_plugin(plan: Plan, bound: Bound) -> list[str]:
     """Describe an evaluator that starts no program: code of others, or missing here."""
     missing = getattr(bound.evaluator, "missing", "")
     if missing:
@@ -58,7 +58,7 @@ def trust_facts(storage: Storage, name: str) -> Trusted:
         starts, problem = named_programs(Study.load(name, storage).plan), ""
     except (DseError, LookupError, TypeError, ValueError, AttributeError) as error:
         starts, problem = [], _visible(str(error))
-    trusted = is_trusted(storage, name)
+    trusted = has_trust(storage, name)
     return {"study": name, "trusted": trusted, "starts": starts, "problem": problem}
 
 

@@ -20,7 +20,7 @@ DAMAGED = "the disk or another program changed it; take a copy from before"
 _DOCTOR = "dse doctor --storage URL lists all damage"
 
 
-def damaged(study: str, what: str) -> StorageError:
+def build_damage_error(study: str, what: str) -> StorageError:
     """Return the error for a study with a part that is not as it was written.
 
     Args:
@@ -54,7 +54,7 @@ def in_order(value: object) -> str:
     return _text(value, _IN_ORDER)
 
 
-def read(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Parse a text of :func:`canonical` or :func:`in_order`.
 
     Raises:

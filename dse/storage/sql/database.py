@@ -70,7 +70,7 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        self._url = _checked(url)
+        self._url = _parse_storage_url(url)
         self._engine = _engine(self._url)
         weakref.finalize(self, self._engine.dispose)
         try:
@@ -145,7 +145,7 @@ class Database:
             raise _in_our_words(self._url, "malformed: a text is no text", study) from error
 
 
-def _checked(url: str) -> URL:
+def _parse_storage_url(url: str) -> URL:
     scheme, sign, _ = url.partition("://")
     kind = scheme.partition("+")[0]
     if not sign:

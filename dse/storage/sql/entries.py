@@ -10,13 +10,13 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, insert, select, up
 
 from dse.core.trial import Asked, Attempt, Driver, Event, Report
 from dse.storage.sql.codec import (
+    build_damage_error,
     canonical,
     checksum,
-    damaged,
     fault_of,
     fault_text,
     numbers_text,
-    read,
+    parse_json,
 )
 from dse.storage.sql.tables import asks, attempts, drivers, events, reports
 
@@ -65,7 +65,7 @@ class Entries(Generic[T]):
         """
         rows = self._rows(connection, study, self.table.c.seq >= since)
         if [row.seq for row in rows] != list(range(since, getattr(study, self.name))):
-            raise damaged(study.name, self._count_words(len(rows) + since, study))
+            raise build_damage_error(study.name, self._count_words(len(rows) + since, study))
         return [self.value(study.name, row) for row in rows]
 
     def some(self, connection: Connection, study: Any, places: Iterable[int]) -> list[T]:
@@ -95,7 +95,7 @@ class Entries(Generic[T]):
         return f"there are {found} {self.name} where {getattr(study, self.name)} were written"
 
     def _row(self, study: int, seq: int, one: T) -> dict[str, Any]:
-        values = {name: self._stored(name, one) for name in (*self.columns, *self.late)}
+        values = {name: self._encode_column(name, one) for name in (*self.columns, *self.late)}
         return {"study": study, "seq": seq, **values, "sum": self._sum(seq, *values.values())}
 
     def _sum(self, *values: Any) -> int:
@@ -103,7 +103,7 @@ class Entries(Generic[T]):
         before = len(values) - len(self.late)
         return checksum(*(values[:before] if set(values[before:]) <= {None} else values))
 
-    def _stored(self, name: str, one: T) -> Any:
+    def _encode_column(self, name: str, one: T) -> Any:
         value = getattr(one, name)
         return self.ways[name][0](value) if name in self.ways else value
 
@@ -115,7 +115,7 @@ class Entries(Generic[T]):
         """
         seq, *values, kept = row
         if kept != self._sum(seq, *values):
-            raise damaged(study, f"{self.noun} {seq} is damaged")
+            raise build_damage_error(study, f"{self.noun} {seq} is damaged")
         named = dict(zip((*self.columns, *self.late), values, strict=True))
         told = {n: self.ways[n][1](v) if n in self.ways else v for n, v in named.items()}
         return self.kind(**told, **({self.numbered: seq} if self.numbered else {}))
@@ -127,7 +127,7 @@ EVENTS = Entries(
     kind=Event,
     table=events,
     columns=("kind", "text", "told"),
-    ways={"text": (canonical, read)},
+    ways={"text": (canonical, parse_json)},
 )
 ASKS = Entries(
     name="asks",
@@ -152,7 +152,7 @@ REPORTS = Entries(
     kind=Report,
     table=reports,
     columns=("number", "attempt", "step", "metrics"),
-    ways={"metrics": (numbers_text, read)},
+    ways={"metrics": (numbers_text, parse_json)},
     late=("worker",),
 )
 DRIVERS = Entries(
@@ -161,6 +161,6 @@ DRIVERS = Entries(
     kind=Driver,
     table=drivers,
     columns=("host", "pid", "started", "provenance", "beat", "left"),
-    ways={"provenance": (canonical, read), "left": (int, bool)},
+    ways={"provenance": (canonical, parse_json), "left": (int, bool)},
     numbered="id",
 )

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, distinct, func, insert, or_, select
 
 from dse.core.trial import Queue, State
 from dse.storage.sql import statements
-from dse.storage.sql.codec import checksum, damaged
+from dse.storage.sql.codec import build_damage_error, checksum
 from dse.storage.sql.entries import ASKS
 from dse.storage.sql.statements import Study
 from dse.storage.sql.tables import askers, drivers, trials
@@ -38,7 +38,7 @@ def office(connection: Connection, study: Study) -> Office:
         return Office()
     driver, term, kept = found
     if kept != checksum(study.id, term, driver):
-        raise damaged(study.name, "its asker is damaged")
+        raise build_damage_error(study.name, "its asker is damaged")
     return Office(driver, term)
 
 

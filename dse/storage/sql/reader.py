@@ -14,10 +14,10 @@ from dse.core.trial import Damage
 from dse.core.trials import Trials
 from dse.errors import StorageError
 from dse.storage.sql import trial_pages as pages
-from dse.storage.sql.codec import damaged, read
+from dse.storage.sql.codec import build_damage_error, parse_json
 from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries
 from dse.storage.sql.queue import office
-from dse.storage.sql.statements import COUNTS, Study, is_counted, spec_of
+from dse.storage.sql.statements import COUNTS, Study, has_sound_counts, spec_of
 from dse.storage.sql.tables import pages as pages_table
 from dse.storage.sql.tables import trials as trials_table
 from dse.storage.sql.trial_columns import trials_of
@@ -52,7 +52,7 @@ Row = Sequence[Any]
 
 def refuse(damage: Damage) -> NoReturn:
     """Raise the damage as an error."""
-    raise damaged(damage.study, damage_words(damage))
+    raise build_damage_error(damage.study, damage_words(damage))
 
 
 def damage_words(damage: Damage) -> str:
@@ -87,7 +87,7 @@ class Reader:
         if problem:
             self._tell("study", (), problem)
         self.counts = {name: getattr(row, name) for name in COUNTS}
-        if not is_counted(row):
+        if not has_sound_counts(row):
             self._tell("study", (), "its counts of rows are damaged")
             self.counts = self._recount()
 
@@ -113,7 +113,7 @@ class Reader:
         for first in range(0, self.counts["trials"], PIECE):
             for (text,) in self._rows(wanted, number, first, first + PIECE):
                 with suppress(StorageError):
-                    named = read(text)
+                    named = parse_json(text)
                     found.update(named if isinstance(named, dict) else ())
         return frozenset(found)
 
@@ -242,7 +242,7 @@ class Reader:
         """The copies of trials by the page, as far as they are sound."""
         try:
             with self._connection.begin_nested():
-                yield from pages.read(self._connection, self._id)
+                yield from pages.read_pages(self._connection, self._id)
         except (SQLAlchemyError, UnicodeDecodeError):
             return
 

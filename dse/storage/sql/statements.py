@@ -14,9 +14,9 @@ from dse.core.trial import State, Summary, Trial
 from dse.core.trials import Trials
 from dse.core.values import Ints
 from dse.errors import StorageError
-from dse.storage.checks import check_known, missing
+from dse.storage.checks import check_trials_exist, missing
 from dse.storage.sql import trial_pages as pages
-from dse.storage.sql.codec import checksum, damaged, read
+from dse.storage.sql.codec import build_damage_error, checksum, parse_json
 from dse.storage.sql.tables import studies, trials
 from dse.storage.sql.trial_columns import trials_of
 from dse.storage.sql.trial_rows import COLUMNS, Standing, standing_of
@@ -56,7 +56,7 @@ def find(connection: Connection, study: str, columns: Iterable[str]) -> Study | 
     return found
 
 
-def known(connection: Connection, study: str) -> Study:
+def require_study(connection: Connection, study: str) -> Study:
     """Return the row of the study of that name.
 
     Raises:
@@ -66,8 +66,8 @@ def known(connection: Connection, study: str) -> Study:
     found = find(connection, study, (*COUNTS, "counted"))
     if found is None:
         raise missing(study, names(connection))
-    if not is_counted(found):
-        raise damaged(study, _MISCOUNTED)
+    if not has_sound_counts(found):
+        raise build_damage_error(study, _MISCOUNTED)
     return found
 
 
@@ -76,7 +76,7 @@ def summaries(connection: Connection) -> Iterator[Summary]:
     columns = ("id", "name", "spec", "sum", *COUNTS, "counted")
     for row in connection.execute(select(*(studies.c[n] for n in columns)).order_by(studies.c.id)):
         spec, problem = spec_of(row)
-        sound = is_counted(row)
+        sound = has_sound_counts(row)
         yield Summary(
             study=name_of(row.id, row.name),
             spec=spec,
@@ -87,7 +87,7 @@ def summaries(connection: Connection) -> Iterator[Summary]:
         )
 
 
-def is_counted(row: Study) -> bool:
+def has_sound_counts(row: Study) -> bool:
     """Return whether the counts of a study's row are as they were written."""
     counts = (getattr(row, name) for name in COUNTS)
     return bool(row.counted == checksum(row.id, row.name, *counts))
@@ -98,7 +98,7 @@ def spec_of(row: Study) -> tuple[dict[str, Any], str]:
     if row.sum != checksum(row.id, row.name, row.spec):
         return {}, "its question is damaged: the check sum of its row differs"
     try:
-        told = read(row.spec)
+        told = parse_json(row.spec)
     except StorageError as error:
         return {}, f"its question is damaged: {error.problem}"
     if not isinstance(told, dict):
@@ -133,7 +133,7 @@ def move(connection: Connection, study: Study, standing: Iterable[Standing], **v
     change(connection, study, [{"of": one.number, **one.columns()} for one in moved])
 
 
-def held(connection: Connection, study: Study, driver: int) -> list[Standing]:
+def lock_held_trials(connection: Connection, study: Study, driver: int) -> list[Standing]:
     """Return a driver's unfinished trials, locked until the transaction ends."""
     which = (trials.c.worker == driver) & trials.c.finished_seq.is_(None)
     rows = _rows(connection, study, which, locked=True)
@@ -155,11 +155,13 @@ def standing(
     for chunk in _chunks(asked):
         for row in _rows(connection, study, trials.c.number.in_(chunk), locked=True):
             found[row[0]] = standing_of(study.name, row)
-    check_known(study.name, asked, {n: State(one.state) for n, (one, _) in found.items()})
+    check_trials_exist(study.name, asked, {n: State(one.state) for n, (one, _) in found.items()})
     return {number: found[number] for number in asked}
 
 
-def unfinished(connection: Connection, study: Study, numbers: Iterable[int]) -> dict[int, Standing]:
+def lock_open_trials(
+    connection: Connection, study: Study, numbers: Iterable[int]
+) -> dict[int, Standing]:
     """Return the unfinished ones of these trials.
 
     Raises:
@@ -169,7 +171,7 @@ def unfinished(connection: Connection, study: Study, numbers: Iterable[int]) -> 
     return {number: one for number, (one, finished) in found.items() if not finished}
 
 
-def numbered(connection: Connection, study: Study, numbers: Iterable[int]) -> list[Trial]:
+def fetch_by_number(connection: Connection, study: Study, numbers: Iterable[int]) -> list[Trial]:
     """Return the trials of these numbers, in their order."""
     asked = list(numbers)
     found: dict[int, Trial] = {}
@@ -184,7 +186,7 @@ def everything(connection: Connection, study: Study) -> Trials:
     Raises:
         StorageError: one is damaged or missing.
     """
-    whole = list(pages.read(connection, study.id))
+    whole = list(pages.read_pages(connection, study.id))
     late = _trials(connection, study, trials.c.finished_seq >= pages.PAGE * len(whole))
     waiting = _trials(connection, study, trials.c.finished_seq.is_(None))
     found = Trials.joined([*whole, late, waiting])
@@ -194,7 +196,7 @@ def everything(connection: Connection, study: Study) -> Trials:
     return found
 
 
-def added(connection: Connection, study: Study, first: int) -> Trials:
+def fetch_from_number(connection: Connection, study: Study, first: int) -> Trials:
     """Return the trials from a number on.
 
     Raises:
@@ -205,7 +207,9 @@ def added(connection: Connection, study: Study, first: int) -> Trials:
     return found
 
 
-def finished(connection: Connection, study: Study, first: int, most: int | None = None) -> Trials:
+def fetch_finished_trials(
+    connection: Connection, study: Study, first: int, most: int | None = None
+) -> Trials:
     """Return the finished trials from a place on, in the order in which they finished.
 
     Raises:
@@ -221,7 +225,7 @@ def finished(connection: Connection, study: Study, first: int, most: int | None 
 def turn_pages(connection: Connection, study: Study) -> None:
     """Write the pages whose last trial has finished."""
     for seq in pages.missing(connection, study.id, study.finished):
-        page = finished(connection, study, seq * pages.PAGE, pages.PAGE)
+        page = fetch_finished_trials(connection, study, seq * pages.PAGE, pages.PAGE)
         pages.write(connection, study.id, seq, page)
 
 
@@ -250,12 +254,12 @@ def _pages(
 
 def _check_numbers(study: Study, numbers: Ints, first: int, end: int) -> None:
     if not np.array_equal(numbers, np.arange(min(first, end), end)):
-        raise damaged(study.name, f"trials {_differing(numbers, first, end)}")
+        raise build_damage_error(study.name, f"trials {_differing(numbers, first, end)}")
 
 
 def _check_places(study: Study, places: Ints, first: int, end: int) -> None:
     if not np.array_equal(places, np.arange(min(first, end), end)):
-        raise damaged(study.name, f"finished trials {_differing(places, first, end)}")
+        raise build_damage_error(study.name, f"finished trials {_differing(places, first, end)}")
 
 
 def _differing(found: Ints, first: int, end: int) -> str:

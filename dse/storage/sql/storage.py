@@ -33,15 +33,15 @@ from dse.storage.checks import (
     check_history,
     check_outcomes,
     check_reports,
+    check_trials_open,
     check_turn,
-    check_unfinished,
     check_waiting,
     missing,
     no_driver,
     taken,
 )
 from dse.storage.sql import queue, statements
-from dse.storage.sql.codec import checksum, damaged, in_order
+from dse.storage.sql.codec import build_damage_error, checksum, in_order
 from dse.storage.sql.database import Database
 from dse.storage.sql.entries import ASKS, ATTEMPTS, DRIVERS, EVENTS, REPORTS, Entries, T
 from dse.storage.sql.integrity import check_database
@@ -81,8 +81,8 @@ class SqlStorage:
             counts["counted"] = checksum(number, study, *counts.values())
             connection.execute(insert(studies).values(**row, **counts))
             if history is not NEW:
-                _fill(connection, statements.known(connection, study), history)
-                statements.turn_pages(connection, statements.known(connection, study))
+                _fill(connection, statements.require_study(connection, study), history)
+                statements.turn_pages(connection, statements.require_study(connection, study))
 
     def spec(self, study: str) -> dict[str, Any] | None:
         with self._database.reading(study) as connection:
@@ -91,7 +91,7 @@ class SqlStorage:
             return None
         spec, problem = statements.spec_of(found)
         if problem:
-            raise damaged(study, problem)
+            raise build_damage_error(study, problem)
         return spec
 
     def studies(self) -> list[str]:
@@ -111,7 +111,7 @@ class SqlStorage:
 
     def add(self, study: str, designs: Sequence[Design], ask: Ask = PLAIN) -> list[Trial]:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             office = queue.office(connection, kept)
             check_turn(study, ask, kept.trials, *office)
             if ask.releases and office.driver is not None:
@@ -126,9 +126,11 @@ class SqlStorage:
     def move(self, study: str, numbers: Sequence[int], to: State) -> None:
         check_waiting(to)
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             found = statements.standing(connection, kept, numbers)
-            check_unfinished(study, numbers, {n: State(one.state) for n, (one, _) in found.items()})
+            check_trials_open(
+                study, numbers, {n: State(one.state) for n, (one, _) in found.items()}
+            )
             standing = (one for one, _ in found.values())
             statements.move(connection, kept, standing, state=to.value)
 
@@ -136,19 +138,19 @@ class SqlStorage:
         self, study: str, numbers: Sequence[int], worker: int, lost: Collection[int] = ()
     ) -> list[Trial]:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
-            found = statements.unfinished(connection, kept, numbers)
+            kept = statements.require_study(connection, study)
+            found = statements.lock_open_trials(connection, kept, numbers)
             holders = {w for one in found.values() if (w := one.worker) is not None} - set(lost)
             there = {one.id for one in DRIVERS.some(connection, kept, holders) if not one.left}
             free = {number: one for number, one in found.items() if one.worker not in there}
             now = {"state": State.RUNNING.value, "worker": worker}
             statements.move(connection, kept, free.values(), **now)
-            return statements.numbered(connection, kept, free)
+            return statements.fetch_by_number(connection, kept, free)
 
     def begin(self, study: str, begun: Mapping[int, float]) -> None:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
-            found = statements.unfinished(connection, kept, begun)
+            kept = statements.require_study(connection, study)
+            found = statements.lock_open_trials(connection, kept, begun)
             timed = [one._replace(begun_at=float(begun[n])) for n, one in found.items()]
             statements.move(connection, kept, timed)
 
@@ -161,8 +163,8 @@ class SqlStorage:
     ) -> list[int]:
         check_outcomes(outcomes)
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
-            found = statements.unfinished(connection, kept, outcomes)
+            kept = statements.require_study(connection, study)
+            found = statements.lock_open_trials(connection, kept, outcomes)
             rows = [
                 {"of": number, **one.ended(outcomes[number], seq=seq, worker=worker)}
                 for seq, (number, one) in enumerate(found.items(), start=kept.finished)
@@ -171,15 +173,15 @@ class SqlStorage:
             counts = EVENTS.append(connection, kept, events)
             statements.count(connection, kept, counts | {"finished": kept.finished + len(rows)})
             if (kept.finished + len(rows)) // PAGE > kept.finished // PAGE:
-                statements.turn_pages(connection, statements.known(connection, study))
+                statements.turn_pages(connection, statements.require_study(connection, study))
         return list(found)
 
     def retry(self, study: str, outcomes: Mapping[int, Outcome]) -> list[int]:
         for number, outcome in outcomes.items():
             check_finite(number, outcome)
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
-            found = statements.unfinished(connection, kept, outcomes)
+            kept = statements.require_study(connection, study)
+            found = statements.lock_open_trials(connection, kept, outcomes)
             given_up = [outcomes[n].attempt(n, one.attempts) for n, one in found.items()]
             again = (one._replace(attempts=one.attempts + 1) for one in found.values())
             statements.move(connection, kept, again, **_FREE)
@@ -191,7 +193,7 @@ class SqlStorage:
 
     def trials(self, study: str) -> Trials:
         with self._database.reading(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             return statements.everything(connection, kept)
 
     def finished_order(self, study: str) -> list[int]:
@@ -200,15 +202,15 @@ class SqlStorage:
 
     def since(self, study: str, finished: int, trials: int) -> News:
         with self._database.reading(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             if not finished and not trials:
                 every = statements.everything(connection, kept)
                 added = list(every)
                 ended = [added[number] for number in every.finished.number.tolist()]
                 return News(finished=ended, added=added)
             return News(
-                finished=list(statements.finished(connection, kept, finished)),
-                added=list(statements.added(connection, kept, trials)),
+                finished=list(statements.fetch_finished_trials(connection, kept, finished)),
+                added=list(statements.fetch_from_number(connection, kept, trials)),
             )
 
     def asks(self, study: str) -> list[Asked]:
@@ -223,7 +225,7 @@ class SqlStorage:
     def report(self, study: str, reports: Sequence[Report]) -> None:
         check_reports(reports)
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             found = statements.standing(connection, kept, [report.number for report in reports])
             new = [one for one in reports if one.attempt >= found[one.number][0].attempts]
             statements.count(connection, kept, REPORTS.append(connection, kept, new))
@@ -236,16 +238,16 @@ class SqlStorage:
 
     def beat(self, study: str, driver: int) -> None:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             one = _driver(connection, kept, driver)
             DRIVERS.put(connection, kept, driver, replace(one, beat=one.beat + 1))
 
     def leave(self, study: str, driver: int) -> None:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             one = _driver(connection, kept, driver)
             DRIVERS.put(connection, kept, driver, replace(one, left=True))
-            held = statements.held(connection, kept, driver)
+            held = statements.lock_held_trials(connection, kept, driver)
             statements.move(connection, kept, held, **_FREE)
             office = queue.office(connection, kept)
             if office.driver == driver:
@@ -256,7 +258,7 @@ class SqlStorage:
 
     def acquire_asker(self, study: str, driver: int, term: int) -> bool:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             _driver(connection, kept, driver)
             office = queue.office(connection, kept)
             if office.term == term:
@@ -265,7 +267,7 @@ class SqlStorage:
 
     def release_asker(self, study: str, driver: int, term: int) -> None:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             if queue.office(connection, kept) == (driver, term):
                 queue.appoint(connection, kept, None, term)
 
@@ -281,14 +283,14 @@ class SqlStorage:
     ) -> Take:
         opened = self._database.taking if count > 0 else self._database.reading
         with opened(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             before: dict[int, int | None] = {}
             if count > 0:
                 before = queue.take(
                     connection, kept, driver, count, known=known, lost=lost, below=below
                 )
             return Take(
-                trials=statements.numbered(connection, kept, before),
+                trials=statements.fetch_by_number(connection, kept, before),
                 inherited=frozenset(n for n, one in before.items() if one in lost),
                 queue=queue.state(connection, kept),
             )
@@ -312,11 +314,11 @@ class SqlStorage:
 
     def _all(self, study: str, entries: Entries[T], since: int = 0) -> list[T]:
         with self._database.reading(study) as connection:
-            return entries.all(connection, statements.known(connection, study), since)
+            return entries.all(connection, statements.require_study(connection, study), since)
 
     def _append(self, study: str, entries: Entries[T], new: Sequence[T]) -> int:
         with self._database.writing(study) as connection:
-            kept = statements.known(connection, study)
+            kept = statements.require_study(connection, study)
             counts = entries.append(connection, kept, new)
             statements.count(connection, kept, counts)
         return counts[entries.name]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dse.core.trials import STATES, TIMES, Trials, numbers, objects
 from dse.core.values import Floats, Ints
-from dse.storage.sql.codec import damaged, fault_of
+from dse.storage.sql.codec import build_damage_error, fault_of
 from dse.storage.sql.trial_rows import COLUMNS, NOTHING, Row, check_sums
 
 _CODES = {state.value: code for code, state in enumerate(STATES)}
@@ -38,7 +38,7 @@ def _page(study: str, rows: Sequence[Row]) -> Trials:
         return _columns(rows)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         if len(rows) == 1:
-            raise damaged(study, f"trial {rows[0][0]} is damaged: {error}") from error
+            raise build_damage_error(study, f"trial {rows[0][0]} is damaged: {error}") from error
         return Trials.joined([_page(study, [row]) for row in rows])
 
 

@@ -46,7 +46,7 @@ def write(connection: Connection, study: int, seq: int, trials: Trials) -> None:
     connection.execute(insert(pages), row)
 
 
-def read(connection: Connection, study: int) -> Iterator[Trials]:
+def read_pages(connection: Connection, study: int) -> Iterator[Trials]:
     """Yield the pages from the first on, up to the first that is not intact."""
     found = connection.execute(
         select(pages.c.seq, pages.c.content, pages.c.sum)
@@ -57,7 +57,7 @@ def read(connection: Connection, study: int) -> Iterator[Trials]:
         if seq != place or not isinstance(content, bytes) or zlib.crc32(content) != kept:
             return
         try:
-            page = unpacked(content)
+            page = unpack_trials(content)
         except _BAD:
             return
         if not np.array_equal(page.ended, np.arange(seq * PAGE, (seq + 1) * PAGE)):
@@ -80,7 +80,7 @@ def packed(trials: Trials) -> bytes:
     return file.getvalue()
 
 
-def unpacked(content: bytes) -> Trials:
+def unpack_trials(content: bytes) -> Trials:
     """Return the trials of an archive, the inverse of :func:`pack_trials`.
 
     Content that is no such archive raises an error of many kinds.

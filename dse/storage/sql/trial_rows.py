@@ -8,7 +8,7 @@ from zlib import crc32
 
 from dse.core.trial import Outcome, State, Trial
 from dse.core.trials import TIMES
-from dse.storage.sql.codec import canonical, damaged, fault_text, numbers_text
+from dse.storage.sql.codec import build_damage_error, canonical, fault_text, numbers_text
 
 Row = Sequence[Any]
 """What the database gives for one row: its types are those of the columns asked for."""
@@ -153,7 +153,7 @@ def check_sums(study: str, rows: Sequence[Row]) -> None:
         asked, ended = f"{n} {design} {told}", f"{state} {metrics} {spread} {fault} {cost_s}"
         when = "" if times == _UNTIMED else _times_text(times)
         if crc32(f"{asked} {ended} {measured} {tries} {by} {seq}{when}".encode()) != kept:
-            raise damaged(study, f"trial {n} is damaged")
+            raise build_damage_error(study, f"trial {n} is damaged")
 
 
 _UNFINISHED = {

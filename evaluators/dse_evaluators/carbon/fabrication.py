@@ -77,6 +77,6 @@ def carbon_kg_per_mm2(nm: float, *, grid: str = "taiwan", abatement: float = 97.
     return (energy_kg + (gas_g + process.materials_g) * 1e-3) / _MM2_PER_CM2
 
 
-def is_tabulated(nm: float) -> bool:
+def is_in_table(nm: float) -> bool:
     """Return whether the node is 28 nm or below; larger ones are taken to emit as 28 nm does."""
     return min(PROCESSES) <= nm <= max(PROCESSES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.collectives import Collective, carried
+from dse_evaluators.clusters.collectives import Collective, compute_link_share
 
 _UP_AND_DOWN = 2.0 / 0.9
 """How often a tree's link carries the array, at the share of a ring's rate that NCCL expects of it:
@@ -75,7 +75,7 @@ def ring(collective: Collective, size_bytes: Floats, group: Group) -> Took:
         return _pairwise(size_bytes, group)
     turns = 2.0 if collective == "all_reduce" else 1.0
     waits_s = turns * (group.nodes - 1.0) * group.far_latency_s
-    moved_bytes = carried(collective, group.ranks) * size_bytes
+    moved_bytes = compute_link_share(collective, group.ranks) * size_bytes
     return _slowest(moved_bytes, group.nodes * group.stepped_s, waits_s, group)
 
 
@@ -95,7 +95,7 @@ def tree(collective: Collective, size_bytes: Floats, group: Group) -> Took:
         far_s = rounds * size_bytes / 2.0 / group.far_bytes_per_s
         return _apart(np.zeros_like(far_s), rounds * group.far_latency_s, far_s, group)
     turns = 2.0 if collective == "all_reduce" else 1.0
-    share = _UP_AND_DOWN if turns > 1.0 else carried(collective, group.ranks)
+    share = _UP_AND_DOWN if turns > 1.0 else compute_link_share(collective, group.ranks)
     waits_s = turns * steps * group.far_latency_s
     return _slowest(share * size_bytes, group.stepped_s, waits_s, group)
 
@@ -110,14 +110,14 @@ def hierarchical(collective: Collective, size_bytes: Floats, group: Group) -> To
         Jia et al.: Highly Scalable Deep Learning Training System with Mixed-Precision, 2018,
         section 3.4 (hierarchical all-reduce).
     """
-    near_s = carried(collective, group.inside) * size_bytes / group.near_bytes_per_s
+    near_s = compute_link_share(collective, group.inside) * size_bytes / group.near_bytes_per_s
     if collective == "all_to_all":
-        far_s = carried(collective, group.nodes) * size_bytes / group.far_bytes_per_s
+        far_s = compute_link_share(collective, group.nodes) * size_bytes / group.far_bytes_per_s
         messages_s = np.maximum(group.nodes - 2.0, 0.0) * group.gap_s
         return _apart(near_s, group.far_latency_s + messages_s, far_s, group)
     part = size_bytes / group.inside
     turns, steps = 2.0 if collective == "all_reduce" else 1.0, np.ceil(np.log2(group.nodes))
-    share = carried(collective, group.nodes)
+    share = compute_link_share(collective, group.nodes)
     by_ring, by_tree = (
         _apart(near_s, times * group.far_latency_s, moved, group)
         for times, moved in (
@@ -156,7 +156,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 def _slowest(moved_bytes: Floats, steps_s: Floats, waits_s: Floats, group: Group) -> Took:
     """Return the time of a transfer over all links at once; the slowest link decides."""
     near_s = np.where(group.inside > 1.0, moved_bytes / group.near_bytes_per_s, 0.0)
-    far_s = _piped(waits_s, moved_bytes / (group.inside * group.far_bytes_per_s), group)
+    far_s = _add_pipelining(waits_s, moved_bytes / (group.inside * group.far_bytes_per_s), group)
     return _hidden(steps_s + waits_s, near_s, far_s)
 
 
@@ -164,7 +164,7 @@ def _pairwise(size_bytes: Floats, group: Group) -> Took:
     ranks, others = group.ranks, group.ranks - group.inside
     near_s = (group.inside - 1.0) / ranks * size_bytes / group.near_bytes_per_s
     waits_s = group.far_latency_s + np.maximum(others - 1.0, 0.0) * group.gap_s
-    far_s = _piped(waits_s, others / ranks * size_bytes / group.far_bytes_per_s, group)
+    far_s = _add_pipelining(waits_s, others / ranks * size_bytes / group.far_bytes_per_s, group)
     return _hidden(group.stepped_s + waits_s, near_s, far_s)
 
 
@@ -179,11 +179,13 @@ def _hidden(latency_s: Floats, near_s: Floats, far_s: Floats) -> Took:
 def _apart(near_s: Floats, waits_s: Floats, far_s: Floats, group: Group) -> Took:
     """Within nodes and between them, one after the other."""
     return Took(
-        latency_s=group.stepped_s + waits_s, near_s=near_s, far_s=_piped(waits_s, far_s, group)
+        latency_s=group.stepped_s + waits_s,
+        near_s=near_s,
+        far_s=_add_pipelining(waits_s, far_s, group),
     )
 
 
-def _piped(waits_s: Floats, far_s: Floats, group: Group) -> Floats:
+def _add_pipelining(waits_s: Floats, far_s: Floats, group: Group) -> Floats:
     """Return the time of links between nodes, with the cost of cutting data into pieces."""
     if not group.far_pipelining:
         return far_s

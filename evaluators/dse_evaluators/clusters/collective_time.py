@@ -11,8 +11,8 @@ from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse_evaluators.clusters.algorithms import ALGORITHMS
-from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, carried
-from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.collectives import COLLECTIVES, calibrations, compute_link_share
+from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.systems import SYSTEMS, System, system_of
 from dse_evaluators.clusters.topology import ranks_inside, spread
 from dse_evaluators.reading_table import Flag, Number, Reading, Readings, one_of
@@ -116,7 +116,7 @@ class CollectiveTime:
                 took.latency_s,
                 took.near_s,
                 took.far_s,
-                carried(kind, count),
+                compute_link_share(kind, count),
                 np.ceil(count / inside),
             ]
         return self._metrics(found, kinds, size, ranks)
@@ -135,7 +135,10 @@ class CollectiveTime:
         )
         nobody = Rule(ranks < 2, "{has:g} rank has nobody to tell", ranks, np.full_like(ranks, 2.0))
         everyone = np.ones(len(size), dtype=bool)
-        faults: dict[int, Fault] = {**told(pairs, everyone), **told(nobody, everyone)}
+        faults: dict[int, Fault] = {
+            **find_rule_faults(pairs, everyone),
+            **find_rule_faults(nobody, everyone),
+        }
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(total_s > 0, size / total_s, 0.0)
         return Metrics(
@@ -146,18 +149,20 @@ class CollectiveTime:
                 "bus_bandwidth": share * rate,
                 "nodes": nodes,
                 "bottleneck": np.argmax(parts, axis=0).astype(np.float64),
-                "extrapolated": _extrapolated(kinds, size, ranks, nodes).astype(np.float64),
+                "extrapolated": _flag_unmeasured_rows(kinds, size, ranks, nodes).astype(np.float64),
             },
             faults=faults,
         )
 
 
-def _extrapolated(kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats) -> Mask:
+def _flag_unmeasured_rows(
+    kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: Floats
+) -> Mask:
     """Return the rows that lie outside all measurements."""
     inside = np.zeros(len(size), dtype=bool)
     for system in np.unique(kinds[0]).astype(int).tolist():
         for collective in np.unique(kinds[1]).astype(int).tolist():
-            known = _measured(system_of(_SYSTEMS[system]), COLLECTIVES[collective])
+            known = _find_measured_range(system_of(_SYSTEMS[system]), COLLECTIVES[collective])
             if known:
                 most, low, high = known
                 rows = (kinds[0] == system) & (kinds[1] == collective)
@@ -165,7 +170,7 @@ def _extrapolated(kinds: Sequence[Floats], size: Floats, ranks: Floats, nodes: F
     return ~inside | (nodes > 1)
 
 
-def _measured(system: System, collective: str) -> tuple[int, int, int] | None:
+def _find_measured_range(system: System, collective: str) -> tuple[int, int, int] | None:
     """Return the most ranks, and the smallest and largest array, measured in a node.
 
     The result is ``None`` if there are no measurements.

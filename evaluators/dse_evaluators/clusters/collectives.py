@@ -59,7 +59,7 @@ class Calibration:
     source: str
 
 
-def carried(collective: Collective, ranks: Floats | int) -> Floats:
+def compute_link_share(collective: Collective, ranks: Floats | int) -> Floats:
     """Return how often a link carries the array, as a share of its size.
 
     Source:
@@ -85,7 +85,7 @@ def seconds(
         Johnsson, Ho: Optimum Broadcasting and Personalized Communication in Hypercubes, 1989,
         section 3 (the best packet size, whence the root); Thakur 2005 for the rest.
     """
-    moved_s = carried(collective, ranks) * size_bytes / constants.bytes_per_s
+    moved_s = compute_link_share(collective, ranks) * size_bytes / constants.bytes_per_s
     piped_s = 2.0 * constants.pipelining * np.sqrt(constants.latency_s * moved_s)
     return np.where(np.asarray(ranks) > 1, constants.latency_s + moved_s + piped_s, 0.0)
 
@@ -110,7 +110,7 @@ def calibrations() -> Mapping[tuple[str, Collective, int], Calibration]:
         }
 
 
-def measured(fabric: str, collective: Collective) -> bool:
+def has_measurement(fabric: str, collective: Collective) -> bool:
     """Return whether the collective was measured on the fabric."""
     return any(key[:2] == (fabric, collective) for key in calibrations())
 

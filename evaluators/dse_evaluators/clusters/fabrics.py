@@ -15,7 +15,7 @@ from dse_evaluators.clusters.collectives import (
     Constants,
     calibrations,
     constants_of,
-    measured,
+    has_measurement,
 )
 
 _HALVES = ("all_gather", "reduce_scatter")
@@ -88,13 +88,13 @@ def within(fabric: str, collective: Collective, ranks: int) -> Constants:
     if known:
         enough = [one for one in known if one.ranks >= ranks] or list(known[-1:])
         return enough[0].constants(collective, ranks)
-    if measured(fabric, collective) or not measured(fabric, "all_reduce"):
+    if has_measurement(fabric, collective) or not has_measurement(fabric, "all_reduce"):
         return constants_of(fabric, collective, ranks)
     whole = constants_of(fabric, "all_reduce", ranks)
     return replace(whole, latency_s=whole.latency_s / 2.0) if collective in _HALVES else whole
 
 
-def checked(fabric: str) -> str:
+def get_check_status(fabric: str) -> str:
     """Return how far the constants of a fabric can be trusted, such as ``measured``.
 
     Raises:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dse.core.values import Floats
 from dse_evaluators.fits import Fit, fits_in
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 FITS = Path(__file__).with_name("networks.fits.json")
 """The constants of networks that were measured; the other rows of the table have their own."""
@@ -74,7 +74,7 @@ def network_of(name: str) -> Network:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    return picked("network", name, networks())
+    return look_up_row("network", name, networks())
 
 
 def _network(row: Mapping[str, str]) -> Network:

@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     needs: Floats
 
 
-def told(rule: Rule, among: Mask) -> dict[int, Fault]:
+def find_rule_faults(rule: Rule, among: Mask) -> dict[int, Fault]:
     """Return faults of rows in ``among`` that break a rule; equal breaches share one fault."""
     rows = np.flatnonzero(rule.broken & among)
     # Two numbers in one, so that finding equal pairs is one sort.

@@ -10,7 +10,7 @@ from pathlib import Path
 from dse_evaluators.clusters import fabrics
 from dse_evaluators.clusters.collectives import Collective, Constants
 from dse_evaluators.clusters.networks import Network, network_of
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class System:
     @property
     def checked(self) -> tuple[str, str]:
         """Validation status of the constants within a node, and of those between nodes."""
-        return fabrics.checked(self.fabric), self.network.checked
+        return fabrics.get_check_status(self.fabric), self.network.checked
 
     def within(self, collective: Collective, ranks: int) -> Constants:
         """The constants of a collective inside one node."""
@@ -66,4 +66,4 @@ def system_of(name: str) -> System:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    return picked("system", name, SYSTEMS)
+    return look_up_row("system", name, SYSTEMS)

@@ -57,9 +57,9 @@ class CacheSize:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """Every row's format by itself."""
-        return one_by_one(batch, METRICS, self._counted)
+        return one_by_one(batch, METRICS, self._count_bits)
 
-    def _counted(self, design: Mapping[str, Value]) -> Found:
+    def _count_bits(self, design: Mapping[str, Value]) -> Found:
         text = str(design["kv_format"])
         shape = (self.heads, self.context, self.width)
         bits = _bits("fp32" if text == KEEP else text, shape)

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from dse_evaluators.compression.knobs import Recipe
-from dse_evaluators.compression.narrow import Pruned, narrowed, sparse
-from dse_evaluators.compression.quantize import Quantised, quantised
+from dse_evaluators.compression.narrow import Pruned, narrow_network, sparse
+from dse_evaluators.compression.quantize import Quantised, quantise_weights
 from dse_evaluators.compression.reference import Reference
 from dse_evaluators.compression.size import SCALE_BYTES, size_bytes
 from dse_evaluators.formats.arrays import Single
-from dse_evaluators.formats.casting import is_scaled, rounded, scales
+from dse_evaluators.formats.casting import needs_scale, round_to_format, scales
 from dse_evaluators.formats.words import FORMATS, NumberFormat
-from dse_evaluators.workloads.network import Affine, Affines, Stage, applied, passed_on
+from dse_evaluators.workloads.network import Affine, Affines, Stage, apply_layer, passed_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Compressed:
     @property
     def size_bytes(self) -> int:
         """All that must be kept to compute with it."""
-        signals = SCALE_BYTES * len(self.signal_scales) if is_scaled(self.signal_word) else 0
+        signals = SCALE_BYTES * len(self.signal_scales) if needs_scale(self.signal_word) else 0
         return signals + sum(size_bytes(tensor) for tensor in self.stored)
 
     def logits(self, images: Tensor) -> Tensor:
@@ -44,26 +44,27 @@ class Compressed:
             self.network, self.affines, self.signal_scales, strict=True
         ):
             signal = _short(signal, scale, self.signal_word)
-            signal = passed_on(stage, applied(stage, affine, signal))
+            signal = passed_on(stage, apply_layer(stage, affine, signal))
         return signal
 
 
-def compressed(whole: Reference, recipe: Recipe) -> Compressed:
+def compress_network(whole: Reference, recipe: Recipe) -> Compressed:
     """Return the trained network under the recipe; the same recipe gives the same bits.
 
     In this order: filters go and the rest is refitted, small weights become zero, weights become
     words; then, layer by layer on the calibration images, activations get their scale and biases
     are corrected.
     """
-    pruned = sparse(whole, narrowed(whole, recipe.filter_keep), recipe.sparsity)
+    pruned = sparse(whole, narrow_network(whole, recipe.filter_keep), recipe.sparsity)
     word = FORMATS[recipe.weight_format]
     stored = tuple(
-        quantised(affine.weight.numpy(), word, recipe.granularity) for affine in pruned.affines
+        quantise_weights(affine.weight.numpy(), word, recipe.granularity)
+        for affine in pruned.affines
     )
-    return _calibrated(whole, pruned, stored, recipe)
+    return _calibrate_network(whole, pruned, stored, recipe)
 
 
-def _calibrated(
+def _calibrate_network(
     whole: Reference, pruned: Pruned, stored: tuple[Quantised, ...], recipe: Recipe
 ) -> Compressed:
     """Set scales from the largest activation, and biases from the mean outputs.
@@ -80,7 +81,7 @@ def _calibrated(
         signal_scales.append(scales(signal.abs().max().reshape(1).numpy(), word))
         signal = _short(signal, signal_scales[-1], word)
         affine = Affine(torch.tensor(stored[place].values), pruned.affines[place].bias)
-        outputs = applied(stage, affine, signal)
+        outputs = apply_layer(stage, affine, signal)
         if recipe.bias_correction:
             wanted = whole.outputs[place][:, torch.tensor(pruned.kept[place])]
             shift = _means(wanted - outputs)
@@ -106,4 +107,4 @@ def _short(signal: Tensor, scale: Single, word: NumberFormat) -> Tensor:
     """The signal at the nearest numbers of the format."""
     if word.name == "fp32":
         return signal
-    return torch.tensor(rounded(signal.numpy(), scale, word))
+    return torch.tensor(round_to_format(signal.numpy(), scale, word))

@@ -35,7 +35,7 @@ def without(parameters: Parameters, parts: Collection[str]) -> dict[str, Single]
     }
 
 
-def stopped(parameters: Parameters, blocks: int) -> dict[str, Single]:
+def truncate_model(parameters: Parameters, blocks: int) -> dict[str, Single]:
     """Return the model with the head after ``blocks`` blocks."""
     later = range(blocks, blocks_of(parameters))
     return without(parameters, [f"blocks.{block}" for block in later])
@@ -53,7 +53,7 @@ def fitted_exit(
         Belrose et al., Eliciting Latent Predictions from Transformers with the Tuned Lens, 2023,
         section 2 (an affine map for each layer; here it is linear, and by least squares).
     """
-    cut = stopped(parameters, blocks)
+    cut = truncate_model(parameters, blocks)
     if blocks == blocks_of(parameters):
         return cut
     reader = f"blocks.{blocks}.attention"

@@ -12,7 +12,12 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import metrics_of
-from dse_evaluators.compression.depth_dropped import blocks_of, fitted_exit, left_early, stopped
+from dse_evaluators.compression.depth_dropped import (
+    blocks_of,
+    fitted_exit,
+    left_early,
+    truncate_model,
+)
 from dse_evaluators.one_by_one import Found, one_by_one
 from dse_evaluators.readings import check_readings, number, word
 from dse_evaluators.workloads.editions import edition_of
@@ -63,9 +68,9 @@ class EarlyExit:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""
-        return one_by_one(batch, self.provides, self._measured)
+        return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measure_design(self, design: Mapping[str, Value]) -> Found:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -79,7 +84,7 @@ class EarlyExit:
             inputs = other_parameters.calibration(self.model)
             cuts = [fitted_exit(whole.parameters, inputs, depth) for depth in depths]
         else:
-            cuts = [stopped(whole.parameters, depth) for depth in depths]
+            cuts = [truncate_model(whole.parameters, depth) for depth in depths]
         exits = [other_parameters.outputs(self.model, cut, self.split) for cut in cuts]
         left = left_early(exits, float(design["confidence"]))
         asked = whole.parameters["head"].size / other_parameters.work(self.model)
@@ -92,7 +97,7 @@ class EarlyExit:
         own = {f"{at}.head": cut["head"] for at, cut in enumerate(cuts[:-1]) if heads == "fitted"}
         return Found(
             values={
-                **other_parameters.judged(self.model, left.outputs, self.split),
+                **other_parameters.judge_outputs(self.model, left.outputs, self.split),
                 "size": float(other_parameters.size_bytes({**whole.parameters, **own})),
                 "computation": float(costs[left.exits].mean()),
                 "depth": float(left.exits.mean() + 1),

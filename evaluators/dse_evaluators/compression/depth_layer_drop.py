@@ -55,19 +55,19 @@ class LayerDrop:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""
-        return one_by_one(batch, self.provides, self._measured)
+        return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
 
         whole = workload_of(self.model).parameters
-        cut = without(whole, dropped(design, blocks_of(whole)))
-        return other_parameters.told(self.model, cut, self.split)
+        cut = without(whole, list_removals(design, blocks_of(whole)))
+        return other_parameters.measure_cut(self.model, cut, self.split)
 
 
-def dropped(design: Mapping[str, Value], blocks: int) -> list[str]:
+def list_removals(design: Mapping[str, Value], blocks: int) -> list[str]:
     """Return the parts that a design leaves out, e.g. ``blocks.1.ffn`` if ``ffn[1]`` is false."""
     names = {kind: members(kind, tuple(design)) for kind in KINDS}
     every = [

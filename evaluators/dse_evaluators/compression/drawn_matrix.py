@@ -14,8 +14,8 @@ from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.compression.layer_fit import check_fits
 from dse_evaluators.compression.layer_recipes import KEEP, Part, check_recipe
-from dse_evaluators.compression.operators.reading import restored
-from dse_evaluators.compression.operators.recipe import compressed
+from dse_evaluators.compression.operators.reading import restore_tensor
+from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.template import Template
 from dse_evaluators.counts import check_count
 from dse_evaluators.formats.arrays import Single
@@ -91,18 +91,18 @@ class DrawnMatrix:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One matrix after the other."""
-        return one_by_one(batch, self.provides, self._measured)
+        return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> dict[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
         text = self._template.filled(design, 0)
         recipe = "format fp32" if text == KEEP else text
-        weight = _drawn(self.rows, self.columns, self.seed)
-        record = compressed(recipe, weight)
+        weight = _draw_weights(self.rows, self.columns, self.seed)
+        record = compress_layer(recipe, weight)
         return {
             "bits_per_weight": record.cost.stored / weight.size,
             "payload_bits_per_weight": record.cost.payload / weight.size,
             "place_bits_per_weight": (record.cost.stored - record.cost.payload) / weight.size,
-            **_faithful(weight, restored(record)),
+            **_faithful(weight, restore_tensor(record)),
         }
 
 
@@ -128,7 +128,7 @@ def _faithful(weight: Single, given: Single) -> dict[str, float]:
 
 
 @lru_cache(maxsize=1)
-def _drawn(rows: int, columns: int, seed: int) -> Single:
+def _draw_weights(rows: int, columns: int, seed: int) -> Single:
     weight = np.random.default_rng(seed).standard_normal((rows, columns), dtype=np.float32)
     weight.setflags(write=False)
     return weight

@@ -11,7 +11,7 @@ import numpy as np
 
 from dse.core.values import Value
 from dse.errors import EvaluationError, SpecError, nearest
-from dse_evaluators.compression.operators.recipe import compressed
+from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.template import Template, members
 
 KEEP = "keep"
@@ -103,7 +103,7 @@ def check_recipe(text: str, *, has_inputs: bool = True) -> None:
     weight *= rng.random(_TRIED) < _TRIED_DENSITY  # most operators then have less to do
     inputs = rng.normal(size=(2 * _TRIED[1], _TRIED[1])).astype(np.float32)
     try:
-        compressed(text, weight, inputs if has_inputs else None)
+        compress_layer(text, weight, inputs if has_inputs else None)
     except EvaluationError:
         return  # it is about this layer: blocks that do not fit it, a rank that it does not have
     except SpecError as error:

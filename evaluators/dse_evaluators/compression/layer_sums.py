@@ -16,7 +16,7 @@ Told = Callable[[str, str], tuple[float, float]]
 """Two numbers of a layer, by its name, under a recipe."""
 
 
-def summed(parts: Sequence[Part], batch: Batch, told: Told) -> tuple[Floats, dict[int, Fault]]:
+def sum_layers(parts: Sequence[Part], batch: Batch, told: Told) -> tuple[Floats, dict[int, Fault]]:
     """Return the sums over the layers, (2, n), and the faults of rows without sums.
 
     What differs in a layer is told once, and then added up in all rows; an error of ours costs

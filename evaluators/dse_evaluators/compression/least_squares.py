@@ -15,7 +15,7 @@ _MAX_TURNS = 60
 _TOLERANCE = 1e-4  # of the residual's first size
 
 
-def refitted(
+def refit_layer(
     stage: Stage,
     start: Affine,
     inputs: Tensor,  # (c, channels, ...)
@@ -48,12 +48,12 @@ def refitted(
     ridge = RIDGE * gram.diagonal().mean() + torch.finfo(torch.float32).tiny
     gram.diagonal().add_(ridge)
     moment += ridge * weight
-    fitted = _descended(gram, moment, weight) if sparse else torch.linalg.solve(gram, moment)
+    fitted = _solve_by_cg(gram, moment, weight) if sparse else torch.linalg.solve(gram, moment)
     bias = target_mean.double() - inputs_mean.double() @ fitted
     return Affine(fitted.T.float().reshape(start.weight.shape).contiguous(), bias.float())
 
 
-def _descended(
+def _solve_by_cg(
     gram: Tensor,  # (columns, columns)
     moment: Tensor,  # (columns, filters)
     start: Tensor,  # (columns, filters)

@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 from dse.errors import DseError
 from dse_evaluators.compression.layer_recipes import KEEP
 from dse_evaluators.compression.operators import bundle, dense
-from dse_evaluators.compression.operators.reading import restored
-from dse_evaluators.compression.operators.recipe import compressed
+from dse_evaluators.compression.operators.reading import restore_tensor
+from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.operators.record import Cost, Record, Section, Use
 from dse_evaluators.compression.shelf import Shelf
 from dse_evaluators.formats.arrays import Single
@@ -40,7 +40,7 @@ def weights(model: str, recipes: Recipes) -> dict[str, Single]:
     """
     shelf = _shelf(model)
     return {
-        name: shelf.found(name, text, lambda n=name, t=text: _made(model, n, t)[0])  # type: ignore[misc]
+        name: shelf.found(name, text, lambda n=name, t=text: _store_layer(model, n, t)[0])  # type: ignore[misc]
         for name, text in recipes.items()
     }
 
@@ -66,9 +66,9 @@ def cost(model: str, layer: str, recipe: str) -> Cost:
     shape = shapes_of(model)[layer]
     text = "fp32" if recipe == KEEP else _format(recipe)
     if text is not None:
-        with _named(layer, recipe):
+        with _name_layer(layer, recipe):
             return _dense_cost(text, shape)
-    return _made(model, layer, recipe)[1]
+    return _store_layer(model, layer, recipe)[1]
 
 
 @cache
@@ -94,14 +94,14 @@ def noise(model: str, layer: str, recipe: str) -> float:
     return float((off**2).sum() / max((weight**2).sum(), np.finfo(np.float64).tiny))
 
 
-def written(model: str, recipes: Recipes) -> bytes:
+def write_model(model: str, recipes: Recipes) -> bytes:
     """Return the compressed model as bytes; ``unbundle_layers`` reads its parameters back."""
     parameters = workload_of(model).parameters
     records = {name: _record(model, name, text) for name, text in recipes.items() if text != KEEP}
-    return bundle.bundled(parameters, records).to_bytes()
+    return bundle.bundle_layers(parameters, records).to_bytes()
 
 
-def _made(model: str, layer: str, recipe: str) -> tuple[Single, Cost]:
+def _store_layer(model: str, layer: str, recipe: str) -> tuple[Single, Cost]:
     """Return the layer as it is stored and read back, and its cost.
 
     Quantising gives what encoding and decoding would, bit by bit, in a tenth of the time.
@@ -111,22 +111,22 @@ def _made(model: str, layer: str, recipe: str) -> tuple[Single, Cost]:
     if recipe == KEEP:
         return weight, _dense_cost("fp32", weight.shape)
     if text is not None:
-        with _named(layer, recipe):
+        with _name_layer(layer, recipe):
             values = format_of(text).quantize(weight, dense.axis_of(weight.shape))
         return values, _dense_cost(text, weight.shape)
     record = _record(model, layer, recipe)
-    return restored(record), record.cost
+    return restore_tensor(record), record.cost
 
 
 def _record(model: str, layer: str, recipe: str) -> Record:
     inputs = _calibration(model).get(layer) if _operator(recipe) in _CALIBRATED else None
-    with _named(layer, recipe), threadpool_limits(limits=1):
-        return compressed(recipe, workload_of(model).parameters[layer], inputs)
+    with _name_layer(layer, recipe), threadpool_limits(limits=1):
+        return compress_layer(recipe, workload_of(model).parameters[layer], inputs)
 
 
 def _factors(model: str, layer: str, recipe: str) -> Single:
     _, factors = _record(model, layer, recipe).parts
-    return dense.read(factors, ())
+    return dense.read_record(factors, ())
 
 
 def _operator(recipe: str) -> str:
@@ -154,7 +154,7 @@ def _dense_cost(text: str, shape: tuple[int, ...]) -> Cost:
 
 
 @contextmanager
-def _named(layer: str, recipe: str) -> Iterator[None]:
+def _name_layer(layer: str, recipe: str) -> Iterator[None]:
     """Add the layer and its recipe to the message of errors raised inside."""
     try:
         yield

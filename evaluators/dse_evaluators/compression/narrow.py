@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from dse.core.values import Ints
-from dse_evaluators.compression.least_squares import refitted
-from dse_evaluators.compression.prune import strongest, thinned
+from dse_evaluators.compression.least_squares import refit_layer
+from dse_evaluators.compression.prune import prune_smallest, strongest
 from dse_evaluators.compression.reference import Reference
-from dse_evaluators.workloads.network import Affine, Affines, applied, passed_on
+from dse_evaluators.workloads.network import Affine, Affines, apply_layer, passed_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Pruned:
     kept: tuple[Ints, ...]  # per layer
 
 
-def narrowed(whole: Reference, keep: float) -> Pruned:
+def narrow_network(whole: Reference, keep: float) -> Pruned:
     """Return the network with ``keep`` of the filters of every layer but the last.
 
     From the first layer to the last, each refitted to the trained outputs from the inputs that
@@ -36,22 +36,22 @@ def narrowed(whole: Reference, keep: float) -> Pruned:
     affines = tuple(_cut(whole, kept, place) for place in range(len(kept)))
     if keep == 1:
         return Pruned(affines, kept)
-    return Pruned(_repaired(whole, affines, kept, sparse=False), kept)
+    return Pruned(_repair_layers(whole, affines, kept, sparse=False), kept)
 
 
 def sparse(whole: Reference, pruned: Pruned, sparsity: float) -> Pruned:
     """The network with ``sparsity`` of its weights zero, and the others refitted."""
-    weights = thinned([affine.weight.numpy() for affine in pruned.affines], sparsity)
+    weights = prune_smallest([affine.weight.numpy() for affine in pruned.affines], sparsity)
     affines = tuple(
         Affine(torch.tensor(weight), affine.bias)
         for weight, affine in zip(weights, pruned.affines, strict=True)
     )
     if sparsity == 0:
         return pruned
-    return Pruned(_repaired(whole, affines, pruned.kept, sparse=True), pruned.kept)
+    return Pruned(_repair_layers(whole, affines, pruned.kept, sparse=True), pruned.kept)
 
 
-def _repaired(
+def _repair_layers(
     whole: Reference, affines: Affines, kept: tuple[Ints, ...], *, sparse: bool
 ) -> Affines:
     """Refit the layers in order, each on the outputs of the repaired ones before it."""
@@ -59,8 +59,8 @@ def _repaired(
     repaired = []
     for place, stage in enumerate(whole.network):
         wanted = whole.outputs[place][:, torch.tensor(kept[place])]
-        repaired.append(refitted(stage, affines[place], signal, wanted, sparse=sparse))
-        signal = passed_on(stage, applied(stage, repaired[-1], signal))
+        repaired.append(refit_layer(stage, affines[place], signal, wanted, sparse=sparse))
+        signal = passed_on(stage, apply_layer(stage, repaired[-1], signal))
     return tuple(repaired)
 
 

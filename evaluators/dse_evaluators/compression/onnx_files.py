@@ -30,7 +30,7 @@ def file_of(workload: Magika, recipe: OnnxRecipe) -> Path:
     """
     path = folder() / "onnx" / f"{workload.name}-{_name(workload, recipe)}.onnx"
     if not path.is_file():
-        model = _made(workload, recipe)
+        model = _build_model(workload, recipe)
         with draft(path) as fresh:
             fresh.write_bytes(model)
     return path
@@ -66,11 +66,11 @@ def draft(path: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _made(workload: Magika, recipe: OnnxRecipe) -> bytes:
+def _build_model(workload: Magika, recipe: OnnxRecipe) -> bytes:
     if recipe.runtime_format == WHOLE:
         return workload.model
     if recipe.runtime_format not in RUNTIME:
-        return workload.with_parameters(_rounded(workload, recipe.runtime_format))
+        return workload.with_parameters(_round_weights(workload, recipe.runtime_format))
     with tempfile.TemporaryDirectory() as place:
         whole, small = Path(place) / "whole.onnx", Path(place) / "small.onnx"
         whole.write_bytes(workload.model)
@@ -81,7 +81,7 @@ def _made(workload: Magika, recipe: OnnxRecipe) -> bytes:
         return small.read_bytes()
 
 
-def _rounded(workload: Magika, text: str) -> dict[str, Single]:
+def _round_weights(workload: Magika, text: str) -> dict[str, Single]:
     """Return the parameters with the layers' weights rounded to a format's numbers."""
     chosen = format_of(text)
     return {

@@ -91,16 +91,16 @@ class OnnxModels:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One file after the other: a row's outcome does not depend on the batch."""
-        return one_by_one(batch, METRICS, self._measured, uncertain=("latency",))
+        return one_by_one(batch, METRICS, self._measure_design, uncertain=("latency",))
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measure_design(self, design: Mapping[str, Value]) -> Found:
         # onnx and its runtime are optional, and who only checks a study needs neither.
         from dse_evaluators.compression import onnx_runner
 
         knobs = {name: design[name] for name in self.optional if name in design}
         timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
         recipe = onnx_recipe_of({**knobs, **self._fixed})
-        reading = onnx_runner.measured(recipe, timing, self.split)
+        reading = onnx_runner.measure_recipe(recipe, timing, self.split)
         return Found(values=reading.metrics, errors={"latency": reading.latency_error_s})
 
     @property

@@ -10,11 +10,11 @@ import numpy as np
 
 from dse_evaluators.compression.onnx_files import file_of, weight_bytes
 from dse_evaluators.compression.onnx_recipe import OPTIMIZATIONS, OnnxRecipe
-from dse_evaluators.compression.timing import Timing, timed
+from dse_evaluators.compression.timing import Timing, time_call
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.magika import Magika, log_shares, magika
 from dse_evaluators.workloads.onnx_runtime import Session
-from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 from dse_evaluators.workloads.workload import Split
 
 
@@ -26,7 +26,7 @@ class Reading:
     latency_error_s: float
 
 
-def measured(recipe: OnnxRecipe, timing: Timing, split: Split) -> Reading:
+def measure_recipe(recipe: OnnxRecipe, timing: Timing, split: Split) -> Reading:
     """Return the measured values of magika under a recipe.
 
     Raises:
@@ -56,7 +56,7 @@ def _outputs(workload: Magika, path: Path, level: str, split: Split) -> Single:
     def make() -> Arrays:
         return {"outputs": log_shares(Session(path.read_bytes(), level), tokens)}
 
-    return cached(f"onnx/{path.stem}-{level}-{seen}", {"outputs": shape}, make)["outputs"]
+    return load_or_make(f"onnx/{path.stem}-{level}-{seen}", {"outputs": shape}, make)["outputs"]
 
 
 def _latency_s(
@@ -64,4 +64,4 @@ def _latency_s(
 ) -> tuple[float, float]:
     """The median of a run on one thread, and its error."""
     tokens = np.resize(workload.examples(split).tokens, (timing.batch, workload.width))
-    return timed(lambda: session.run(tokens), timing)
+    return time_call(lambda: session.run(tokens), timing)

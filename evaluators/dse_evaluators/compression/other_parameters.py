@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dse.errors import EvaluationError
-from dse_evaluators.compression.operators.bundle import bundled
+from dse_evaluators.compression.operators.bundle import bundle_layers
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.recipe_runner import deviation
 from dse_evaluators.formats.arrays import Single
@@ -21,7 +21,7 @@ LOOKED_UP = "embed"
 """The table of which a character takes one row, and multiplies nothing."""
 
 
-def judged(model: str, given: Single, split: Split) -> dict[str, float]:
+def judge_outputs(model: str, given: Single, split: Split) -> dict[str, float]:
     """Return the workload's quality of these outputs, and their deviation from the reference.
 
     Raises:
@@ -55,14 +55,14 @@ def calibration(model: str) -> Mapping[str, Single]:
         return workload_of(model).calibration()
 
 
-def told(model: str, parameters: Parameters, split: Split) -> dict[str, float]:
+def measure_cut(model: str, parameters: Parameters, split: Split) -> dict[str, float]:
     """Return the quality, the size [B] and the computation of a model cut to ``parameters``.
 
     Raises:
         EvaluationError: an output is infinite or not a number.
     """
     return {
-        **judged(model, outputs(model, parameters, split), split),
+        **judge_outputs(model, outputs(model, parameters, split), split),
         "size": float(size_bytes(parameters)),
         "computation": computation(model, parameters),
     }
@@ -73,7 +73,7 @@ def size_bytes(parameters: Parameters, compressed: Mapping[str, Record] | None =
 
     Those without a record are in single precision.
     """
-    return len(bundled(parameters, compressed or {}).to_bytes())
+    return len(bundle_layers(parameters, compressed or {}).to_bytes())
 
 
 def computation(model: str, parameters: Parameters) -> float:

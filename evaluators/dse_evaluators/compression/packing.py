@@ -18,7 +18,7 @@ _SIDES = 4
 _NAMES = tuple(FORMATS)
 
 
-def packed(tensor: Quantised, bias: Single) -> bytes:
+def pack_layer(tensor: Quantised, bias: Single) -> bytes:
     """Return the layer as bytes, in the smallest layout."""
     shape = Shape.of(tensor)
     sides = tensor.words.shape
@@ -44,7 +44,7 @@ def packed(tensor: Quantised, bias: Single) -> bytes:
     )
 
 
-def unpacked(data: bytes) -> tuple[Quantised, Single]:
+def unpack_layer(data: bytes) -> tuple[Quantised, Single]:
     """Return the layer and its biases from the bytes alone."""
     layout, name, scaled, rank, *sides = _HEADER.unpack_from(data)
     word = FORMATS[_NAMES[name]]

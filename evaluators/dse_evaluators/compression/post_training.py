@@ -87,15 +87,15 @@ class PostTraining:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other: a row's outcome does not depend on the batch."""
-        return one_by_one(batch, METRICS, self._measured, uncertain=("latency",))
+        return one_by_one(batch, METRICS, self._measure_design, uncertain=("latency",))
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measure_design(self, design: Mapping[str, Value]) -> Found:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import runner
 
         knobs = {name: design[name] for name in self.optional if name in design}
         timing = Timing(warmup=self.warmup, repeats=self.repeats, batch=self.batch)
-        reading = runner.measured(self.model, recipe_of({**knobs, **self._fixed}), timing)
+        reading = runner.measure_recipe(self.model, recipe_of({**knobs, **self._fixed}), timing)
         return Found(values=reading.metrics, errors={"latency": reading.latency_error_s})
 
     @property

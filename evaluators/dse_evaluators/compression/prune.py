@@ -10,7 +10,7 @@ from dse.core.values import Ints
 from dse_evaluators.formats.arrays import Single
 
 
-def thinned(weights: Sequence[Single], sparsity: float) -> list[Single]:
+def prune_smallest(weights: Sequence[Single], sparsity: float) -> list[Single]:
     """Return the weights with the smallest of them all set to zero, ties by place.
 
     Args:

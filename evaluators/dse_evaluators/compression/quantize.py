@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse_evaluators.formats.arrays import Single, Words
-from dse_evaluators.formats.casting import check_values, is_scaled, scales, values_of, words_of
+from dse_evaluators.formats.casting import check_values, needs_scale, scales, values_of, words_of
 from dse_evaluators.formats.words import NumberFormat
 
 
@@ -28,7 +28,7 @@ class Quantised:
         return values_of(self.words, _beside(self.scale, self.words.ndim), self.word)
 
 
-def quantised(
+def quantise_weights(
     weight: Single,  # (filters, ...)
     word: NumberFormat,
     granularity: str,
@@ -41,7 +41,7 @@ def quantised(
     check_values(weight)
     magnitudes = np.abs(weight).reshape(len(weight), -1).max(axis=1)
     peaks = magnitudes if granularity == "channel" else magnitudes.max(keepdims=True)
-    scale = scales(peaks, word) if is_scaled(word) else np.zeros(0, dtype=np.float32)
+    scale = scales(peaks, word) if needs_scale(word) else np.zeros(0, dtype=np.float32)
     return Quantised(
         words=words_of(weight, _beside(scale, weight.ndim), word), scale=scale, word=word
     )

@@ -91,7 +91,7 @@ class ByRecipe:
         """One model after the other: a row's outcome does not depend on the batch."""
         for part in self._recipes.parts:
             part.check_lengths(tuple(batch.names))
-        return one_by_one(batch, self.provides, self._measured)
+        return one_by_one(batch, self.provides, self._measure_design)
 
     def recipes(self, design: Mapping[str, Value]) -> dict[str, str]:
         """Return the recipe of each layer under a design."""
@@ -101,13 +101,13 @@ class ByRecipe:
             for place, name in enumerate(part.layers)
         }
 
-    def _measured(self, design: Mapping[str, Value]) -> dict[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> dict[str, float]:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import recipe_runner
 
         rounded = {name: _format(text.filled(design, 0)) for name, text in self._signals.items()}
         signals = Signals(activations=rounded["activations"], kv_cache=rounded["kv_cache"])
-        return recipe_runner.measured(self.model, self.recipes(design), self.split, signals)
+        return recipe_runner.measure_recipes(self.model, self.recipes(design), self.split, signals)
 
     def _check_signals(self, values: Mapping[str, Sequence[Value]]) -> None:
         for option, template in self._signals.items():

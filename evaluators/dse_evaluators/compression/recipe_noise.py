@@ -12,7 +12,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.compression import model_layers
 from dse_evaluators.compression.layer_recipes import KEEP
-from dse_evaluators.compression.layer_sums import summed
+from dse_evaluators.compression.layer_sums import sum_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.workloads.editions import edition_of
 
@@ -71,7 +71,7 @@ class Noise:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The means over the layers; a recipe that cannot be followed costs its rows."""
-        sums, faults = summed(self._recipes.parts, batch, self._noise)
+        sums, faults = sum_layers(self._recipes.parts, batch, self._noise)
         noise = sums[0] / sums[1].clip(min=1)
         decibels = -10 * np.log10(noise.clip(min=_LEAST))
         return Metrics(columns={"noise": noise, "sqnr_db": decibels}, faults=faults)

@@ -15,7 +15,9 @@ from dse_evaluators.workloads.models import workload_of
 from dse_evaluators.workloads.workload import Signals, Split
 
 
-def measured(model: str, recipes: Recipes, split: Split, signals: Signals) -> dict[str, float]:
+def measure_recipes(
+    model: str, recipes: Recipes, split: Split, signals: Signals
+) -> dict[str, float]:
     """Return the workload's quality, the model's size, and the deviation of its outputs.
 
     Raises:

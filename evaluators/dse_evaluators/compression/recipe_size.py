@@ -10,7 +10,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.compression import model_layers
 from dse_evaluators.compression.layer_recipes import KEEP
-from dse_evaluators.compression.layer_sums import summed
+from dse_evaluators.compression.layer_sums import sum_layers
 from dse_evaluators.compression.model_recipes import ModelRecipes
 from dse_evaluators.compression.recipe_evaluator import SIZES
 from dse_evaluators.workloads.editions import edition_of
@@ -56,7 +56,7 @@ class Size:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The sums over the layers; a recipe that cannot be followed costs its rows."""
-        bits, faults = summed(self._recipes.parts, batch, self._bits)
+        bits, faults = sum_layers(self._recipes.parts, batch, self._bits)
         total = bits[0] + model_layers.rest(self.model).total
         count = model_layers.count(self.model)
         return Metrics(

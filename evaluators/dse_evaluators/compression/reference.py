@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from dse_evaluators.workloads.digits import digits
-from dse_evaluators.workloads.digits_cnn import trained
+from dse_evaluators.workloads.digits_cnn import load_weights
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import (
     Affines,
     Stage,
-    applied,
+    apply_layer,
     forward,
     passed_on,
     stages,
@@ -47,14 +47,14 @@ def reference(model: str) -> Reference:
 
 def _digits_cnn() -> Reference:
     data = digits()
-    network, affines = stages(DIGITS_CNN), trained()
+    network, affines = stages(DIGITS_CNN), load_weights()
     calibration = torch.tensor(data.calibration.images)
     images = torch.tensor(data.held_out.images)
     outputs = []
     with deterministic(), torch.inference_mode():
         signal = calibration
         for stage, affine in zip(network, affines, strict=True):
-            outputs.append(applied(stage, affine, signal))
+            outputs.append(apply_layer(stage, affine, signal))
             signal = passed_on(stage, outputs[-1])
         logits = forward(network, affines, images)
     return Reference(

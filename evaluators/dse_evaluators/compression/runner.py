@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from dse_evaluators.compression.compress import Compressed, compressed
+from dse_evaluators.compression.compress import Compressed, compress_network
 from dse_evaluators.compression.knobs import Recipe
 from dse_evaluators.compression.reference import Reference, reference
-from dse_evaluators.compression.timing import Timing, timed
+from dse_evaluators.compression.timing import Timing, time_call
 from dse_evaluators.workloads.network import forward
 from dse_evaluators.workloads.torch_scope import deterministic, one_thread
 
@@ -23,11 +23,11 @@ class Reading:
     latency_error_s: float
 
 
-def measured(model: str, recipe: Recipe, timing: Timing) -> Reading:
+def measure_recipe(model: str, recipe: Recipe, timing: Timing) -> Reading:
     """Measure a model under a recipe."""
     whole = reference(model)
     with deterministic(), torch.inference_mode():
-        small = compressed(whole, recipe)
+        small = compress_network(whole, recipe)
         quality = _quality(whole, small)
     latency_s, error_s = _latency_s(whole, small, timing)
     metrics = {**quality, "size": float(small.size_bytes), "latency": latency_s}
@@ -59,4 +59,4 @@ def _latency_s(whole: Reference, small: Compressed, timing: Timing) -> tuple[flo
     copies = -(-timing.batch // len(whole.images))
     images = whole.images.repeat(copies, 1, 1, 1)[: timing.batch].contiguous()
     with one_thread(), torch.inference_mode():
-        return timed(lambda: forward(small.network, small.affines, images), timing)
+        return time_call(lambda: forward(small.network, small.affines, images), timing)

@@ -10,7 +10,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
-from dse_evaluators.compression.sliced_stream import DIRECTIONS, read, sliced
+from dse_evaluators.compression.sliced_stream import DIRECTIONS, restore_tables, slice_tables
 from dse_evaluators.compression.template import members
 from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings, number, word
@@ -62,9 +62,9 @@ class Sliced:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""
-        return one_by_one(batch, self.provides, self._measured)
+        return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -78,7 +78,7 @@ class Sliced:
         listed = members(SLICE, tuple(design))
         names = sorted(listed, key=lambda name: int(name[len(SLICE) + 1 : -1])) or [SLICE]
         shares = [float(design[name]) for name in names]
-        records = sliced(
+        records = slice_tables(
             whole.parameters, other_parameters.calibration(self.model), shares, directions
         )
-        return other_parameters.told(self.model, read(records), self.split)
+        return other_parameters.measure_cut(self.model, restore_tables(records), self.split)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators.dense import FP32
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.operators.sliced import basis, crossing, reading, writing
 from dse_evaluators.formats.arrays import Single
@@ -53,7 +53,7 @@ def parts_of(parameters: Parameters) -> tuple[Part, ...]:
     return (*found, Part(gain="norm", reads="head", writes=None, crossing=None))
 
 
-def sliced(
+def slice_tables(
     parameters: Parameters,
     inputs: Mapping[str, Single],
     shares: Sequence[float],
@@ -86,7 +86,7 @@ def sliced(
             hint="one for all, or one for each; each from 0 to below 1",
         )
     chosen = [
-        _DIRECTIONS[directions](_normed(parameters, inputs, part), share)
+        _DIRECTIONS[directions](_normalize_stream(parameters, inputs, part), share)
         for part, share in zip(parts, given, strict=True)
     ]
     records = {"embed": reading(parameters["embed"], chosen[0])}
@@ -102,34 +102,34 @@ def sliced(
     return records
 
 
-def read(records: Mapping[str, Record]) -> dict[str, Single]:
+def restore_tables(records: Mapping[str, Record]) -> dict[str, Single]:
     """Return the parameters that the model runs on."""
-    return {name: restored(record) for name, record in records.items()}
+    return {name: restore_tensor(record) for name, record in records.items()}
 
 
-def _normed(parameters: Parameters, inputs: Mapping[str, Single], part: Part) -> Single:
+def _normalize_stream(parameters: Parameters, inputs: Mapping[str, Single], part: Part) -> Single:
     """Return the stream before the part divided by its root mean square, (n, width)."""
     return inputs[part.reads] / parameters[part.gain]
 
 
-def _kept(signals: Single, share: float) -> int:
+def _count_kept_columns(signals: Single, share: float) -> int:
     return max(1, round(signals.shape[1] * (1 - share)))
 
 
 def _principal(signals: Single, share: float) -> Single:
-    return basis(signals, _kept(signals, share))
+    return basis(signals, _count_kept_columns(signals, share))
 
 
 def _largest(signals: Single, share: float) -> Single:
     power = (signals.astype(np.float64) ** 2).mean(axis=0)
-    axes = np.argsort(-power, kind="stable")[: _kept(signals, share)]
+    axes = np.argsort(-power, kind="stable")[: _count_kept_columns(signals, share)]
     return np.eye(signals.shape[1], dtype=np.float32)[:, axes]
 
 
 def _random(signals: Single, share: float) -> Single:
     width = signals.shape[1]
     drawn = np.random.default_rng(_SEED).normal(size=(width, width))
-    axes = np.linalg.qr(drawn)[0][:, : _kept(signals, share)]
+    axes = np.linalg.qr(drawn)[0][:, : _count_kept_columns(signals, share)]
     return np.ascontiguousarray(axes, dtype=np.float32)
 
 

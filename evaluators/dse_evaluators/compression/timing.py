@@ -24,7 +24,7 @@ class Timing:
     batch: int
 
 
-def timed(call: Callable[[], object], timing: Timing) -> tuple[float, float]:
+def time_call(call: Callable[[], object], timing: Timing) -> tuple[float, float]:
     """Return the seconds per call and their standard error.
 
     The seconds are the median of the rounds' medians.

@@ -15,16 +15,16 @@ from dse.core.values import Floats
 from dse_evaluators.compression.operators import corrected
 from dse_evaluators.compression.operators.dense import FP16, Dense
 from dse_evaluators.compression.operators.products import product
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.operators.svd import whitened_factors
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads.character_lm import CONTEXT
 from dse_evaluators.workloads.shakespeare import CHUNK, Codes, plays
-from dse_evaluators.workloads.taps import untouched
+from dse_evaluators.workloads.taps import pass_through
 from dse_evaluators.workloads.torch_scope import deterministic
-from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 from dse_evaluators.workloads.workload import Parameters
 
 _VERSION = 1
@@ -46,7 +46,7 @@ class Tuning:
     seed: int = 0
 
 
-def tuned(
+def tune_products(
     parameters: Parameters, inputs: Mapping[str, Single], tuning: Tuning
 ) -> dict[str, Record]:
     """Return each layer that has inputs: in the format, plus a product of this rank.
@@ -70,7 +70,9 @@ def tuned(
     for name in short:
         outputs, given = parameters[name].shape
         shapes |= {f"{name}/left": (outputs, tuning.rank), f"{name}/right": (tuning.rank, given)}
-    found = cached(_name(parameters, tuning), shapes, lambda: _made(parameters, inputs, tuning))
+    found = load_or_make(
+        _name(parameters, tuning), shapes, lambda: _compute_products(parameters, inputs, tuning)
+    )
     return {
         name: Record(
             kind=corrected.KIND,
@@ -84,8 +86,10 @@ def tuned(
     }
 
 
-def _made(parameters: Parameters, inputs: Mapping[str, Single], tuning: Tuning) -> Arrays:
-    given = {name: restored(Dense(tuning.text)(parameters[name])) for name in inputs}
+def _compute_products(
+    parameters: Parameters, inputs: Mapping[str, Single], tuning: Tuning
+) -> Arrays:
+    given = {name: restore_tensor(Dense(tuning.text)(parameters[name])) for name in inputs}
     chance = torch.Generator().manual_seed(tuning.seed)
     pairs: Pairs = {}
     for name, short in given.items():
@@ -123,11 +127,11 @@ def _learn(
     rng = np.random.default_rng(tuning.seed)
     with deterministic():
         for _ in range(tuning.steps):
-            codes = torch.tensor(_drawn(rng, tuning.batch))
+            codes = torch.tensor(_draw_windows(rng, tuning.batch))
             with torch.no_grad():
-                wanted = network.logits(whole, codes, untouched()).log_softmax(-1)
+                wanted = network.logits(whole, codes, pass_through()).log_softmax(-1)
             now = {name: short[name] + left @ right for name, (left, right) in pairs.items()}
-            said = network.logits({**whole, **now}, codes, untouched()).log_softmax(-1)
+            said = network.logits({**whole, **now}, codes, pass_through()).log_softmax(-1)
             loss = functional.kl_div(
                 said.flatten(0, 1), wanted.flatten(0, 1), reduction="batchmean", log_target=True
             )
@@ -137,7 +141,7 @@ def _learn(
             schedule.step()
 
 
-def _drawn(rng: np.random.Generator, count: int) -> Codes:
+def _draw_windows(rng: np.random.Generator, count: int) -> Codes:
     """Draw windows of training text, (count, CONTEXT)."""
     chunks = plays().train
     rows = rng.integers(len(chunks), size=count)

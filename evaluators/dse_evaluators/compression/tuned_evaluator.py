@@ -77,13 +77,13 @@ class TunedCorrection:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""
-        return one_by_one(batch, self.provides, self._measured)
+        return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measure_design(self, design: Mapping[str, Value]) -> Found:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters, tuned_correction
         from dse_evaluators.compression.operators.dense import Dense
-        from dse_evaluators.compression.operators.reading import restored
+        from dse_evaluators.compression.operators.reading import restore_tensor
         from dse_evaluators.workloads.models import workload_of
 
         start = str(design.get("start", STARTS[0]))
@@ -97,17 +97,17 @@ class TunedCorrection:
         tuning = tuned_correction.Tuning(
             text=str(design["weight_format"]), rank=rank, steps=steps, start=start, rate=self.rate
         )
-        records = tuned_correction.tuned(
+        records = tuned_correction.tune_products(
             whole.parameters, other_parameters.calibration(MODEL), tuning
         )
         records["embed"] = Dense(self.embedding)(whole.parameters["embed"])
-        small = {name: restored(record) for name, record in records.items()}
+        small = {name: restore_tensor(record) for name, record in records.items()}
         given = other_parameters.outputs(MODEL, {**whole.parameters, **small}, self.split)
         numbers = sum(array.size for array in small.values())
         bits = sum(record.cost.stored for record in records.values())
         return Found(
             values={
-                **other_parameters.judged(MODEL, given, self.split),
+                **other_parameters.judge_outputs(MODEL, given, self.split),
                 "size": float(other_parameters.size_bytes(whole.parameters, records)),
                 "bits_per_weight": bits / numbers,
             }

@@ -11,7 +11,7 @@ from dse.core.values import Value
 from dse.errors import PluginError, nearest
 from dse_evaluators.compression.cut_measures import depth_of, metrics_of
 from dse_evaluators.compression.template import members
-from dse_evaluators.compression.width_narrowed import REPAIRS, Width, narrowed
+from dse_evaluators.compression.width_narrowed import REPAIRS, Width, narrow_blocks
 from dse_evaluators.one_by_one import one_by_one
 from dse_evaluators.readings import check_readings, number, word
 from dse_evaluators.workloads.editions import edition_of
@@ -67,9 +67,9 @@ class Narrowed:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One model after the other."""
-        return one_by_one(batch, self.provides, self._measured)
+        return one_by_one(batch, self.provides, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # What runs models takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression import other_parameters
         from dse_evaluators.workloads.models import workload_of
@@ -79,8 +79,8 @@ class Narrowed:
             raise PluginError(f"there is no repair {repair!r}", hint=nearest(repair, REPAIRS))
         inputs = other_parameters.calibration(self.model) if repair == "refitted" else None
         whole = workload_of(self.model).parameters
-        cut = narrowed(whole, widths(design, depth_of(self.model)), inputs, head=HEAD)
-        return other_parameters.told(self.model, cut, self.split)
+        cut = narrow_blocks(whole, widths(design, depth_of(self.model)), inputs, head=HEAD)
+        return other_parameters.measure_cut(self.model, cut, self.split)
 
 
 def widths(design: Mapping[str, Value], blocks: int) -> list[Width]:

@@ -24,7 +24,7 @@ class Width:
     neurons: float
 
 
-def narrowed(
+def narrow_blocks(
     parameters: Parameters,
     widths: Sequence[Width],
     inputs: Mapping[str, Single] | None,
@@ -96,10 +96,10 @@ def _cut(
     found[into] = np.ascontiguousarray(found[into][rows])
     found[out] = np.ascontiguousarray(whole[:, columns])
     if inputs is not None and 0 < columns.size < whole.shape[1]:
-        found[out] = _refitted(whole, columns, inputs[out].astype(np.float64))
+        found[out] = _refit_columns(whole, columns, inputs[out].astype(np.float64))
 
 
-def _refitted(whole: Single, columns: Ints, seen: Floats) -> Single:
+def _refit_columns(whole: Single, columns: Ints, seen: Floats) -> Single:
     """Fit a table on these columns so that its outputs are nearest to the complete one's."""
     some = seen[:, columns]
     products = some.T @ some

@@ -73,14 +73,14 @@ def _ends(blocks: Single) -> tuple[Single, Single]:
     low, high = (np.zeros(len(blocks), dtype=np.float32) for _ in range(2))
     for rows, columns in chunks(blocks.shape):
         part = blocks[rows, columns]
-        np.minimum(low[rows], _folded(part, np.minimum), out=low[rows])
-        np.maximum(high[rows], _folded(part, np.maximum), out=high[rows])
+        np.minimum(low[rows], _reduce_rows(part, np.minimum), out=low[rows])
+        np.maximum(high[rows], _reduce_rows(part, np.maximum), out=high[rows])
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         check_finite(blocks)
     return low, high
 
 
-def _folded(
+def _reduce_rows(
     table: Single,  # (b, g)
     of_two: np.ufunc,
 ) -> Single:

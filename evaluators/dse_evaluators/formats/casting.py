@@ -20,7 +20,7 @@ def largest(word: NumberFormat) -> float:
     return _grid(word).top
 
 
-def is_scaled(word: NumberFormat) -> bool:
+def needs_scale(word: NumberFormat) -> bool:
     """Return whether a format needs a scale: integers, and floats of at most 8 bits.
 
     Larger floats have range to spare.
@@ -41,20 +41,20 @@ def scales(
         Integer-Arithmetic-Only Inference, 2018, eq. 1, with zero-point 0; Krishnamoorthi,
         Quantizing Deep Convolutional Networks for Efficient Inference, 2018, section 2.2.
     """
-    if not is_scaled(word):
+    if not needs_scale(word):
         return np.ones_like(peaks)
     smallest = np.finfo(np.float32).tiny
     raw = np.maximum(peaks / np.float32(largest(word)), smallest)
     return np.where(peaks > 0, raw, np.float32(1)).astype(np.float32)
 
 
-def rounded(
+def round_to_format(
     values: Single,
     scale: Single,  # broadcasts against values
     word: NumberFormat,
 ) -> Single:
     """Return the nearest numbers of the format, ties to even; larger values saturate."""
-    return _restored(_nearest(values, scale, word), scale)
+    return _multiply_back(_nearest(values, scale, word), scale)
 
 
 def words_of(
@@ -72,7 +72,7 @@ def values_of(
     word: NumberFormat,
 ) -> Single:
     """The numbers that the bit patterns stand for."""
-    return _restored(_grid(word).values(words), scale)
+    return _multiply_back(_grid(word).values(words), scale)
 
 
 def check_values(values: Single) -> None:
@@ -95,7 +95,7 @@ def _nearest(values: Single, scale: Single, word: NumberFormat) -> Single:
     return quotients
 
 
-def _restored(quotients: NDArray[np.generic], scale: Single) -> Single:
+def _multiply_back(quotients: NDArray[np.generic], scale: Single) -> Single:
     """Return quotients times scale, kept finite at the last rounding of a huge scale."""
     top = np.finfo(np.float32).max
     wide = quotients.astype(np.float32).astype(np.float64) * scale

@@ -56,7 +56,7 @@ def _integer(request: Request) -> Made:
     return symmetric(bits, full="full" in request.options), linear(request)
 
 
-def _fixed(request: Request) -> Made:
+def _build_fixed_point(request: Request) -> Made:
     word, fraction = request.parts(0, r"(\d+)\.(-?\d+)", "fixed:8.4")
     bits = request.whole("the width", word, INTEGER_BITS)
     places = request.whole("the fraction", fraction, (-32, 32), letter=f"{bits}.")
@@ -180,7 +180,7 @@ def _kmeans(request: Request) -> Made:
 FAMILIES: Mapping[str, Family] = {
     "fp": Family(example="fp:e4m3", made=_float, firsts=1, options=(*FLOAT, *SCALED)),
     "int": Family(example="int8:channel", made=_integer, options=(*SCALED, "asym", "full")),
-    "fixed": Family(example="fixed:8.4", made=_fixed, firsts=1),
+    "fixed": Family(example="fixed:8.4", made=_build_fixed_point, firsts=1),
     "mx": Family(example="mx:e2m1", made=_mx, firsts=1, options=("block", "scale", "full")),
     "nvfp4": Family(example="nvfp4", made=_nvfp4, options=("block", "single")),
     "bfp": Family(example="bfp:m4,b16", made=_bfp, firsts=2),

@@ -48,7 +48,7 @@ class Format:
         _, lattice = self.scaling.fitted(blocks, self.grid)
         out = np.empty_like(blocks)
         for rows, columns in chunks(blocks.shape):
-            part = self._snapped(blocks, lattice, (rows, columns))
+            part = self._snap_part(blocks, lattice, (rows, columns))
             _restore(part, lattice, rows, out[rows, columns])
         return layout.restored(out)
 
@@ -63,7 +63,7 @@ class Format:
         sides, lattice = self.scaling.fitted(blocks, self.grid)
         codes = np.empty(blocks.shape, dtype=np.uint32)
         for rows, columns in chunks(blocks.shape):
-            part = self._snapped(blocks, lattice, (rows, columns))
+            part = self._snap_part(blocks, lattice, (rows, columns))
             codes[rows, columns] = lattice.codes(part, rows)
         return Encoded(shape=layout.shape, axis=axis, codes=layout.cut(codes).ravel(), sides=sides)
 
@@ -111,7 +111,7 @@ class Format:
     def _layout(self, shape: tuple[int, ...], axis: Axis) -> Layout:
         return Layout.of(tuple(shape), axis, self.scaling.span, short=self.short)
 
-    def _snapped(self, blocks: Single, lattice: Lattice, part: tuple[slice, slice]) -> Single:
+    def _snap_part(self, blocks: Single, lattice: Lattice, part: tuple[slice, slice]) -> Single:
         """Round a part of the blocks to numbers of their grid, not yet multiplied back."""
         rows, columns = part
         values = blocks[part]

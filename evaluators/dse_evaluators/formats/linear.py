@@ -91,7 +91,7 @@ def percentiles(
     if place == width - 1:
         return largest
     if width > _LONG:
-        return np.array([_ordered(row, place) for row in blocks], dtype=np.float32)
+        return np.array([_select_magnitude(row, place) for row in blocks], dtype=np.float32)
     return np.partition(np.abs(blocks), place, axis=1)[:, place]
 
 
@@ -106,7 +106,7 @@ def root_mean_squares(
     return np.sqrt(squares / blocks.shape[1]).astype(np.float32)
 
 
-def _ordered(
+def _select_magnitude(
     row: Single,  # (g,)
     place: int,
 ) -> np.float32:

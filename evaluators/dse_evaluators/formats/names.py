@@ -45,7 +45,7 @@ def format_of(text: str) -> Format:
     """
     name = re.sub(r"\s", "", text).lower()
     family = _family(name)
-    full = _spelled(name)
+    full = _expand_alias(name)
     request = Request.of(full, firsts=family.firsts, known=(*family.options, *_COMMON))
     grid, scaling = family.made(request)
     return Format(
@@ -57,7 +57,7 @@ def format_of(text: str) -> Format:
     )
 
 
-def _spelled(name: str) -> str:
+def _expand_alias(name: str) -> str:
     """Return the text that an alias stands for, with the options that follow it."""
     head, _, rest = name.partition(":")
     if head not in ALIASES:
@@ -67,7 +67,7 @@ def _spelled(name: str) -> str:
 
 def _family(name: str) -> Family:
     """The row of the family that a text begins with."""
-    head = _spelled(name).partition(":")[0]
+    head = _expand_alias(name).partition(":")[0]
     bits = re.fullmatch(r"int(\d{1,9})", head)
     if bits is None and head in FAMILIES and head != "int":
         return FAMILIES[head]

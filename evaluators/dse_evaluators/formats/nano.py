@@ -47,7 +47,7 @@ class Nano:
         exponent = (shared.exponents(blocks, grid) + _BIAS).astype(np.uint32)
         grids = [grid] if self.fixed is None else [grid, self.fixed]
         ways = list(product(range(4 if self.nano else 1), range(len(grids))))
-        scaled = [_scaled(grid, exponent, np.uint32(nano)) for nano in range(ways[-1][0] + 1)]
+        scaled = [_scale_grid(grid, exponent, np.uint32(nano)) for nano in range(ways[-1][0] + 1)]
         tried = [replace(scaled[nano], grid=grids[micro]) for nano, micro in ways]
         best = np.array(ways, dtype=np.uint32)[least_error(blocks, tried)]
         sides = {"exponent": exponent}
@@ -59,14 +59,14 @@ class Nano:
 
     def read(self, sides: Sides, grid: Grid) -> Lattice:
         nano = sides["nano"] if self.nano else np.zeros(1, dtype=np.uint32)
-        plain = _scaled(grid, sides["exponent"], nano)
+        plain = _scale_grid(grid, sides["exponent"], nano)
         if self.fixed is None:
             return plain
         second = sides["micro"].astype(bool)[:, None]
         return Either(grids=(grid, self.fixed), second=second, into=plain.into, back=plain.back)
 
 
-def _scaled(grid: Grid, exponent: Words, nano: Words | np.uint32) -> Plain:
+def _scale_grid(grid: Grid, exponent: Words, nano: Words | np.uint32) -> Plain:
     """Multiply the grid by 2^(exponent - 127) (1 + nano / 4)."""
     fraction = np.float32(1) + np.asarray(nano).astype(np.float32) / np.float32(4)
     scale = (power(exponent.astype(np.int32) - _BIAS) * fraction)[:, None]

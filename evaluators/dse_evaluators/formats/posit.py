@@ -64,7 +64,7 @@ class Posit:
         values: Single,  # (n,)
     ) -> None:
         """Round as a float of the same mantissa does where the posit has fraction bits."""
-        taper = _tapered(self.bits, self.scale_bits)
+        taper = _build_taper(self.bits, self.scale_bits)
         bits = values.view(np.int32)
         magnitude = bits & MAGNITUDE
         sign = bits & SIGN
@@ -119,7 +119,7 @@ def posit_values(
 def _all(bits: int, scale_bits: int) -> Table:
     """All posits of both signs."""
     magnitudes = posit_values(bits, scale_bits)
-    return _mirrored(magnitudes, _boundaries(bits, scale_bits), bits)
+    return _mirror_table(magnitudes, _boundaries(bits, scale_bits), bits)
 
 
 def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
@@ -135,7 +135,7 @@ def _boundaries(bits: int, scale_bits: int) -> tuple[Single, Single]:
     return up.astype(np.float32), down.astype(np.float32)
 
 
-def _mirrored(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> Table:
+def _mirror_table(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> Table:
     """Return the table of the magnitudes and their negatives."""
     up, down = bounds
     numbers = np.concatenate([-magnitudes[:0:-1], magnitudes])
@@ -143,7 +143,7 @@ def _mirrored(magnitudes: Single, bounds: tuple[Single, Single], bits: int) -> T
 
 
 @cache
-def _tapered(bits: int, scale_bits: int) -> _Taper:
+def _build_taper(bits: int, scale_bits: int) -> _Taper:
     """Return the fraction bits of every exponent of a float32."""
     exponent = np.arange(256) - 127
     regime = exponent >> scale_bits
@@ -159,5 +159,5 @@ def _tapered(bits: int, scale_bits: int) -> _Taper:
     return _Taper(
         shifts=shifts.astype(np.float32),
         inside=ends,
-        edges=_mirrored(magnitudes[few], (few_up, few_down), bits),
+        edges=_mirror_table(magnitudes[few], (few_up, few_down), bits),
     )

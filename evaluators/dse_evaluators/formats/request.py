@@ -63,7 +63,7 @@ class Request:
             )
         value = int(written)
         if not low <= value <= high:
-            mended = self._mended(letter + written, letter + str(min(max(value, low), high)))
+            mended = self._correct_text(letter + written, letter + str(min(max(value, low), high)))
             raise SpecError(
                 f"in the format {self.text!r}, {name} is {value}",
                 hint=f"{name} goes from {low} to {high}; did you mean {mended!r}?",
@@ -109,7 +109,7 @@ class Request:
             )
         return found[0] if found else None
 
-    def _mended(self, wrong: str, right: str) -> str:
+    def _correct_text(self, wrong: str, right: str) -> str:
         head, _, rest = self.text.partition(":")
         if rest and wrong in rest:
             return f"{head}:{rest.replace(wrong, right, 1)}"

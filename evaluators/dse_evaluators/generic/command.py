@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dse.core.batch import Batch
-from dse.core.design import base, nested
+from dse.core.design import base, nest_members
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
 from dse.errors import PluginError
@@ -108,7 +108,7 @@ class Command:
 
     def evaluate(self, batch: Batch) -> Metrics:
         with Warden() as warden:
-            answers = [self._measured(batch.row(row), warden) for row in range(len(batch))]
+            answers = [self._measure_design(batch.row(row), warden) for row in range(len(batch))]
         return columns_of(answers, tuple(self.provides))
 
     def check_program(self) -> None:
@@ -119,13 +119,13 @@ class Command:
         """
         check_program(self._program)
 
-    def _measured(self, design: Mapping[str, Value], warden: Warden) -> Answer:
+    def _measure_design(self, design: Mapping[str, Value], warden: Warden) -> Answer:
         given = {
             name: value
             for name, value in design.items()
             if base(name) in self.reads or EVERYTHING in self.reads
         }
-        text = json.dumps(nested(given), allow_nan=False).encode()
+        text = json.dumps(nest_members(given), allow_nan=False).encode()
         answers: list[Mapping[str, Reading]] = []
         for repeat in range(self._repeats):
             with _trial_variables(repeat) as variables:

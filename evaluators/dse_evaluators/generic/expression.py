@@ -11,7 +11,7 @@ import numpy as np
 from dse.core.batch import Batch, Column
 from dse.core.design import base
 from dse.core.expressions.expression import Expression
-from dse.core.expressions.list_rules import Listing, Table, expanded, listings
+from dse.core.expressions.list_rules import Listing, Table, expand_lists, listings
 from dse.core.expressions.parser import parse
 from dse.core.metric import Kind, Metrics
 from dse.core.values import Floats
@@ -41,9 +41,9 @@ class Formulas:
     version = "1"
 
     def __init__(self, *, metrics: Mapping[str, Mapping[str, str]]) -> None:
-        told = _checked(metrics)
+        told = _check_metrics(metrics)
         self.provides = metrics_of({name: one.get("unit", "") for name, one in told.items()})
-        self.formulas = _all_parsed({name: one["formula"] for name, one in told.items()})
+        self.formulas = _parse_formulas({name: one["formula"] for name, one in told.items()})
         self.written: Mapping[str, Expression] | None = None
         self.reads_by_metric = {name: one.names for name, one in self.formulas.items()}
         self.reads = frozenset[str]().union(*self.reads_by_metric.values())
@@ -60,7 +60,7 @@ class Formulas:
         errors: list[DseError] = []
         for name, formula in self.formulas.items():
             try:
-                written[name] = expanded(formula, lists, data)
+                written[name] = expand_lists(formula, lists, data)
             except SpecError as error:
                 part = ["metrics", name]
                 errors.append(SpecError(f"{name}: {error.problem}", hint=error.hint, part=part))
@@ -81,7 +81,7 @@ class Formulas:
         undefined: dict[str, Mapping[int, str]] = {}
         lists = listings(batch.names)
         for name, written in (self.written or self.formulas).items():
-            formula = expanded(written, {} if self.written else lists, {}).resolved(factor)
+            formula = expand_lists(written, {} if self.written else lists, {}).resolved(factor)
             result = formula.values(inputs, len(batch))
             if result.values.dtype.kind not in "biuf":
                 seen = result.values[0]
@@ -114,20 +114,20 @@ def _nowhere(size: int) -> Column:
     return Column(np.zeros(size), np.ones(size, dtype=bool))
 
 
-def _all_parsed(texts: Mapping[str, str]) -> dict[str, Expression]:
+def _parse_formulas(texts: Mapping[str, str]) -> dict[str, Expression]:
     """Parse the formulas by name; raise SpecErrors with the mistakes of all of them."""
     formulas: dict[str, Expression] = {}
     errors: list[DseError] = []
     for name, text in texts.items():
         try:
-            formulas[name] = _parsed(name, text)
+            formulas[name] = _parse_formula(name, text)
         except SpecError as error:
             errors.append(error)
     raise_all(errors)
     return formulas
 
 
-def _parsed(name: str, text: str) -> Expression:
+def _parse_formula(name: str, text: str) -> Expression:
     try:
         formula = parse(text)
         formula.resolved(factor)
@@ -137,7 +137,7 @@ def _parsed(name: str, text: str) -> Expression:
     return formula
 
 
-def _checked(metrics: Any) -> Mapping[str, Mapping[str, str]]:
+def _check_metrics(metrics: Any) -> Mapping[str, Mapping[str, str]]:
     """Check that each metric has a formula and nothing unknown, and return the metrics.
 
     Raises:

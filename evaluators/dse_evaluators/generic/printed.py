@@ -65,7 +65,7 @@ def _last_value(lines: Sequence[str]) -> Any:
         ValueError: there is neither; the error is that of the last line.
     """
     try:
-        return _read(lines[-1])
+        return _parse_json(lines[-1])
     except _TwiceError:
         raise
     except (ValueError, RecursionError):
@@ -74,7 +74,7 @@ def _last_value(lines: Sequence[str]) -> Any:
         starts = [place for place, line in enumerate(lines[:-1]) if line.startswith("{")]
         for place in reversed(starts[-_MOST_STARTS:]):
             try:
-                return _read("\n".join(lines[place:]))
+                return _parse_json("\n".join(lines[place:]))
             except _TwiceError:
                 raise
             except (ValueError, RecursionError):
@@ -82,7 +82,7 @@ def _last_value(lines: Sequence[str]) -> Any:
         raise
 
 
-def _read(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_each_once)
 
 

@@ -74,12 +74,12 @@ def run(
         OSError: the program cannot be started.
     """
     mark = new_mark()
-    process = _started(program, given, mark)
+    process = _start_process(program, given, mark)
     tails = {name: Tail(most) for name, most in _TAIL.items()}
     tails["stdout"] = Tail(_TAIL["stdout"], on_line)
     try:
         warden.watch(process.pid, mark)
-        in_time = _followed(process, tails, time.monotonic() + timeout_s)
+        in_time = _follow_process(process, tails, time.monotonic() + timeout_s)
     finally:
         stop(process, mark)
         _drain(process, tails)
@@ -112,7 +112,7 @@ class Tail:
             self._on_line = tell
 
 
-def _started(program: Program, given: bytes, mark: str) -> subprocess.Popen[bytes]:
+def _start_process(program: Program, given: bytes, mark: str) -> subprocess.Popen[bytes]:
     with tempfile.TemporaryFile() as stdin:  # a pipe would block on a program that does not read
         stdin.write(given)
         stdin.seek(0)
@@ -128,7 +128,9 @@ def _started(program: Program, given: bytes, mark: str) -> subprocess.Popen[byte
         )
 
 
-def _followed(process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadline: float) -> bool:
+def _follow_process(
+    process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadline: float
+) -> bool:
     """Return True once the program has ended, False if the deadline passes before."""
     with selectors.DefaultSelector() as selector:
         for name, pipe in _pipes(process):
@@ -139,7 +141,7 @@ def _followed(process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadl
             if left_s <= 0:
                 return False
             for key, _ in selector.select(min(left_s, _TICK_S)):
-                if not _read(key.fd, key.data, tails):
+                if not _read_pipe(key.fd, key.data, tails):
                     selector.unregister(key.fd)
             if process.poll() is not None:
                 return True  # its children may hold the pipes for ever
@@ -148,7 +150,7 @@ def _followed(process: subprocess.Popen[bytes], tails: Mapping[str, Tail], deadl
     return process.returncode is not None
 
 
-def _read(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
+def _read_pipe(pipe: int, name: str, tails: Mapping[str, Tail]) -> bool:
     """Read the content of a pipe that is ready; return False at its end."""
     chunk = os.read(pipe, _CHUNK)
     tails[name].take(chunk)
@@ -177,7 +179,7 @@ def _drain(process: subprocess.Popen[bytes], tails: Mapping[str, Tail]) -> None:
         for name, pipe in _pipes(process):
             with contextlib.suppress(BlockingIOError):
                 for _ in range(_TAIL[name] // _CHUNK + 1):
-                    if not _read(pipe, name, tails):
+                    if not _read_pipe(pipe, name, tails):
                         break
     finally:
         for end in (process.stdout, process.stderr):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dse.core.batch import Batch
-from dse.core.design import base, nested
+from dse.core.design import base, nest_members
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Array, Floats, Ints
 from dse.errors import EvaluationError, InfeasibleError, PluginError, nearest
@@ -76,11 +76,11 @@ class Python:
         self.kind = kind_of(kind)
         self.missing = _missing(function)
         self._function: EntryPoint | Function
-        self._function, its_version = (_nobody, "1") if self.missing else _found(function)
+        self._function, its_version = (_nobody, "1") if self.missing else _find_function(function)
         self._batch = batch
         self.version = its_version if version is None else str(version)
         if reads is None:
-            self.reads, self.optional = _signature(_loaded(self._function))
+            self.reads, self.optional = _signature(_load_function(self._function))
         else:
             self.reads = reads_of(reads)
             self.optional = frozenset(texts_of("optional", optional)) - self.reads
@@ -95,7 +95,7 @@ class Python:
         if self.missing:
             return False
         try:
-            function = _loaded(self._function)
+            function = _load_function(self._function)
         except Exception:  # noqa: BLE001 - one that cannot be imported is not called either
             return False
         return function is self._function or getattr(function, "pure", False) is True
@@ -109,7 +109,7 @@ class Python:
         return (f"the Python function {one.name!r} of this machine: {one.value}",)
 
     def evaluate(self, batch: Batch) -> Metrics:
-        function = _loaded(self._function)
+        function = _load_function(self._function)
         told = self.reads | self.optional
         every = EVERYTHING in self.reads
         view = batch.renamed({n: n for n in batch.names if every or base(n) in told})
@@ -120,7 +120,7 @@ class Python:
 
     def _of(self, function: Function, design: Mapping[str, Any]) -> Answer:
         try:
-            said = function(**nested(design))
+            said = function(**nest_members(design))
         except InfeasibleError as error:
             return Fault(kind="infeasible", reason=error.problem)
         except Exception as error:  # noqa: BLE001 - whatever it raises costs this row only
@@ -135,14 +135,14 @@ class Python:
             size = len(rows)
             said = function(**_in_lists({name: batch[name][rows] for name in active}))
             for name in self.provides:
-                value, error = _told(said, name)
+                value, error = _extract_column(said, name)
                 columns[name][rows] = _column(name, value, size)
                 if error is not None:
                     spread[name][rows] = _column(f"the spread of {name}", error, size)
         return Metrics(
             columns=columns,
             spread={name: column for name, column in spread.items() if not np.isnan(column).all()},
-            undefined=_undefined(columns),
+            undefined=_find_nonfinite(columns),
         )
 
 
@@ -173,7 +173,7 @@ def _in_lists(columns: Mapping[str, Array]) -> dict[str, Any]:
     }
 
 
-def _told(said: Any, name: str) -> tuple[Any, Any]:
+def _extract_column(said: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(said, Mapping):
         like = f"{{{name!r}: [1.5, ...]}}"
         raise EvaluationError(
@@ -195,7 +195,7 @@ def _column(name: str, said: Any, size: int) -> Floats:
     return np.broadcast_to(values.astype(np.float64), (size,))
 
 
-def _undefined(columns: Mapping[str, Floats]) -> dict[str, dict[int, str]]:
+def _find_nonfinite(columns: Mapping[str, Floats]) -> dict[str, dict[int, str]]:
     return {
         name: {
             row: f"{name} is {values[row]}, which is not finite"
@@ -245,7 +245,7 @@ def _nobody(**_: Any) -> Any:
     raise EvaluationError("the function is not here")
 
 
-def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:
+def _find_function(function: str | Function) -> tuple[EntryPoint | Function, str]:
     """Return the function or the entry point of that name, with its version.
 
     Nothing is imported yet.
@@ -254,7 +254,7 @@ def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:
         PluginError: there is no entry point of that name, or what was given cannot be called.
     """
     if not isinstance(function, str):
-        return _loaded(function), "1"
+        return _load_function(function), "1"
     points = {point.name: point for point in entry_points(group=_GROUP)}
     if function not in points:
         by_path = ":" in function or function.endswith(".py") or not points
@@ -265,7 +265,7 @@ def _found(function: str | Function) -> tuple[EntryPoint | Function, str]:
     return alone, found.dist.version if found.dist else "1"
 
 
-def _loaded(function: EntryPoint | Function) -> Function:
+def _load_function(function: EntryPoint | Function) -> Function:
     """Return the function itself; an entry point is imported when it is first needed.
 
     Raises:

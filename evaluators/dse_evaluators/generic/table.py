@@ -57,7 +57,7 @@ class Table:
         self.reads = frozenset(self._names)
         self.units = units_of(units, self.reads)
         self.version = table.digest
-        self._rows, place = _indexed(table, self._names)
+        self._rows, place = _number_designs(table, self._names)
         self._mean, self._spread = {}, {}
         for name in self.provides:
             self._mean[name], self._spread[name] = _summary(table.numbers(name), place)
@@ -101,7 +101,9 @@ def _names(
     return tuple(sorted(set(names)))
 
 
-def _indexed(table: TableFile, names: Sequence[str]) -> tuple[dict[tuple[Key, ...], int], Ints]:
+def _number_designs(
+    table: TableFile, names: Sequence[str]
+) -> tuple[dict[tuple[Key, ...], int], Ints]:
     """Return the number of each distinct design, and that of the design in each row, (r,)."""
     columns = [[_key(value) for value in table.values(name)] for name in names]
     numbers: dict[tuple[Key, ...], int] = {}

@@ -13,7 +13,7 @@ from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse.errors import SpecError
 from dse_evaluators.alike import infeasible
-from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2, is_tabulated
+from dse_evaluators.carbon.fabrication import carbon_kg_per_mm2, is_in_table
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.hardware.dies import (
     DEFECTS_PER_MM2,
@@ -23,7 +23,7 @@ from dse_evaluators.hardware.dies import (
     Wafer,
     wafer_dollars,
 )
-from dse_evaluators.readings import check_readings, number, picked
+from dse_evaluators.readings import check_readings, look_up_row, number
 
 _METRICS = (
     Metric(name="yield_share", goal="maximize"),
@@ -81,7 +81,7 @@ class Die:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self._law = picked("law", self.law, YIELDS)
+        self._law = look_up_row("law", self.law, YIELDS)
         for name in ("clusters", "wafer_mm"):
             if not getattr(self, name) > 0:
                 raise SpecError(f"{name} is {getattr(self, name):g}, not positive")
@@ -137,7 +137,7 @@ class Die:
     def _of_node(self, nm: float) -> tuple[float, float, float]:
         price = wafer_dollars(nm) if self.wafer_price is None else self.wafer_price
         carbon = carbon_kg_per_mm2(nm, grid=self.grid, abatement=self.abatement)
-        off = not is_tabulated(nm) or (self.wafer_price is None and nm not in WAFER_DOLLARS)
+        off = not is_in_table(nm) or (self.wafer_price is None and nm not in WAFER_DOLLARS)
         return price, carbon, float(off)
 
 

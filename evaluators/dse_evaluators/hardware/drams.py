@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dse.errors import SpecError
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.carbon.memories import memory_kg_per_byte
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def dram_of(name: str) -> DramKind:
     Raises:
         SpecError: there is none, or nobody knows what its traffic costs.
     """
-    kind = picked("dram", name, DRAMS)
+    kind = look_up_row("dram", name, DRAMS)
     if kind.j_per_byte is None:
         raise SpecError(
             f"no energy of {name!r} with a source was found",

@@ -13,7 +13,7 @@ from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.technology import NOMINAL_V
 from dse_evaluators.hardware.macs import mac_of, word_of
 from dse_evaluators.hardware.nodes import check_node, node_of
-from dse_evaluators.readings import check_readings, known, number
+from dse_evaluators.readings import check_readings, check_with_lookup, number
 
 _METRICS = (
     Metric(name="energy", unit="J", goal="minimize"),
@@ -61,7 +61,7 @@ class MacCost:
         node_of(self.node_nm)
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        formats = dict.fromkeys(("weight_format", "activation_format"), known(word_of))
+        formats = dict.fromkeys(("weight_format", "activation_format"), check_with_lookup(word_of))
         check_readings(values, {**formats, "node_nm": check_node, "voltage": number(0, 2)})
 
     def evaluate(self, batch: Batch) -> Metrics:

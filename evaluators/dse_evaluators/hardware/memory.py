@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.hardware.drams import DRAMS, dram_of
-from dse_evaluators.readings import check_readings, known, number
+from dse_evaluators.readings import check_readings, check_with_lookup, number
 
 _METRICS = (
     Metric(name="energy_per_byte", unit="J/B", goal="minimize"),
@@ -43,7 +43,7 @@ class Dram:
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         channels = number(1, 1024, whole=True)
-        check_readings(values, {"dram": known(dram_of), "dram_channels": channels})
+        check_readings(values, {"dram": check_with_lookup(dram_of), "dram_channels": channels})
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The DRAM of n designs."""

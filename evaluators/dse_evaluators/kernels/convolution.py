@@ -14,7 +14,7 @@ from dse_evaluators.kernels.gpus import GPUS, Gpu
 from dse_evaluators.kernels.im2col_layers import shapes_of
 from dse_evaluators.kernels.im2col_time import LEVELS, Resources, Run
 from dse_evaluators.kernels.im2col_traffic import ELEMENT_BYTES, tile_of, traffic
-from dse_evaluators.readings import check_readings, known, number, picked
+from dse_evaluators.readings import check_readings, check_with_lookup, look_up_row, number
 
 _PARTS = (*LEVELS, "edge")
 
@@ -84,7 +84,7 @@ class Convolution:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self._base = picked("gpu", self.gpu, GPUS)
+        self._base = look_up_row("gpu", self.gpu, GPUS)
         number(1, _MOST_IMAGES)("images", self.images)
         self._shapes = shapes_of(self.workload)
         self.optional = frozenset({each.name for each in fields(Gpu)} | {"batch", "layer"})
@@ -93,7 +93,10 @@ class Convolution:
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         checks = dict.fromkeys(_UNITS, number(1, 1e18))
         checks |= {"sms": number(1, 1 << 16, whole=True), "macs_per_cycle": number(1, 1 << 20)}
-        checks |= {"tile": known(tile_of), "layer": known(self._shapes.check)}
+        checks |= {
+            "tile": check_with_lookup(tile_of),
+            "layer": check_with_lookup(self._shapes.check),
+        }
         check_readings(values, {**checks, "batch": number(1, _MOST_IMAGES, whole=True)})
 
     def evaluate(self, batch: Batch) -> Metrics:

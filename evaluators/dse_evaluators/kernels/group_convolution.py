@@ -71,9 +71,9 @@ class GroupConvolution:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One convolution after the other."""
-        return one_by_one(batch, self.provides, self._measured, uncertain=_UNCERTAIN)
+        return one_by_one(batch, self.provides, self._measure_design, uncertain=_UNCERTAIN)
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measure_design(self, design: Mapping[str, Value]) -> Found:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.kernels.torch_convolution import measured_s
 

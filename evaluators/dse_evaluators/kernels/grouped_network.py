@@ -76,14 +76,14 @@ class GroupedNetwork:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other."""
-        return one_by_one(batch, self.provides, self._measured, uncertain=("latency",))
+        return one_by_one(batch, self.provides, self._measure_design, uncertain=("latency",))
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measure_design(self, design: Mapping[str, Value]) -> Found:
         shapes = self._shapes(design)
         for shape in shapes:
             if shape.uneven:
                 raise InfeasibleError(shape.uneven)
-        times = [self._timed(shape) for shape in shapes]
+        times = [self._time_shape(shape) for shape in shapes]
         latency = math.fsum(seconds for seconds, _ in times)
         grouped = [
             (shape.macs, seconds)
@@ -105,7 +105,7 @@ class GroupedNetwork:
             errors={"latency": math.hypot(*(error for _, error in times))},
         )
 
-    def _timed(self, shape: ConvolutionShape) -> tuple[float, float]:
+    def _time_shape(self, shape: ConvolutionShape) -> tuple[float, float]:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.kernels.torch_convolution import measured_s
 

@@ -57,7 +57,7 @@ class Run:
         resources: Resources,
     ) -> None:
         """Run one layer in every design."""
-        moved = _moved(counted, place, resources)
+        moved = _count_elements(counted, place, resources)
         seconds = _seconds(layer, counted, place, moved, resources)
         stacked = np.stack([seconds[name] for name in LEVELS])  # (4, n)
         longest, slowest = stacked.max(axis=0), stacked.argmax(axis=0)
@@ -70,7 +70,7 @@ class Run:
             self.elements[name] += times * moved[name]
 
 
-def _moved(
+def _count_elements(
     counted: Sequence[tuple[Tile, Traffic]], place: Ints, resources: Resources
 ) -> dict[str, Floats]:
     """Return the elements that one layer moves, each (n,)."""

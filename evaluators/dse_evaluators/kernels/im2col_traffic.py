@@ -91,7 +91,7 @@ def traffic(layer: Layer, batch: int, tile: Tile, sms: int) -> Traffic:
     depth, filters = layer.weights_per_filter, layer.filters
     down, across = -(-pixels // tile.rows), -(-filters // tile.cols)
     by_wave = _waves(layer, pixels, tile, sms)
-    once = float(batch * layer.channels * _touched(layer, 0, pixels // batch, _taps(layer)))
+    once = float(batch * layer.channels * _count_positions(layer, 0, pixels // batch, _taps(layer)))
     cold = float(by_wave.inputs.sum())
     tile_inputs, steps = _tile_inputs(layer, pixels, tile), -(-depth // tile.depth)
     largest = float(by_wave.filters.max())
@@ -148,7 +148,7 @@ def _waves(layer: Layer, pixels: int, tile: Tile, sms: int) -> _Waves:
     chosen = _spread(len(first))
     seen = [
         sum(
-            _touched(layer, begin, end, _taps(layer))
+            _count_positions(layer, begin, end, _taps(layer))
             for begin, end in _pixel_runs(int(first[w]), int(last[w]), down, tile.rows, pixels)
         )
         for w in chosen
@@ -183,7 +183,7 @@ def _tile_inputs(layer: Layer, pixels: int, tile: Tile) -> float:
     chosen = _spread(count)
     seen = [
         sum(
-            times * _touched(layer, at * tile.rows, min((at + 1) * tile.rows, pixels), run)
+            times * _count_positions(layer, at * tile.rows, min((at + 1) * tile.rows, pixels), run)
             for run, times in runs.items()
         )
         for at in chosen.tolist()
@@ -211,7 +211,7 @@ def _taps(layer: Layer) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _touched(layer: Layer, begin: int, end: int, taps: tuple[int, int]) -> int:
+def _count_positions(layer: Layer, begin: int, end: int, taps: tuple[int, int]) -> int:
     """Count distinct positions of the image under a run of output pixels and a run of taps.
 
     Pixels are numbered through the images of the batch.

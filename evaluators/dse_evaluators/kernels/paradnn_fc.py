@@ -13,7 +13,7 @@ from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Mask, Value
 from dse_evaluators.alike import infeasible
 from dse_evaluators.kernels.paradnn_platforms import PLATFORMS, Platform
-from dse_evaluators.readings import check_readings, number, picked
+from dse_evaluators.readings import check_readings, look_up_row, number
 
 _PARTS = ("overhead", "weight", "activation", "compute", "input")
 
@@ -71,8 +71,8 @@ class ParadnnFc:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self._platform = picked("platform", self.platform, PLATFORMS)
-        self._times = picked("mode", self.mode, _TIMES)
+        self._platform = look_up_row("platform", self.platform, PLATFORMS)
+        self._times = look_up_row("mode", self.mode, _TIMES)
         self.provides = {metric.name: metric for metric in _METRICS}
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
@@ -136,7 +136,7 @@ class _Network:
         return self.batch * (self.layers * self.nodes + self.outputs)
 
 
-def _fitted(network: _Network, platform: Platform) -> dict[str, Floats]:
+def _compute_parts(network: _Network, platform: Platform) -> dict[str, Floats]:
     per = platform.fitted
     weight, compute = per.weight * network.weights, per.flop * network.flops
     activation = per.activation * network.handed
@@ -165,7 +165,7 @@ def _sheet(network: _Network, platform: Platform) -> dict[str, Floats]:
     }
 
 
-_TIMES = {"fitted": _fitted, "sheet": _sheet}
+_TIMES = {"fitted": _compute_parts, "sheet": _sheet}
 
 
 def _bottleneck(parts: Floats) -> Floats:

@@ -14,7 +14,7 @@ from dse.errors import SpecError, nearest
 from dse_evaluators.kernels.gpus import GPUS
 from dse_evaluators.kernels.im2col_layers import shapes_of
 from dse_evaluators.kernels.im2col_replay import replay
-from dse_evaluators.readings import check_readings, known, number
+from dse_evaluators.readings import check_readings, check_with_lookup, number
 from dse_evaluators.workloads.layers import Layer
 
 _METRICS = (
@@ -54,7 +54,7 @@ class ConvolutionReplayed:
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         whole = dict.fromkeys(("sms", "batch"), number(1, 1 << 20, whole=True))
-        texts = {"layer": known(self._shapes.check), "tile": known(_sides)}
+        texts = {"layer": check_with_lookup(self._shapes.check), "tile": check_with_lookup(_sides)}
         check_readings(values, {**whole, **texts, "l2_size": number(1, 1e18)})
 
     def evaluate(self, batch: Batch) -> Metrics:

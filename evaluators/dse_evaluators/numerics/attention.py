@@ -92,9 +92,9 @@ class Attention:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
-        return one_by_one(batch, METRICS, self._measured)
+        return one_by_one(batch, METRICS, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         chosen = {**_DEFAULTS, **design}
         rounding = format_of(str(chosen["attention_format"]))
         written = str(chosen["state_format"])

@@ -102,19 +102,19 @@ class Decoder:
         for name in sorted(key[:-4] for key in self._weights if key.endswith(".qkv")):
             stream = near(stream + self._attention(name, stream, place))
             feed = name.replace("attention", "ffn")
-            inner = product(self._normed(stream, f"{feed}.norm"), self._weights[f"{feed}.up"])
+            inner = product(self._normalize(stream, f"{feed}.norm"), self._weights[f"{feed}.up"])
             grown = near(inner * np.float32(0.5) * (1 + erf(inner * np.float32(0.5**0.5))))
             stream = near(stream + product(grown, self._weights[f"{feed}.down"]))
-        return product(self._normed(stream, "norm"), self._weights["head"])
+        return product(self._normalize(stream, "norm"), self._weights["head"])
 
     def _attention(self, name: str, stream: Single, place: int) -> Single:
         """Compute attention over the past, head by head."""
         near = self._arithmetic.near
-        signal = self._normed(stream, f"{name}.norm")
+        signal = self._normalize(stream, f"{name}.norm")
         mixed = self._arithmetic.product(signal, self._weights[f"{name}.qkv"])
         heads = mixed.reshape(len(mixed), 3, -1, HEAD)
-        heads[:, :2] = near(_turned(heads[:, :2], place))
-        keys, values = self._remembered(name, heads[:, 1:], place)
+        heads[:, :2] = near(_rotate_heads(heads[:, :2], place))
+        keys, values = self._update_cache(name, heads[:, 1:], place)
         scores = near(keys @ heads[:, 0, :, :, None] * np.float32(HEAD**-0.5))
         shares = near(np.exp(near(scores - scores.max(axis=2, keepdims=True))))
         shares = near(shares / near(shares.sum(axis=2, keepdims=True)))
@@ -122,7 +122,7 @@ class Decoder:
         weight = self._weights[f"{name}.out"]
         return self._arithmetic.product(found.reshape(len(found), -1), weight)
 
-    def _remembered(
+    def _update_cache(
         self,
         name: str,
         new: Single,  # (n, 2, heads, HEAD): keys and values
@@ -136,14 +136,14 @@ class Decoder:
         past[:, :, :, place] = new.swapaxes(0, 1)
         return past[0, :, :, : place + 1], past[1, :, :, : place + 1]
 
-    def _normed(self, stream: Single, gain: str) -> Single:
+    def _normalize(self, stream: Single, gain: str) -> Single:
         near = self._arithmetic.near
         mean: Single = np.square(stream).mean(axis=1, keepdims=True)
         root: Single = np.sqrt(near(mean + _SMALLEST))
         return near(near(stream / root) * self._weights[gain])
 
 
-def _turned(
+def _rotate_heads(
     heads: Single,  # (n, heads, HEAD)
     place: int,
 ) -> Single:

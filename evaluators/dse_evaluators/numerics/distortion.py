@@ -19,7 +19,7 @@ from dse_evaluators.formats.format import Format
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.numerics.tensors import check_tensors, tensors
 from dse_evaluators.one_by_one import one_by_one
-from dse_evaluators.readings import check_readings, known, number_format
+from dse_evaluators.readings import check_readings, check_with_lookup, number_format
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -71,14 +71,14 @@ class Distortion:
         self.reads = frozenset({"weight_format"} | ({"tensors"} if self.tensors is None else set()))
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
-        checks = {"weight_format": number_format(), "tensors": known(check_tensors)}
+        checks = {"weight_format": number_format(), "tensors": check_with_lookup(check_tensors)}
         check_readings(values, checks)
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
-        return one_by_one(batch, METRICS, self._measured)
+        return one_by_one(batch, METRICS, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         name = str(design["tensors"]) if self.tensors is None else self.tensors
         return _distortion(format_of(str(design["weight_format"])), name, self.seed)
 

@@ -80,9 +80,9 @@ class LayerCast:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
-        return one_by_one(batch, METRICS, self._measured)
+        return one_by_one(batch, METRICS, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         chosen = {**_DEFAULTS, **design}
         storage, written = str(chosen["storage_format"]), str(chosen["compute_format"])
         compute = storage if written == SAME else written
@@ -96,7 +96,7 @@ class LayerCast:
             steps=self.steps,
             seed=self.seed,
         )
-        whole, other = _decoded(run, 1), _decoded(run, int(parts))
+        whole, other = _decode_run(run, 1), _decode_run(run, int(parts))
         differs = whole.codes != other.codes
         first = np.where(differs.any(axis=1), differs.argmax(axis=1), self.steps)
         return {
@@ -145,7 +145,7 @@ def _prompts(count: int, seed: int) -> Codes:
 
 
 @lru_cache(maxsize=16)
-def _decoded(run: _Run, parts: int) -> Decoded:
+def _decode_run(run: _Run, parts: int) -> Decoded:
     stored = format_of(run.storage)
     weights = {name: stored.quantize(array) for name, array in _weights().items()}
     decoder = Decoder(weights, Arithmetic(rounding=format_of(run.compute), parts=parts))

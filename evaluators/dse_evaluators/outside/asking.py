@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dse.core.batch import Batch
-from dse.core.design import nested
+from dse.core.design import nest_members
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Value
 from dse.errors import InfeasibleError
@@ -14,7 +14,7 @@ from dse_evaluators.generic.answer import Answer, columns_of
 from dse_evaluators.outside.service import Service
 
 
-def asked(
+def evaluate_designs(
     batch: Batch,
     service: Service,
     names: Sequence[str],
@@ -34,6 +34,6 @@ def asked(
             told = shown(design)
         except InfeasibleError as error:
             return Fault(kind="infeasible", reason=error.problem)
-        return service.answer(nested(told), names)
+        return service.answer(nest_members(told), names)
 
     return columns_of([answer(batch.row(row)) for row in range(len(batch))], names)

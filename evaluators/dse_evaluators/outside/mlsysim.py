@@ -8,7 +8,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.generic.options import seconds_of
-from dse_evaluators.outside.asking import asked
+from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.environments import ENVIRONMENTS
 from dse_evaluators.outside.knobs import Knob, Knobs
 from dse_evaluators.outside.service import Limits
@@ -83,4 +83,4 @@ class MlSysim:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs, one after the other."""
-        return asked(batch, self._tool.service(), tuple(self.provides), self._knobs.of)
+        return evaluate_designs(batch, self._tool.service(), tuple(self.provides), self._knobs.of)

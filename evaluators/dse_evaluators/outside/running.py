@@ -108,7 +108,7 @@ class Running:
                 if self._stderr in ready and not self._heard():
                     selector.unregister(self._stderr)
                 if self._stdout in ready:
-                    self._listened()
+                    self._read_stdout()
         answer, _, rest = bytes(self._said).partition(b"\n")
         self._said = bytearray(rest)
         return answer
@@ -161,7 +161,7 @@ class Running:
             return self._heard()
         return False
 
-    def _listened(self) -> None:
+    def _read_stdout(self) -> None:
         chunk = os.read(self._stdout, _CHUNK)
         self._said += chunk
         if not chunk:

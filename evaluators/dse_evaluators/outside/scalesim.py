@@ -12,7 +12,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import InfeasibleError
 from dse_evaluators.generic.options import seconds_of
-from dse_evaluators.outside.asking import asked
+from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.environments import ENVIRONMENTS
 from dse_evaluators.outside.knobs import Knob, Knobs
 from dse_evaluators.outside.layer_shapes import shapes
@@ -108,7 +108,7 @@ class ScaleSim:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs, one after the other."""
-        told = asked(batch, self._tool.service(), _TOLD, self._shown)
+        told = evaluate_designs(batch, self._tool.service(), _TOLD, self._shown)
         columns = dict(told.columns)
         clock = [self._knobs.of(batch.row(row))["clock"] for row in range(len(batch))]
         columns["latency"] = columns["cycles"] / np.array(clock, dtype=np.float64)

@@ -113,7 +113,7 @@ class Service:
         line = json.dumps(told, allow_nan=False).encode()
         try:
             answer = running.exchanged(line, timeout_s)
-            said = json.loads(answer, parse_constant=_refused)
+            said = json.loads(answer, parse_constant=_refuse_constant)
         except TimedOut:
             words = _last_words(running)
             fault = Fault(kind="timeout", reason=f"took more than {timeout_s:g} s{words}")
@@ -172,5 +172,5 @@ def _crash(status: int | None, words: str) -> Fault:
     return Fault(kind="crashed", reason=f"{how}{words}")
 
 
-def _refused(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is no number of JSON")

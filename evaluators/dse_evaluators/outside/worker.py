@@ -21,7 +21,7 @@ from dse_evaluators.generic.options import (
     units_of,
 )
 from dse_evaluators.generic.process import Program
-from dse_evaluators.outside.asking import asked
+from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.service import Limits, Service
 from dse_evaluators.outside.tool import serving
 
@@ -77,7 +77,7 @@ class Worker:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs, one after the other."""
-        return asked(batch, self._service, tuple(self.provides), self._shown)
+        return evaluate_designs(batch, self._service, tuple(self.provides), self._shown)
 
     def _shown(self, design: Mapping[str, Value]) -> Mapping[str, Any]:
         return {

@@ -11,7 +11,7 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats
 from dse.errors import SpecError
 from dse_evaluators.generic.options import seconds_of
-from dse_evaluators.outside.asking import asked
+from dse_evaluators.outside.asking import evaluate_designs
 from dse_evaluators.outside.environments import ENVIRONMENTS
 from dse_evaluators.outside.knobs import Knob, Knobs
 from dse_evaluators.outside.layer_shapes import shapes
@@ -116,7 +116,7 @@ class ZigZag:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs, one after the other."""
-        told = asked(batch, self._tool.service(), _TOLD, self._knobs.of)
+        told = evaluate_designs(batch, self._tool.service(), _TOLD, self._knobs.of)
         knobs = [self._knobs.of(batch.row(row)) for row in range(len(batch))]
         clock, rows, cols = (
             np.array([float(one[name]) for one in knobs]) for name in ("clock", "rows", "cols")

@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault, Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse_evaluators.readings import check_readings, number, picked
+from dse_evaluators.readings import check_readings, look_up_row, number
 
 _METRICS = (
     Metric(name="storage", unit="B", goal="minimize"),
@@ -67,7 +67,7 @@ class ElasticPrecision:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self._modules = picked("model", self.model, MODULES)
+        self._modules = look_up_row("model", self.model, MODULES)
         self.reads = frozenset({"wide_bits", "narrow_bits"})
         self.optional = frozenset({"group"})
         self.provides = {metric.name: metric for metric in _METRICS}

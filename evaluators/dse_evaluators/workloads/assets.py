@@ -107,7 +107,7 @@ def asset_folder(name: str) -> Path:
     return asset.folder
 
 
-def installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
     """Return whether the asset's files are there.
 
     Raises:

@@ -20,19 +20,19 @@ from dse_evaluators.workloads.transformer_texts import families
 from dse_evaluators.workloads.unet import UNET
 from dse_evaluators.workloads.vgg import ALEXNET, VGG16
 from dse_evaluators.workloads.vit import VIT_B16
-from dse_evaluators.workloads.workload_text import Family, fixed, pairs_of, told, whole
+from dse_evaluators.workloads.workload_text import Family, pairs_of, parse_keys, whole, wrap_table
 
 FAMILIES: Mapping[str, Family] = {
-    **{name: fixed(table) for name, table in SMALL_NETWORKS.items()},
-    **{name: fixed(table) for name, table in RESNETS.items()},
-    "mobilenetv1": fixed(MOBILENET_V1),
-    "mobilenetv2": fixed(MOBILENET_V2),
-    "vgg16": fixed(VGG16),
-    "alexnet": fixed(ALEXNET),
-    "vit-b16": fixed(VIT_B16),
+    **{name: wrap_table(table) for name, table in SMALL_NETWORKS.items()},
+    **{name: wrap_table(table) for name, table in RESNETS.items()},
+    "mobilenetv1": wrap_table(MOBILENET_V1),
+    "mobilenetv2": wrap_table(MOBILENET_V2),
+    "vgg16": wrap_table(VGG16),
+    "alexnet": wrap_table(ALEXNET),
+    "vit-b16": wrap_table(VIT_B16),
     **families(),
     "sd-unet": UNET,
-    **{name: fixed(table) for name, table in DLRM.items()},
+    **{name: wrap_table(table) for name, table in DLRM.items()},
     **PARADNN,
 }
 """What makes the table of each name; its keys follow the name in a text."""
@@ -53,16 +53,16 @@ def table_of(text: str) -> LayerTable:
     name, _, rest = text.strip().partition(":")
     if name.lower() == ONNX:
         return _of_file(text, rest)
-    return _made(re.sub(r"\s", "", text).lower())
+    return _build_table(re.sub(r"\s", "", text).lower())
 
 
 @lru_cache(maxsize=256)
-def _made(text: str) -> LayerTable:
+def _build_table(text: str) -> LayerTable:
     name = text.partition(":")[0]
     if name not in FAMILIES:
         raise SpecError(f"workload cannot be {text!r}", hint=nearest(name, (*FAMILIES, ONNX)))
     family = FAMILIES[name]
-    return family.make(told(text, family.keys))
+    return family.make(parse_keys(text, family.keys))
 
 
 def _of_file(text: str, rest: str) -> LayerTable:

@@ -67,7 +67,7 @@ class CharacterLm:
         labels = self._judging(split)[:, 1:].ravel()
         return {
             "bits_per_character": judging.bits_per_character(outputs, labels),
-            **judging.classified(outputs, reference, labels),
+            **judging.measure_classifier(outputs, reference, labels),
         }
 
     @staticmethod

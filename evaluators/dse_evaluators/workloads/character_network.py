@@ -45,23 +45,27 @@ def logits(
             if f"{name}.{weight}" in tensors:
                 added = change(tensors, name, stream, taps)
                 stream = _past(tensors, name, stream) + added
-    return _linear(tensors, "head", _normed(stream, tensors["norm"]), taps)
+    return _linear(tensors, "head", _normalize(stream, tensors["norm"]), taps)
 
 
 def _attention(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
     """Compute attention over the past, head by head."""
-    signal = _normed(stream, tensors[f"{name}.norm"])
+    signal = _normalize(stream, tensors[f"{name}.norm"])
     mixed = _linear(tensors, f"{name}.qkv", signal, taps)
     count, length, _ = mixed.shape
     heads = mixed.view(count, length, 3, -1, HEAD).permute(2, 0, 3, 1, 4)
-    queries, keys, values = _turned(heads[0]), taps.cached(_turned(heads[1])), taps.cached(heads[2])
+    queries, keys, values = (
+        _rotate_heads(heads[0]),
+        taps.cached(_rotate_heads(heads[1])),
+        taps.cached(heads[2]),
+    )
     found = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
     return _linear(tensors, f"{name}.out", found.transpose(1, 2).flatten(2), taps)
 
 
 def _ffn(tensors: Tensors, name: str, stream: Tensor, taps: Taps) -> Tensor:
     """Compute the feed-forward output of each position."""
-    signal = _normed(stream, tensors[f"{name}.norm"])
+    signal = _normalize(stream, tensors[f"{name}.norm"])
     inner = functional.gelu(_linear(tensors, f"{name}.up", signal, taps))
     return _linear(tensors, f"{name}.down", inner, taps)
 
@@ -70,7 +74,7 @@ def _linear(tensors: Tensors, name: str, signal: Tensor, taps: Taps) -> Tensor:
     return functional.linear(taps.inputs(name, signal), tensors[name])
 
 
-def _normed(stream: Tensor, gain: Tensor) -> Tensor:
+def _normalize(stream: Tensor, gain: Tensor) -> Tensor:
     power = stream.square().sum(-1, keepdim=True) / WIDTH
     return stream * torch.rsqrt(power + _SMALLEST) * gain
 
@@ -81,7 +85,7 @@ def _past(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
     return stream if crossing is None else functional.linear(stream, crossing)
 
 
-def _turned(
+def _rotate_heads(
     heads: Tensor,  # (n, heads, t, HEAD)
 ) -> Tensor:
     """Rotate queries or keys by position, so that products depend on relative distance."""

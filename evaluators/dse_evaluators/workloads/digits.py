@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.datasets import load_digits
 
-from dse_evaluators.workloads.images import Examples, parted
+from dse_evaluators.workloads.images import Examples, split_rows
 
 _SPLIT_SEED = 0
 _HELD_OUT_SHARE = 1 / 4
@@ -40,6 +40,6 @@ def digits() -> Digits:
         images=(package.images / _WHITE).astype(np.float32)[:, None],
         labels=package.target.astype(np.int64),
     )
-    parts = parted(examples.labels, (_HELD_OUT_SHARE, _CALIBRATION_SHARE), _SPLIT_SEED)
+    parts = split_rows(examples.labels, (_HELD_OUT_SHARE, _CALIBRATION_SHARE), _SPLIT_SEED)
     train, held_out, calibration = (examples.at(rows) for rows in parts)
     return Digits(train=train, calibration=calibration, held_out=held_out)

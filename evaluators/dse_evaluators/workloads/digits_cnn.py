@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.image_classifier import ImageClassifier
-from dse_evaluators.workloads.image_training import Training, kept
-from dse_evaluators.workloads.images import halved
+from dse_evaluators.workloads.image_training import Training, load_or_train
+from dse_evaluators.workloads.images import halve_examples
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import Affines
 
 TRAINING = Training(epochs=30, batch=32, peak_rate=3e-3, weight_decay=1e-2, shift=1, seed=0)
 
 
-def trained() -> Affines:
+def load_weights() -> Affines:
     """Return the network's weights, from the cache if they are there."""
-    return kept("digits-cnn", DIGITS_CNN, digits().train, TRAINING)
+    return load_or_train("digits-cnn", DIGITS_CNN, digits().train, TRAINING)
 
 
 def digits_cnn() -> ImageClassifier:
     """The network with halves of the held-out images as ``search`` and ``test``."""
     data = digits()
-    search, test = halved(data.held_out)
+    search, test = halve_examples(data.held_out)
     return ImageClassifier(
         name="digits-cnn",
         layers=DIGITS_CNN,
-        affines=trained(),
+        affines=load_weights(),
         calibrating=data.calibration,
         judging={"search": search, "test": test},
     )

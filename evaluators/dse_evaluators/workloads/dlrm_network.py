@@ -15,7 +15,7 @@ Given = Callable[[str, Tensor], Tensor]
 """What a layer makes of the inputs that it is given, before it multiplies."""
 
 
-def as_given(_: str, inputs: Tensor) -> Tensor:
+def keep_inputs(_: str, inputs: Tensor) -> Tensor:
     """Return the inputs unchanged."""
     return inputs
 
@@ -24,7 +24,7 @@ def scores(
     weights: Mapping[str, Tensor],
     ids: Tensor,  # (n, tables)
     features: Tensor,  # (n, features)
-    given: Given = as_given,
+    given: Given = keep_inputs,
 ) -> Tensor:
     """The logarithms of the odds that each is liked, (n,).
 
@@ -38,7 +38,7 @@ def scores(
     """
     vector = features
     for name in BOTTOM:
-        vector = torch.relu(_multiplied(weights, name, vector, given))
+        vector = torch.relu(_apply_linear(weights, name, vector, given))
     tables = [weight for name, weight in weights.items() if name.startswith("embed_")]
     looked_up = (table[column] for table, column in zip(tables, ids.T, strict=True))
     vectors = given("products", torch.stack([vector, *looked_up], dim=1))
@@ -46,10 +46,10 @@ def scores(
     first, second = torch.triu_indices(vectors.shape[1], vectors.shape[1], offset=1)
     signal = torch.cat([vector, products[:, first, second]], dim=1)
     for name in TOP[:-1]:
-        signal = torch.relu(_multiplied(weights, name, signal, given))
-    return _multiplied(weights, TOP[-1], signal, given)[:, 0]
+        signal = torch.relu(_apply_linear(weights, name, signal, given))
+    return _apply_linear(weights, TOP[-1], signal, given)[:, 0]
 
 
-def _multiplied(weights: Mapping[str, Tensor], name: str, inputs: Tensor, given: Given) -> Tensor:
+def _apply_linear(weights: Mapping[str, Tensor], name: str, inputs: Tensor, given: Given) -> Tensor:
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
     return functional.linear(given(name, inputs), weight, bias)

@@ -14,13 +14,13 @@ from dse.core.metric import Metric
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.images import Examples
-from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, classified
+from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, measure_classifier
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.network import (
     Affine,
     Affines,
     Stage,
-    applied,
+    apply_layer,
     passed_on,
     stages,
 )
@@ -70,7 +70,7 @@ class ImageClassifier:
             signal = _tensor(self.calibrating.images)
             for stage, affine in zip(stages(self.layers), self.affines, strict=True):
                 found[f"{stage.name}.weight"] = _samples(stage, affine, signal)
-                signal = passed_on(stage, applied(stage, affine, signal))
+                signal = passed_on(stage, apply_layer(stage, affine, signal))
         return found
 
     def outputs(
@@ -81,14 +81,14 @@ class ImageClassifier:
                 signal = _tensor(self.judging[split].images)
                 for stage in stages(self.layers):
                     affine = _affine(parameters, stage.name)
-                    signal = _rounded(signal, signals, stage)
-                    signal = passed_on(stage, applied(stage, affine, signal))
+                    signal = _round_inputs(signal, signals, stage)
+                    signal = passed_on(stage, apply_layer(stage, affine, signal))
                 return signal.numpy()
         except (KeyError, RuntimeError) as error:
             raise EvaluationError(f"{self.name} does not run on these weights: {error}") from error
 
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        return classified(outputs, reference, self.judging[split].labels)
+        return measure_classifier(outputs, reference, self.judging[split].labels)
 
 
 def _affine(parameters: Parameters, name: str) -> Affine:
@@ -105,7 +105,7 @@ def _tensor(array: Single) -> Tensor:
     return torch.tensor(array.ravel()).view(array.shape)
 
 
-def _rounded(signal: Tensor, signals: Signals, stage: Stage) -> Tensor:
+def _round_inputs(signal: Tensor, signals: Signals, stage: Stage) -> Tensor:
     """Round a layer's inputs to the numbers of the format."""
     if signals.activations is None:
         return signal

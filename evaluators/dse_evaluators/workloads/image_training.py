@@ -16,7 +16,7 @@ from dse_evaluators.workloads.images import Examples
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.network import Affine, Affines, forward, shape, stages
 from dse_evaluators.workloads.torch_scope import deterministic
-from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
 Layers = Sequence[Layer]
 
@@ -33,11 +33,11 @@ class Training:
     seed: int = 0
 
 
-def kept(name: str, layers: Layers, examples: Examples, training: Training) -> Affines:
+def load_or_train(name: str, layers: Layers, examples: Examples, training: Training) -> Affines:
     """Return the network's weights, from the cache if they are there."""
     shapes = {f"{layer.name}.weight": shape(layer) for layer in layers}
     shapes |= {f"{layer.name}.bias": (layer.filters,) for layer in layers}
-    arrays = cached(
+    arrays = load_or_make(
         _name(name, layers, examples, training),
         shapes,
         lambda: _arrays(layers, train(layers, examples, training)),
@@ -73,7 +73,9 @@ def train(layers: Layers, examples: Examples, training: Training) -> Affines:
         for _ in range(training.epochs):
             order = torch.randperm(len(labels), generator=chance)
             for rows in order[: steps * training.batch].reshape(steps, training.batch):
-                logits = forward(network, affines, _shifted(images[rows], training.shift, chance))
+                logits = forward(
+                    network, affines, _shift_images(images[rows], training.shift, chance)
+                )
                 optimizer.zero_grad()
                 functional.cross_entropy(logits, labels[rows]).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
@@ -91,7 +93,7 @@ def _start(layers: Layers, chance: torch.Generator) -> Affines:
     return tuple(affines)
 
 
-def _shifted(images: Tensor, most: int, chance: torch.Generator) -> Tensor:
+def _shift_images(images: Tensor, most: int, chance: torch.Generator) -> Tensor:
     """Shift the images by the same few pixels, black where nothing was."""
     height, width = images.shape[-2:]
     down, right = torch.randint(0, 2 * most + 1, (2,), generator=chance).tolist()

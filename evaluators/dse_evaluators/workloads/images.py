@@ -23,7 +23,7 @@ class Examples:
         return Examples(images=self.images[rows], labels=self.labels[rows])
 
 
-def parted(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
+def split_rows(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tuple[Rows, ...]:
     """Draw the rows of the parts from each class by share; the first part is the rest.
 
     Args:
@@ -44,7 +44,7 @@ def parted(labels: NDArray[np.int64], shares: Sequence[float], seed: int) -> tup
     return tuple(np.sort(np.concatenate(part)) for part in parts)
 
 
-def halved(examples: Examples) -> tuple[Examples, Examples]:
+def halve_examples(examples: Examples) -> tuple[Examples, Examples]:
     """Return every other example of each class, and those in between."""
     order = np.argsort(examples.labels, kind="stable")
     return examples.at(np.sort(order[0::2])), examples.at(np.sort(order[1::2]))

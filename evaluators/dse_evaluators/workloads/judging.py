@@ -140,7 +140,7 @@ def mismatches(
     return found
 
 
-def classified(
+def measure_classifier(
     logits: Table,  # (n, classes)
     reference: Table,  # (n, classes)
     labels: Labels,  # (n,)
@@ -155,7 +155,7 @@ def classified(
 
 
 CLASSIFIER = ("accuracy", "loss", "divergence", "mismatch", "mismatch_on_correct")
-"""What :func:`classified` tells."""
+"""What :func:`measure_classifier` tells."""
 
 
 def _log_shares(logits: Table) -> Floats:

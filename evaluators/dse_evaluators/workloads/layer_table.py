@@ -59,7 +59,7 @@ class LayerTable:
         return self.weights + self.others + sum(lookup.parameters for lookup in self.lookups)
 
 
-def joined(*tables: LayerTable) -> LayerTable:
+def join_tables(*tables: LayerTable) -> LayerTable:
     """Join tables, one after the other."""
     return LayerTable(
         layers=tuple(layer for table in tables for layer in table.layers),
@@ -68,6 +68,6 @@ def joined(*tables: LayerTable) -> LayerTable:
     )
 
 
-def biased(*layers: Layer) -> LayerTable:
+def add_biases(*layers: Layer) -> LayerTable:
     """Return these layers with a bias for every filter."""
     return LayerTable(layers=layers, others=sum(layer.filters for layer in layers))

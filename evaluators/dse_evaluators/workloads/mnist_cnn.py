@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dse_evaluators.workloads.image_classifier import ImageClassifier
-from dse_evaluators.workloads.image_training import Training, kept
+from dse_evaluators.workloads.image_training import Training, load_or_train
 from dse_evaluators.workloads.layers import MNIST_CNN
 from dse_evaluators.workloads.mnist import mnist
 
@@ -20,7 +20,7 @@ def mnist_cnn() -> ImageClassifier:
     return ImageClassifier(
         name="mnist-cnn",
         layers=MNIST_CNN,
-        affines=kept("mnist-cnn", MNIST_CNN, data.train, TRAINING),
+        affines=load_or_train("mnist-cnn", MNIST_CNN, data.train, TRAINING),
         calibrating=data.calibration,
         judging={"search": data.search, "test": data.test},
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.layers import Layer, convolution, dense
-from dse_evaluators.workloads.residual import normed
+from dse_evaluators.workloads.residual import add_norms
 
 _V1: tuple[tuple[int, int], ...] = (
     (64, 1),
@@ -53,7 +53,9 @@ def _v1() -> LayerTable:
     return _classifier(layers, channels)
 
 
-def _inverted(name: str, side: int, ends: tuple[int, int], inner: int, stride: int) -> list[Layer]:
+def _build_block(
+    name: str, side: int, ends: tuple[int, int], inner: int, stride: int
+) -> list[Layer]:
     """Build the expand, depthwise and narrow layers; ``side`` is that of the input image."""
     channels, filters = ends
     after = side // stride
@@ -73,14 +75,14 @@ def _v2() -> LayerTable:
             stride = first if block == 0 else 1
             inner = expansion * channels
             name = f"stage{stage}-{block}"
-            layers += _inverted(name, side, (channels, filters), inner, stride)
+            layers += _build_block(name, side, (channels, filters), inner, stride)
             side, channels = side // stride, filters
     layers.append(convolution("conv2", side, 1, channels, _V2_LAST))
     return _classifier(layers, _V2_LAST)
 
 
 def _classifier(layers: list[Layer], channels: int) -> LayerTable:
-    return normed((*layers, dense("fc", channels, _CLASSES, last=True)))
+    return add_norms((*layers, dense("fc", channels, _CLASSES, last=True)))
 
 
 MOBILENET_V1 = _v1()

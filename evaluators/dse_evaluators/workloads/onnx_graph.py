@@ -59,7 +59,7 @@ def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
         SpecError: the file is no model, an axis is left open, or there is none of that name.
     """
     onnx = library("onnx")
-    model = _loaded(onnx, path)
+    model = _load_model(onnx, path)
     graph = model.graph
     _close(graph, path, sizes)
     stored = {tensor.name: tensor for tensor in graph.initializer}
@@ -77,7 +77,7 @@ def graph_of(path: Path, sizes: Mapping[str, int]) -> Graph:
     return Graph(nodes=nodes, shapes=_shapes(graph), made_of=_made_of(nodes, stored), stored=counts)
 
 
-def _loaded(onnx: Any, path: Path) -> Any:  # onnx has no types
+def _load_model(onnx: Any, path: Path) -> Any:  # onnx has no types
     """Load the model with its functions inlined; large weights in other files stay there."""
     try:
         model = onnx.load(str(path), load_external_data=False)

@@ -56,7 +56,7 @@ def table_of_onnx(path: Path, sizes: Mapping[str, int]) -> LayerTable:
 @lru_cache(maxsize=32)
 def _table(path: Path, _changed: int, sizes: tuple[tuple[str, int], ...]) -> LayerTable:
     graph = graph_of(path, dict(sizes))
-    _check_read(graph, path.name)
+    _check_operators(graph, path.name)
     layers: list[Layer] = []
     picks: list[tuple[Node, frozenset[str]]] = []
     learnt: set[str] = set()
@@ -72,7 +72,7 @@ def _table(path: Path, _changed: int, sizes: tuple[tuple[str, int], ...]) -> Lay
     return LayerTable(layers=tuple(layers), lookups=lookups, others=others)
 
 
-def _check_read(graph: Graph, file: str) -> None:
+def _check_operators(graph: Graph, file: str) -> None:
     strange = {
         node.operator
         for node in graph.nodes
@@ -127,7 +127,7 @@ def _convolution(graph: Graph, node: Node) -> list[Layer]:
     return [_plain(node.name, seen, shape, (channels, filters), groups, stride)]
 
 
-def _transposed(graph: Graph, node: Node) -> list[Layer]:
+def _build_transpose(graph: Graph, node: Node) -> list[Layer]:
     """Return a transposed convolution as products of each pixel with all that it adds to."""
     (images, channels, *before), (_, filters, *window), _ = _shapes(graph, node)
     groups = node.number("group", 1)
@@ -219,7 +219,7 @@ def _lookup(graph: Graph, node: Node, *, shared: bool) -> Lookup:
 _READERS: Mapping[str, Callable[[Graph, Node], list[Layer]]] = {
     "Conv": _convolution,
     "ConvInteger": _convolution,
-    "ConvTranspose": _transposed,
+    "ConvTranspose": _build_transpose,
     "Gemm": _gemm,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,

@@ -101,7 +101,7 @@ def with_outputs(model: bytes, names: Sequence[str]) -> bytes:
     return bytes(changed.SerializeToString())
 
 
-def read(path: Path) -> bytes:
+def read_model(path: Path) -> bytes:
     """Return the bytes of a model's file.
 
     Raises:

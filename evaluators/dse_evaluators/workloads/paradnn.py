@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dse_evaluators.workloads.layer_table import LayerTable, Lookup, biased, joined
+from dse_evaluators.workloads.layer_table import LayerTable, Lookup, add_biases, join_tables
 from dse_evaluators.workloads.layers import Layer, product, stack
 from dse_evaluators.workloads.residual import Residual, residual
 from dse_evaluators.workloads.workload_text import Family, Number, Told, Word
@@ -26,7 +26,7 @@ def _dense(told: Told) -> LayerTable:
     """``input`` numbers, ``layers`` of ``nodes``, and ``output`` classes."""
     found = told.numbers
     widths = [found["input"], *[found["nodes"]] * found["layers"], found["output"]]
-    return biased(*stack("fc", widths, found["batch"]))
+    return add_biases(*stack("fc", widths, found["batch"]))
 
 
 def _convolutional(told: Told) -> LayerTable:
@@ -61,9 +61,9 @@ def _recurrent(told: Told) -> LayerTable:
         ]
     biases = found["layers"] * gates  # one for both products
     words = Lookup(name="words", rows=found["vocabulary"], width=width, picked=rows)
-    return joined(
+    return join_tables(
         LayerTable(layers=tuple(cells), lookups=(words,), others=biases),
-        biased(product("output", rows, width, found["vocabulary"])),
+        add_biases(product("output", rows, width, found["vocabulary"])),
     )
 
 

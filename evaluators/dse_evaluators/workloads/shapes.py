@@ -31,11 +31,13 @@ def shapes_of(model: str) -> Shapes:
     return {name: tuple(shape) for name, shape in told.items()}
 
 
-def found(model: str) -> Shapes:
+def read_shapes(model: str) -> Shapes:
     """Return the same shapes, read from the model itself."""
     return {name: value.shape for name, value in workload_of(model).parameters.items()}
 
 
 if __name__ == "__main__":
-    lines = (f'"{model}": {json.dumps(found(model), separators=(",", ":"))}' for model in MODELS)
+    lines = (
+        f'"{model}": {json.dumps(read_shapes(model), separators=(",", ":"))}' for model in MODELS
+    )
     _FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -22,7 +22,7 @@ class Taps:
     cached: Callable[[Tensor], Tensor]  # (n, heads, t, numbers of a head)
 
 
-def untouched() -> Taps:
+def pass_through() -> Taps:
     """Return taps that leave the signals unchanged."""
     return Taps(inputs=lambda _, signal: signal, cached=lambda signal: signal)
 
@@ -35,7 +35,7 @@ def rounding(signals: Signals) -> Taps:
     """
     return Taps(
         inputs=lambda name, signal: torch.tensor(signals.rounded(name, signal.numpy())),
-        cached=lambda signal: _rounded(signal, signals.kv_cache),
+        cached=lambda signal: _round_signal(signal, signals.kv_cache),
     )
 
 
@@ -50,5 +50,5 @@ def watching(seen: dict[str, Single]) -> Taps:
     return Taps(inputs=inputs, cached=lambda signal: signal)
 
 
-def _rounded(signal: Tensor, word: Format | None) -> Tensor:
+def _round_signal(signal: Tensor, word: Format | None) -> Tensor:
     return signal if word is None else torch.tensor(word.quantize(signal.numpy()))

@@ -17,7 +17,7 @@ from torch.nn import functional
 from dse_evaluators.workloads import character_network as network
 from dse_evaluators.workloads.character_lm import CHECKPOINT, CONTEXT
 from dse_evaluators.workloads.shakespeare import CHUNK, SYMBOLS, plays
-from dse_evaluators.workloads.taps import untouched
+from dse_evaluators.workloads.taps import pass_through
 from dse_evaluators.workloads.torch_scope import deterministic
 
 _NEURONS = 4 * network.WIDTH
@@ -38,7 +38,7 @@ class Training:
     seed: int = 0
 
 
-def trained(training: Training) -> dict[str, Tensor]:
+def train_weights(training: Training) -> dict[str, Tensor]:
     """Train weights from scratch on the training part.
 
     Source:
@@ -48,14 +48,14 @@ def trained(training: Training) -> dict[str, Tensor]:
     chance = torch.Generator().manual_seed(training.seed)
     chunks = torch.tensor(plays().train)
     with deterministic():
-        tensors = started(chance)
+        tensors = draw_weights(chance)
         optimizers = _optimizers(tensors, training)
         heights = [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
         for step in range(training.steps):
             for optimizer, height in zip(optimizers, heights, strict=True):
                 optimizer.param_groups[0]["lr"] = height * share_of_rate(step, training)
                 optimizer.zero_grad()
-            loss = _loss(tensors, _drawn(chunks, training.batch, chance))
+            loss = _loss(tensors, _draw_windows(chunks, training.batch, chance))
             loss.backward()  # type: ignore[no-untyped-call]
             for optimizer in optimizers:
                 optimizer.step()
@@ -65,7 +65,7 @@ def trained(training: Training) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in tensors.items()}
 
 
-def started(chance: torch.Generator) -> dict[str, Tensor]:
+def draw_weights(chance: torch.Generator) -> dict[str, Tensor]:
     """Return random weights for which the stream is little more than its embedding."""
     width = network.WIDTH
     shapes = {"embed": (len(SYMBOLS), width, 1.0)}
@@ -105,7 +105,7 @@ def _optimizers(tensors: dict[str, Tensor], training: Training) -> Sequence[torc
     )
 
 
-def _drawn(chunks: Tensor, count: int, chance: torch.Generator) -> Tensor:
+def _draw_windows(chunks: Tensor, count: int, chance: torch.Generator) -> Tensor:
     """Draw windows of the text, with the next character, (count, CONTEXT + 1)."""
     rows = torch.randint(len(chunks), (count,), generator=chance)
     starts = torch.randint(CHUNK - CONTEXT, (count,), generator=chance)
@@ -113,13 +113,13 @@ def _drawn(chunks: Tensor, count: int, chance: torch.Generator) -> Tensor:
 
 
 def _loss(tensors: dict[str, Tensor], drawn: Tensor) -> Tensor:
-    found = network.logits(tensors, drawn[:, :-1], untouched())
+    found = network.logits(tensors, drawn[:, :-1], pass_through())
     return functional.cross_entropy(found.flatten(0, 1), drawn[:, 1:].flatten())
 
 
 def main() -> None:
     """Trains, and writes the weights in half precision."""
-    arrays = {name: x.numpy().astype(np.float16) for name, x in trained(Training()).items()}
+    arrays = {name: x.numpy().astype(np.float16) for name, x in train_weights(Training()).items()}
     np.savez(CHECKPOINT, allow_pickle=False, **arrays)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dse.errors import SpecError
-from dse_evaluators.workloads.layer_table import LayerTable, biased, joined
+from dse_evaluators.workloads.layer_table import LayerTable, add_biases, join_tables
 from dse_evaluators.workloads.layers import Layer, Prunes, convolution, product
 from dse_evaluators.workloads.transformer import Tokens, attention
 from dse_evaluators.workloads.workload_text import Family, Number, Told
@@ -35,8 +35,8 @@ def unet(side: int = 64) -> LayerTable:
     """
     first = _WIDTHS[0]
     parts = [
-        biased(product("time1", 1, first, _TIME), product("time2", 1, _TIME, _TIME)),
-        biased(_square("conv-in", side, 3, (_LATENT, first))),
+        add_biases(product("time1", 1, first, _TIME), product("time2", 1, _TIME, _TIME)),
+        add_biases(_square("conv-in", side, 3, (_LATENT, first))),
     ]
     skips = [first]
     for level, width in enumerate(_WIDTHS):
@@ -46,14 +46,16 @@ def unet(side: int = 64) -> LayerTable:
             skips.append(width)
         if level < len(_WIDTHS) - 1:
             side //= 2
-            parts.append(biased(_square(f"down{level}-halve", side, 3, (width, width), stride=2)))
+            parts.append(
+                add_biases(_square(f"down{level}-halve", side, 3, (width, width), stride=2))
+            )
             skips.append(width)
     parts += [
         _residual("middle-0", side, width, width),
-        _attended("middle-1", side, width),
+        _build_attention("middle-1", side, width),
         _residual("middle-2", side, width, width),
     ]
-    return joined(*parts, *_upwards(side, skips))
+    return join_tables(*parts, *_upwards(side, skips))
 
 
 def _upwards(side: int, skips: list[int]) -> list[LayerTable]:
@@ -67,9 +69,9 @@ def _upwards(side: int, skips: list[int]) -> list[LayerTable]:
             channels = _WIDTHS[level]
         if level:
             side *= 2
-            parts.append(biased(_square(f"up{level}-double", side, 3, (channels, channels))))
+            parts.append(add_biases(_square(f"up{level}-double", side, 3, (channels, channels))))
     last = _square("conv-out", side, 3, (channels, _LATENT))
-    return [*parts, _norm(channels), biased(last)]
+    return [*parts, _norm(channels), add_biases(last)]
 
 
 def _stage(name: str, level: int, side: int, channels: int) -> list[LayerTable]:
@@ -77,19 +79,19 @@ def _stage(name: str, level: int, side: int, channels: int) -> list[LayerTable]:
     width = _WIDTHS[level]
     block = _residual(f"{name}-residual", side, channels, width)
     attends = level < len(_WIDTHS) - 1
-    return [block, _attended(f"{name}-attention", side, width)] if attends else [block]
+    return [block, _build_attention(f"{name}-attention", side, width)] if attends else [block]
 
 
 def _residual(name: str, side: int, channels: int, filters: int) -> LayerTable:
     """Two convolutions, between which the time is added, and a shortcut where the width changes."""
     shortcut = _square(f"{name}-shortcut", side, 1, (channels, filters))
-    return joined(
+    return join_tables(
         _norm(channels),
-        biased(_square(f"{name}-first", side, 3, (channels, filters), prunes="outputs")),
-        biased(product(f"{name}-time", 1, _TIME, filters, prunes="outputs")),
+        add_biases(_square(f"{name}-first", side, 3, (channels, filters), prunes="outputs")),
+        add_biases(product(f"{name}-time", 1, _TIME, filters, prunes="outputs")),
         _norm(filters),
-        biased(_square(f"{name}-second", side, 3, (filters, filters), prunes="inputs")),
-        biased(*([shortcut] if channels != filters else [])),
+        add_biases(_square(f"{name}-second", side, 3, (filters, filters), prunes="inputs")),
+        add_biases(*([shortcut] if channels != filters else [])),
     )
 
 
@@ -110,16 +112,16 @@ def _square(  # a convolution is these six facts
     )
 
 
-def _attended(name: str, side: int, width: int) -> LayerTable:
+def _build_attention(name: str, side: int, width: int) -> LayerTable:
     """Build a transformer block on the pixels.
 
     The pixels attend to one another and then to the text.
     """
     pixels = side * side
     inner = _WIDENED * width
-    return joined(
+    return join_tables(
         _norm(width),
-        biased(product(f"{name}-in", pixels, width, width)),
+        add_biases(product(f"{name}-in", pixels, width, width)),
         _norm(width),
         _bare(product(f"{name}-self-qkv", pixels, width, 3 * width)),
         _attends(f"{name}-self", width, pixels, pixels),
@@ -130,19 +132,19 @@ def _attended(name: str, side: int, width: int) -> LayerTable:
         ),
         _attends(f"{name}-text", width, pixels, _WORDS),
         _norm(width),
-        biased(
+        add_biases(
             product(f"{name}-up", pixels, width, 2 * inner, prunes="outputs"),
             product(f"{name}-down", pixels, inner, width, prunes="inputs"),
         ),
-        biased(product(f"{name}-out", pixels, width, width)),
+        add_biases(product(f"{name}-out", pixels, width, width)),
     )
 
 
 def _attends(name: str, width: int, pixels: int, context: int) -> LayerTable:
     tokens = Tokens(fresh=pixels, context=context)
-    return joined(
+    return join_tables(
         _bare(*attention(name, (_HEADS, _HEADS), width // _HEADS, tokens)),
-        biased(product(f"{name}-project", pixels, width, width)),
+        add_biases(product(f"{name}-project", pixels, width, width)),
     )
 
 
@@ -156,7 +158,7 @@ def _bare(*layers: Layer) -> LayerTable:
     return LayerTable(layers=layers)
 
 
-def _told(told: Told) -> LayerTable:
+def _build_unet(told: Told) -> LayerTable:
     side = told.numbers["latent"]
     if side % _HALVINGS:
         raise SpecError(
@@ -166,5 +168,5 @@ def _told(told: Told) -> LayerTable:
     return unet(side)
 
 
-UNET = Family(make=_told, keys={"latent": Number(least=_HALVINGS, most=512, default=64)})
+UNET = Family(make=_build_unet, keys={"latent": Number(least=_HALVINGS, most=512, default=64)})
 """``sd-unet:latent=64``."""

@@ -8,7 +8,7 @@ Source:
 
 from __future__ import annotations
 
-from dse_evaluators.workloads.layer_table import LayerTable, biased
+from dse_evaluators.workloads.layer_table import LayerTable, add_biases
 from dse_evaluators.workloads.layers import Layer, convolution, dense
 
 _STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
@@ -25,7 +25,7 @@ def _vgg16() -> LayerTable:
             layers.append(convolution(f"conv{stage}-{place}", side, 3, channels, filters))
             channels = filters
         side //= 2
-    return _classified(layers, side * side * channels)
+    return _add_classifier(layers, side * side * channels)
 
 
 def _alexnet() -> LayerTable:
@@ -36,12 +36,12 @@ def _alexnet() -> LayerTable:
         convolution("conv4", 13, 3, 384, 384, groups=2),
         convolution("conv5", 13, 3, 384, 256, groups=2),
     ]
-    return _classified(layers, 6 * 6 * 256)
+    return _add_classifier(layers, 6 * 6 * 256)
 
 
-def _classified(layers: list[Layer], inputs: int) -> LayerTable:
+def _add_classifier(layers: list[Layer], inputs: int) -> LayerTable:
     """Add three dense layers; every filter has a bias."""
-    return biased(
+    return add_biases(
         *layers,
         dense("fc1", inputs, _NEURONS),
         dense("fc2", _NEURONS, _NEURONS),

@@ -28,13 +28,13 @@ def folder() -> Path:
     return cache_folder()
 
 
-def cached(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
+def load_or_make(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
     """Return the arrays of that name, made if there is no sound file of them.
 
     A cache that cannot be written costs the next process its time, and nothing else.
     """
     path = folder() / f"{name}.npz"
-    found = _read(path, shapes)
+    found = _read_arrays(path, shapes)
     if found is not None:
         return found
     arrays = make()
@@ -45,7 +45,7 @@ def cached(name: str, shapes: Shapes, make: Callable[[], Arrays]) -> Arrays:
     return arrays
 
 
-def _read(path: Path, shapes: Shapes) -> Arrays | None:
+def _read_arrays(path: Path, shapes: Shapes) -> Arrays | None:
     """Return the arrays of the file; ``None`` if it is missing, damaged or of other shapes."""
     try:
         # Numpy leaves a damaged file open that it opened itself.

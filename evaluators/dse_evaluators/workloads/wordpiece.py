@@ -18,7 +18,7 @@ def vocabulary(path: Path) -> dict[str, int]:
     return {piece: code for code, piece in enumerate(lines)}
 
 
-def coded(word: str, pieces: Vocabulary) -> tuple[int, ...]:
+def encode_word(word: str, pieces: Vocabulary) -> tuple[int, ...]:
     """Return the codes of one word of letters, in the frame of a sentence.
 
     Source:

@@ -45,12 +45,12 @@ class Family:
     keys: Mapping[str, Number | Word]
 
 
-def fixed(table: LayerTable) -> Family:
+def wrap_table(table: LayerTable) -> Family:
     """Return a family of one, without keys."""
     return Family(make=lambda _: table, keys={})
 
 
-def told(text: str, keys: Mapping[str, Number | Word]) -> Told:
+def parse_keys(text: str, keys: Mapping[str, Number | Word]) -> Told:
     """Return the values of ``name:key=value,...``.
 
     Raises:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dse.errors import SpecError
 from dse_evaluators.accelerators.training.chains import CHAINS, chain_of
 from dse_evaluators.accelerators.training.channel_tables import ChannelTables
-from dse_evaluators.accelerators.training.training_products import Training, summed
+from dse_evaluators.accelerators.training.training_products import Training, sum_rows
 
 RESNET = [conv for block in CHAINS["resnet50"] for conv in block.all_convs]
 TABLES = ChannelTables(RESNET)
@@ -53,7 +53,7 @@ def test_a_block_takes_what_the_one_before_gives(network):
 def test_each_convolution_multiplies_thrice_but_for_the_gradient_of_what_the_network_reads(network):
     convs = convs_of(network)
     once = sum(conv.macs for conv in convs)
-    assert summed(products_of(network, 3.0).macs) == 3 * (3 * once - convs[0].macs)
+    assert sum_rows(products_of(network, 3.0).macs) == 3 * (3 * once - convs[0].macs)
 
 
 def test_the_gradients_of_one_input_read_it_once():

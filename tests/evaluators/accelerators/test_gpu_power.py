@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import device_of
-from dse_evaluators.accelerators.devices.gpu_power import IDLE_SHARE, Power, drawn, power_of
+from dse_evaluators.accelerators.devices.gpu_power import IDLE_SHARE, Power, compute_draw, power_of
 
 POWER = Power(limit_w=700.0, base_w=100.0, idle_w=90.0, flop_j=1e-12, byte_j=50e-12, measured=True)
 
 
 def spent(flops, moved_bytes, seconds, cap_w=700.0):
     columns = [np.array([float(each)]) for each in (flops, moved_bytes, seconds, cap_w)]
-    return drawn(POWER, *columns)
+    return compute_draw(POWER, *columns)
 
 
 def watts(got, seconds):

@@ -12,7 +12,7 @@ from dse_evaluators.clusters.collectives import (
     COLLECTIVES,
     Constants,
     calibrations,
-    carried,
+    compute_link_share,
     constants_of,
     seconds,
 )
@@ -75,8 +75,8 @@ def test_one_rank_has_nothing_to_say(collective):
 
 
 def test_a_ring_carries_an_all_reduce_almost_twice():
-    assert carried("all_reduce", 8) == pytest.approx(2 * 7 / 8)
-    assert carried("all_gather", 8) == pytest.approx(7 / 8)
+    assert compute_link_share("all_reduce", 8) == pytest.approx(2 * 7 / 8)
+    assert compute_link_share("all_gather", 8) == pytest.approx(7 / 8)
 
 
 def test_more_ranks_than_were_measured_are_as_the_most_that_were():

@@ -7,7 +7,7 @@ import pytest
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.clusters.collectives import constants_of
-from dse_evaluators.clusters.fabrics import checked, within
+from dse_evaluators.clusters.fabrics import get_check_status, within
 from dse_evaluators.clusters.networks import network_of
 from dse_evaluators.clusters.systems import SYSTEMS, system_of
 
@@ -60,7 +60,7 @@ def test_dies_of_one_package_are_closer_than_those_of_a_node():
 
 @pytest.mark.parametrize(
     ("ask", "word"),
-    [(system_of, "h100-dgx"), (network_of, "slingshot-11"), (checked, "mi250x-if")],
+    [(system_of, "h100-dgx"), (network_of, "slingshot-11"), (get_check_status, "mi250x-if")],
 )
 def test_an_unknown_name_is_told_with_the_nearest(ask, word):
     with pytest.raises(SpecError) as told:

@@ -10,14 +10,14 @@ from dse_evaluators.compression.depth_dropped import (
     blocks_of,
     fitted_exit,
     left_early,
-    stopped,
+    truncate_model,
     without,
 )
-from dse_evaluators.compression.depth_layer_drop import dropped
+from dse_evaluators.compression.depth_layer_drop import list_removals
 from dse_evaluators.compression.other_parameters import multiplications
 from dse_evaluators.workloads import character_network as network
-from dse_evaluators.workloads.taps import untouched, watching
-from dse_evaluators.workloads.train_character_lm import started
+from dse_evaluators.workloads.taps import pass_through, watching
+from dse_evaluators.workloads.train_character_lm import draw_weights
 
 CODES = torch.tensor(np.random.default_rng(0).integers(80, size=(8, 64)))
 
@@ -25,13 +25,13 @@ CODES = torch.tensor(np.random.default_rng(0).integers(80, size=(8, 64)))
 @pytest.fixture(scope="module")
 def parameters():
     chance = torch.Generator().manual_seed(0)
-    return {name: x.detach().numpy() for name, x in started(chance).items()}
+    return {name: x.detach().numpy() for name, x in draw_weights(chance).items()}
 
 
 def logits(parameters, taps=None):
     tensors = {name: torch.tensor(array) for name, array in parameters.items()}
     with torch.inference_mode():
-        return network.logits(tensors, CODES, taps or untouched()).flatten(0, 1).numpy()
+        return network.logits(tensors, CODES, taps or pass_through()).flatten(0, 1).numpy()
 
 
 def test_a_part_that_is_left_out_takes_its_tables_along(parameters):
@@ -42,11 +42,11 @@ def test_a_part_that_is_left_out_takes_its_tables_along(parameters):
 
 def test_an_entry_of_a_list_is_about_one_part():
     design = {"attention[0]": True, "attention[1]": False, "ffn[0]": True, "ffn[1]": False}
-    assert dropped(design, 2) == ["blocks.1.attention", "blocks.1.ffn"]
+    assert list_removals(design, 2) == ["blocks.1.attention", "blocks.1.ffn"]
 
 
 def test_one_value_is_about_all_blocks():
-    assert dropped({"attention": True, "ffn": False}, 2) == ["blocks.0.ffn", "blocks.1.ffn"]
+    assert list_removals({"attention": True, "ffn": False}, 2) == ["blocks.0.ffn", "blocks.1.ffn"]
 
 
 def test_without_any_part_only_the_head_multiplies(parameters):
@@ -62,7 +62,7 @@ def test_attention_multiplies_every_key_so_far(parameters):
 
 def test_after_the_last_block_it_is_the_whole_model(parameters):
     assert blocks_of(parameters) == 3
-    assert stopped(parameters, 3) == parameters
+    assert truncate_model(parameters, 3) == parameters
     assert fitted_exit(parameters, {}, 3) == parameters
 
 
@@ -71,7 +71,7 @@ def test_a_head_that_was_fitted_is_nearer_to_the_end_than_the_last_one(parameter
     seen = {}
     whole = logits(parameters, watching(seen))
     fitted = ((logits(fitted_exit(parameters, seen, blocks)) - whole) ** 2).mean()
-    shared = ((logits(stopped(parameters, blocks)) - whole) ** 2).mean()
+    shared = ((logits(truncate_model(parameters, blocks)) - whole) ** 2).mean()
     assert fitted < shared
 
 

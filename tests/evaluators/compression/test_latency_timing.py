@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from dse_evaluators.compression.timing import Timing, median_error, timed
+from dse_evaluators.compression.timing import Timing, median_error, time_call
 
 
 def test_the_error_of_the_median_is_that_of_a_normal_sample():
@@ -37,6 +37,6 @@ def test_a_call_takes_as_long_as_the_clock_moves_meanwhile(monkeypatch):
         calls.append(now_ns[0])
         now_ns[0] += 2_000_000
 
-    found = timed(call, Timing(warmup=1, repeats=4, batch=1))
+    found = time_call(call, Timing(warmup=1, repeats=4, batch=1))
     assert found == (2e-3, 0.0)
     assert len(calls) == 1 + 4 * 3  # a round is of five milliseconds

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dse.errors import EvaluationError
 from dse_evaluators.compression.knobs import GRANULARITIES
-from dse_evaluators.compression.packing import packed, unpacked
-from dse_evaluators.compression.quantize import quantised
+from dse_evaluators.compression.packing import pack_layer, unpack_layer
+from dse_evaluators.compression.quantize import quantise_weights
 from dse_evaluators.compression.size import Layout, Shape, size_bytes
 from dse_evaluators.formats.words import FORMATS
 
@@ -19,7 +19,7 @@ def tensor(seed, sides, zeros, name="int8", granularity="channel"):
     rng = np.random.default_rng(seed)
     weight = rng.normal(size=sides).astype(np.float32)
     weight[rng.random(sides) < zeros] = 0.0
-    return quantised(weight, FORMATS[name], granularity)
+    return quantise_weights(weight, FORMATS[name], granularity)
 
 
 @given(
@@ -34,8 +34,8 @@ def test_a_layer_comes_back_from_exactly_the_bytes_that_were_counted(
 ):
     layer = tensor(seed, sides, zeros, name, granularity)
     bias = np.random.default_rng(seed).normal(size=sides[0]).astype(np.float32)
-    data = packed(layer, bias)
-    back, bias_back = unpacked(data)
+    data = pack_layer(layer, bias)
+    back, bias_back = unpack_layer(data)
     assert len(data) == size_bytes(layer)
     assert back.word == layer.word
     assert np.array_equal(back.words, layer.words)
@@ -63,15 +63,15 @@ def test_a_dense_int4_layer_is_as_large_as_by_hand():
 def test_a_sparse_int8_layer_is_as_large_as_by_hand():
     weight = np.zeros((4, 100), dtype=np.float32)
     weight[1, 3] = weight[1, 99] = weight[3, 0] = 1.0
-    layer = quantised(weight, FORMATS["int8"], "tensor")
+    layer = quantise_weights(weight, FORMATS["int8"], "tensor")
     # 12 header, 1 scale and 4 biases of 4; 4 counts of 7 bits; 3 columns of 7 bits; 3 words.
     assert size_bytes(layer) == 12 + 4 + 16 + 4 + 3 + 3
 
 
 def test_a_scale_per_channel_is_the_channels_own_peak():
     weight = np.array([[1.27, 0.5], [-12.7, 0.5]], dtype=np.float32)
-    by_channel = quantised(weight, FORMATS["int8"], "channel")
-    by_tensor = quantised(weight, FORMATS["int8"], "tensor")
+    by_channel = quantise_weights(weight, FORMATS["int8"], "channel")
+    by_tensor = quantise_weights(weight, FORMATS["int8"], "tensor")
     assert by_channel.scale == pytest.approx([0.01, 0.1], rel=1e-6)
     assert by_tensor.scale == pytest.approx([0.1], rel=1e-6)
     assert by_channel.values[0].tolist() == pytest.approx([1.27, 0.5], rel=1e-6)
@@ -84,14 +84,14 @@ def test_wide_floats_are_stored_without_scale(name):
 
 def test_a_filter_of_zeros_costs_no_word_and_comes_back_as_zeros():
     weight = np.array([[0.0, 0.0], [1.0, 2.0]], dtype=np.float32)
-    assert quantised(weight, FORMATS["int3"], "channel").values[0].tolist() == [0.0, 0.0]
+    assert quantise_weights(weight, FORMATS["int3"], "channel").values[0].tolist() == [0.0, 0.0]
 
 
 def test_a_weight_that_is_no_number_cannot_be_quantised():
     with pytest.raises(EvaluationError, match="not a number"):
-        quantised(np.array([[np.nan, 1.0]], dtype=np.float32), FORMATS["int8"], "tensor")
+        quantise_weights(np.array([[np.nan, 1.0]], dtype=np.float32), FORMATS["int8"], "tensor")
 
 
 def test_a_layer_without_weights_cannot_be_quantised():
     with pytest.raises(EvaluationError, match="empty"):
-        quantised(np.zeros((0, 4), dtype=np.float32), FORMATS["int8"], "tensor")
+        quantise_weights(np.zeros((0, 4), dtype=np.float32), FORMATS["int8"], "tensor")

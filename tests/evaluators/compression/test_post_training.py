@@ -13,9 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dse.core.batch import Batch
 from dse.errors import PluginError, SpecError
-from dse_evaluators.compression.compress import compressed
+from dse_evaluators.compression.compress import compress_network
 from dse_evaluators.compression.knobs import recipe_of
-from dse_evaluators.compression.packing import packed, unpacked
+from dse_evaluators.compression.packing import pack_layer, unpack_layer
 from dse_evaluators.compression.post_training import MODELS, PostTraining
 from dse_evaluators.compression.reference import MAKERS, reference
 from dse_evaluators.formats.words import FORMATS
@@ -105,7 +105,7 @@ def test_a_network_with_fewer_filters_really_multiplies_less():
     whole = reference("digits-cnn")
 
     def flops(**design):
-        small = compressed(whole, recipe_of({"activation_format": "fp32", **design}))
+        small = compress_network(whole, recipe_of({"activation_format": "fp32", **design}))
         with FlopCounterMode(display=False) as counter, torch.inference_mode():
             small.logits(whole.images)
         return counter.get_total_flops()
@@ -130,12 +130,12 @@ def test_bias_correction_helps_where_rounding_is_coarse():
 def test_the_network_that_was_written_to_so_many_bytes_says_the_same_when_read(design):
     whole = reference("digits-cnn")
     with deterministic(), torch.inference_mode():
-        small = compressed(whole, recipe_of({**design, "activation_format": "fp32"}))
+        small = compress_network(whole, recipe_of({**design, "activation_format": "fp32"}))
         files = [
-            packed(tensor, affine.bias.numpy())
+            pack_layer(tensor, affine.bias.numpy())
             for tensor, affine in zip(small.stored, small.affines, strict=True)
         ]
-        back = [unpacked(data) for data in files]
+        back = [unpack_layer(data) for data in files]
         affines = [Affine(torch.tensor(t.values), torch.tensor(bias)) for t, bias in back]
         again = forward(small.network, affines, whole.images)
         assert torch.equal(again, small.logits(whole.images))

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dse_evaluators.compression.least_squares import RIDGE, refitted
-from dse_evaluators.compression.narrow import Pruned, narrowed, sparse
-from dse_evaluators.compression.prune import strongest, thinned
+from dse_evaluators.compression.least_squares import RIDGE, refit_layer
+from dse_evaluators.compression.narrow import Pruned, narrow_network, sparse
+from dse_evaluators.compression.prune import prune_smallest, strongest
 from dse_evaluators.compression.reference import reference
-from dse_evaluators.workloads.network import Affine, Stage, applied, forward
+from dse_evaluators.workloads.network import Affine, Stage, apply_layer, forward
 from dse_evaluators.workloads.torch_scope import deterministic
 
 DENSE = Stage(name="fc", dense=True, padding=0, stride=1, pool=1, rectified=False)
@@ -33,21 +33,21 @@ def loss(stage, start, affine, inputs, wanted):
     """What the refit minimises, with the pull towards the start."""
     columns = inputs.flatten(1)
     pull = RIDGE * (columns - columns.mean(0)).square().sum(0).mean()
-    off = (applied(stage, affine, inputs) - wanted).square().sum()
+    off = (apply_layer(stage, affine, inputs) - wanted).square().sum()
     return float(off + pull * (affine.weight - start.weight).square().sum())
 
 
 def test_the_smallest_weights_of_all_layers_become_zero():
     first = np.array([[3.0, -1.0], [0.5, 2.0]], dtype=np.float32)
     second = np.array([[-0.1, 4.0, 0.2, -5.0]], dtype=np.float32)
-    thin = thinned([first, second], 0.5)
+    thin = prune_smallest([first, second], 0.5)
     assert thin[0].tolist() == [[3.0, 0.0], [0.0, 2.0]]
     assert thin[1].tolist() == [[0.0, 4.0, 0.0, -5.0]]
 
 
 @given(st.floats(0, 0.95), st.integers(1, 50))
 def test_the_share_of_zeros_is_met_to_one_weight_even_among_equals(sparsity, count):
-    (thin,) = thinned([np.ones((1, count), dtype=np.float32)], sparsity)
+    (thin,) = prune_smallest([np.ones((1, count), dtype=np.float32)], sparsity)
     assert int((thin == 0).sum()) == round(sparsity * count)
 
 
@@ -65,7 +65,7 @@ def test_a_layer_that_said_something_linear_is_found_again(sparse_fit):
     inputs = random(4000, 6)
     true = Affine(random(3, 6, seed=1), random(3, seed=2))
     start = Affine(true.weight + 1e-3 * random(3, 6, seed=3), torch.zeros(3))
-    fit = refitted(DENSE, start, inputs, applied(DENSE, true, inputs), sparse=sparse_fit)
+    fit = refit_layer(DENSE, start, inputs, apply_layer(DENSE, true, inputs), sparse=sparse_fit)
     assert torch.allclose(fit.weight, true.weight, atol=1e-4)
     assert torch.allclose(fit.bias, true.bias, atol=1e-3)
 
@@ -76,7 +76,7 @@ def test_a_small_step_away_from_the_fit_is_worse(sparse_fit, seed):
     inputs, wanted = random(50, 6), random(50, 3, seed=1)
     start = Affine(random(3, 6, seed=2), torch.zeros(3))
     start.weight[:, ::2] = 0.0
-    fit = refitted(DENSE, start, inputs, wanted, sparse=sparse_fit)
+    fit = refit_layer(DENSE, start, inputs, wanted, sparse=sparse_fit)
     moved = fit.weight + 0.05 * random(3, 6, seed=10 + seed) * (start.weight != 0)
     best = loss(DENSE, start, fit, inputs, wanted)
     assert best < loss(DENSE, start, Affine(moved, fit.bias), inputs, wanted)
@@ -87,8 +87,8 @@ def test_a_sparse_fit_keeps_zeros_and_is_the_least_squares_of_the_rest():
     inputs, wanted = random(50, 6), random(50, 1, seed=1)
     start = Affine(random(1, 6, seed=2), torch.zeros(1))
     start.weight[:, [0, 3]] = 0.0
-    fit = refitted(DENSE, start, inputs, wanted, sparse=True)
-    left = refitted(
+    fit = refit_layer(DENSE, start, inputs, wanted, sparse=True)
+    left = refit_layer(
         DENSE, Affine(start.weight[:, [1, 2, 4, 5]], start.bias), inputs[:, [1, 2, 4, 5]], wanted
     )
     assert fit.weight[0, [0, 3]].tolist() == [0.0, 0.0]
@@ -100,20 +100,20 @@ def test_a_convolution_is_refitted_on_the_windows_that_it_slides_over():
     inputs = random(200, 2, 5, 5)
     true = Affine(random(3, 2, 3, 3, seed=1), random(3, seed=2))
     start = Affine(torch.zeros(3, 2, 3, 3), torch.zeros(3))
-    fit = refitted(CONV, start, inputs, applied(CONV, true, inputs))
+    fit = refit_layer(CONV, start, inputs, apply_layer(CONV, true, inputs))
     assert torch.allclose(fit.weight, true.weight, atol=0.05)
     assert torch.allclose(fit.bias, true.bias, atol=0.05)
 
 
 def test_half_the_filters_are_really_gone():
-    narrow = narrowed(reference("digits-cnn"), 0.5)
+    narrow = narrow_network(reference("digits-cnn"), 0.5)
     shapes = [tuple(affine.weight.shape) for affine in narrow.affines]
     assert shapes == [(16, 1, 3, 3), (32, 16, 3, 3), (32, 32, 3, 3), (64, 128), (10, 64)]
 
 
 def test_with_all_filters_the_network_is_the_trained_one():
     whole = reference("digits-cnn")
-    same = narrowed(whole, 1.0)
+    same = narrow_network(whole, 1.0)
     assert all(
         torch.equal(got.weight, had.weight) and torch.equal(got.bias, had.bias)
         for got, had in zip(same.affines, whole.affines, strict=True)
@@ -123,7 +123,7 @@ def test_with_all_filters_the_network_is_the_trained_one():
 @pytest.mark.parametrize(("keep", "sparsity"), [(0.5, 0.0), (1.0, 0.85)])
 def test_refitting_wins_back_most_of_what_pruning_alone_loses(keep, sparsity):
     whole = reference("digits-cnn")
-    pruned = sparse(whole, narrowed(whole, keep), sparsity)
+    pruned = sparse(whole, narrow_network(whole, keep), sparsity)
     alone = _without_refit(whole, pruned)
     assert _accuracy(whole, pruned.affines) >= 0.95
     assert _accuracy(whole, alone) <= 0.90

@@ -7,8 +7,8 @@ import pytest
 
 from dse.core.batch import Batch
 from dse_evaluators.compression import recipe_runner
-from dse_evaluators.compression.model_layers import written
-from dse_evaluators.compression.operators.bundle import unbundled
+from dse_evaluators.compression.model_layers import write_model
+from dse_evaluators.compression.operators.bundle import unbundle_layers
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.recipe_evaluator import ByRecipe
 from dse_evaluators.compression.recipe_size import Size
@@ -40,10 +40,10 @@ RECIPES = [
 def test_read_back_from_its_bytes_it_gives_the_same_outputs_and_is_as_long_as_it_said(recipe):
     workload = workload_of(MODEL)
     whole = dict.fromkeys(workload.compressible, recipe)
-    data = written(MODEL, whole)
-    parameters = unbundled(Record.from_bytes(data))
+    data = write_model(MODEL, whole)
+    parameters = unbundle_layers(Record.from_bytes(data))
     again = workload.outputs(parameters, "search", Signals())
-    said = recipe_runner.measured(MODEL, whole, "search", Signals())
+    said = recipe_runner.measure_recipes(MODEL, whole, "search", Signals())
     told = recipe_runner.outputs(MODEL, whole, "search", Signals())
     assert np.array_equal(again.view(np.uint32), told.view(np.uint32))
     assert said["size"] == len(data)
@@ -52,7 +52,7 @@ def test_read_back_from_its_bytes_it_gives_the_same_outputs_and_is_as_long_as_it
 def test_layers_with_different_recipes_are_written_as_they_were_measured():
     made = ByRecipe(model=MODEL, recipe="gptq int3:channel", layers={"conv*": "format fp16"})
     found = made.evaluate(Batch.of([{"unused": 1}]))
-    assert found.columns["size"][0] == len(written(MODEL, made.recipes({})))
+    assert found.columns["size"][0] == len(write_model(MODEL, made.recipes({})))
 
 
 def both(design, **options):

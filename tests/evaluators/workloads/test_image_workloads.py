@@ -13,7 +13,7 @@ from dse.errors import EvaluationError
 from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads.digits import digits
 from dse_evaluators.workloads.image_training import Training, train
-from dse_evaluators.workloads.images import Examples, halved, parted
+from dse_evaluators.workloads.images import Examples, halve_examples, split_rows
 from dse_evaluators.workloads.layers import MNIST_CNN
 from dse_evaluators.workloads.mnist import mnist
 from dse_evaluators.workloads.models import workload_of
@@ -54,7 +54,7 @@ def pictures(*parts: Examples) -> set[bytes]:
 
 def test_parts_are_all_rows_once_and_have_each_class_by_its_share():
     labels = np.repeat([0, 1, 2], [40, 20, 20])
-    rest, first, second = parted(labels, (0.25, 0.1), seed=3)
+    rest, first, second = split_rows(labels, (0.25, 0.1), seed=3)
     assert sorted(np.concatenate([rest, first, second])) == list(range(80))
     assert list(np.bincount(labels[first])) == [10, 5, 5]
     assert list(np.bincount(labels[second])) == [4, 2, 2]
@@ -62,7 +62,7 @@ def test_parts_are_all_rows_once_and_have_each_class_by_its_share():
 
 def test_halves_share_no_image_and_have_the_same_mix_of_classes():
     held_out = digits().held_out
-    search, test = halved(held_out)
+    search, test = halve_examples(held_out)
     assert pictures(search) | pictures(test) == pictures(held_out)
     assert not pictures(search) & pictures(test)
     mixes = np.bincount(search.labels), np.bincount(test.labels)

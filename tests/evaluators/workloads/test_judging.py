@@ -84,4 +84,4 @@ def test_without_a_tail_there_is_no_tail_gap():
 
 
 def test_a_classifier_is_told_of_by_all_that_is_promised():
-    assert tuple(judging.classified(LOGITS, REFERENCE, LABELS)) == judging.CLASSIFIER
+    assert tuple(judging.measure_classifier(LOGITS, REFERENCE, LABELS)) == judging.CLASSIFIER

@@ -14,8 +14,8 @@ from dse_evaluators.formats.names import format_of
 from dse_evaluators.workloads import wordpiece
 from dse_evaluators.workloads.minilm import minilm
 from dse_evaluators.workloads.safetensors_file import singles
-from dse_evaluators.workloads.sentence_network import encoded
-from dse_evaluators.workloads.taps import untouched
+from dse_evaluators.workloads.sentence_network import encode_pieces
+from dse_evaluators.workloads.taps import pass_through
 from dse_evaluators.workloads.wordsim import other_words, wordsim
 from dse_evaluators.workloads.workload import Signals
 
@@ -82,7 +82,7 @@ def test_the_forward_pass_is_that_of_torchs_encoder_layers(model, stack):
         stream = torch.nn.functional.layer_norm(stream, (384,), gain, shift, 1e-12)
         stream = torch.nn.Sequential(*stack)(stream).mean(1)
         wanted = stream / stream.norm(dim=1, keepdim=True)
-        assert torch.allclose(encoded(weights, pieces, untouched()), wanted, atol=1e-5)
+        assert torch.allclose(encode_pieces(weights, pieces, pass_through()), wanted, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_no_word_of_calibration_is_judged(asset):
     [("An", ["an"]), ("anna", ["an", "##na"]), ("ann", ["an", "##n"]), ("aha", ["[UNK]"])],
 )
 def test_a_word_is_cut_at_the_longest_piece_that_fits(word, pieces):
-    found = wordpiece.coded(word, PIECES)
+    found = wordpiece.encode_word(word, PIECES)
     assert found == tuple(PIECES[piece] for piece in ("[CLS]", *pieces, "[SEP]"))
 
 
@@ -166,7 +166,7 @@ def test_words_are_cut_as_the_models_own_tokenizer_does(asset):
     own.no_padding()
     pieces = wordpiece.vocabulary(folder / "vocab.txt")
     words = [*other_words(), *wordsim()["search"].vocabulary, *wordsim()["test"].vocabulary]
-    assert [wordpiece.coded(word, pieces) for word in words] == [
+    assert [wordpiece.encode_word(word, pieces) for word in words] == [
         tuple(own.encode(word).ids) for word in words
     ]
 

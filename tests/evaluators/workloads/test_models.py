@@ -6,7 +6,7 @@ import pytest
 
 from dse.errors import PluginError
 from dse_evaluators.workloads.models import MODELS, model_of, workload_of
-from dse_evaluators.workloads.shapes import found, shapes_of
+from dse_evaluators.workloads.shapes import read_shapes, shapes_of
 
 
 @pytest.fixture(params=MODELS)
@@ -27,7 +27,7 @@ def test_a_model_has_the_layers_and_metrics_that_the_table_says(workload):
 @pytest.mark.slow
 def test_its_shapes_are_known_without_it(workload):
     told = list(shapes_of(workload.name).items())
-    assert told == list(found(workload.name).items())
+    assert told == list(read_shapes(workload.name).items())
 
 
 @pytest.mark.slow

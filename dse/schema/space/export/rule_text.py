@@ -25,18 +25,18 @@ from dse.core.expressions.expression import (
     Number,
     Truth,
     Unary,
-    mapped,
+    map_nodes,
     names_in,
 )
 from dse.core.expressions.items import literal
-from dse.core.expressions.list_rules import Listing, Table, expanded
+from dse.core.expressions.list_rules import Listing, Table, expand_lists
 from dse.core.expressions.parser import MAX_LENGTH, parse
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.core.inspection.fingerprint import form, without_strangers
 from dse.core.space import Space
 from dse.core.values import Value
 from dse.errors import SpecError
-from dse.schema.space.parameters.number_text import spelled
+from dse.schema.space.parameters.number_text import spell_number
 from dse.schema.space.rule_parser import units_of
 from dse.schema.space.rules.literal_units import with_units
 from dse.schema.yaml.names import is_name
@@ -96,12 +96,12 @@ class Formulas:
         return [part for one in node.operands for part in self._parts(one)] if long else [node]
 
     def _written(self, node: Node) -> str:
-        plain = mapped(node, self._plain)
-        measured = with_units(plain, self._units, self._spelled)
-        return printed(mapped(measured, self._named))
+        plain = map_nodes(node, self._plain)
+        measured = with_units(plain, self._units, self._spell_number)
+        return format_node(map_nodes(measured, self._translate_name))
 
-    def _spelled(self, number: Number) -> Number:
-        value, _, unit = spelled(number.value, number.unit).partition(" ")
+    def _spell_number(self, number: Number) -> Number:
+        value, _, unit = spell_number(number.value, number.unit).partition(" ")
         return Number(int(value) if value.lstrip("-").isdecimal() else float(value), unit)
 
     def _plain(self, node: Node) -> Node:
@@ -117,7 +117,7 @@ class Formulas:
             case _:
                 return without_strangers(node, self._space.by_name)
 
-    def _named(self, node: Node) -> Node:
+    def _translate_name(self, node: Node) -> Node:
         """Return members of lists and lookups in the notation of the language."""
         if isinstance(node, Name):
             return self._nodes.get(node.name, node)
@@ -168,15 +168,15 @@ class Formulas:
     def _reads_as(self, text: str, node: Node, data: Mapping[str, Table]) -> bool:
         """True if the text, read in the written file, is a rule that means the same."""
         try:
-            read = expanded(parse(text), self._listings, data)
+            read = expand_lists(parse(text), self._listings, data)
             if not read.names <= self._space.by_name.keys():
                 return False
             dimensions.unit_of(read, self._units)
         except SpecError:
             return False
-        wanted = form(mapped(node, self._plain))
+        wanted = form(map_nodes(node, self._plain))
         found = read.resolved(units.factor).node
-        return form(found) == wanted and mapped(found, self._plain) == found
+        return form(found) == wanted and map_nodes(found, self._plain) == found
 
 
 _NEUTRAL: Mapping[str, int | None] = {"sum": 0, "product": 1, "min": None, "max": None}

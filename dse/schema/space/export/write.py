@@ -23,7 +23,7 @@ from dse.errors import SpecError
 from dse.schema.space.declared_parameters import domain_of, list_of, shared_domain
 from dse.schema.space.export.rule_text import Formulas
 from dse.schema.space.parameters.domains import Amount
-from dse.schema.space.parameters.number_text import spelled
+from dse.schema.space.parameters.number_text import spell_number
 from dse.schema.space.tables.cells import cell
 from dse.schema.yaml.names import NAME_HINT, is_name
 from dse.schema.yaml.source import MAX_BYTES
@@ -31,7 +31,7 @@ from dse.schema.yaml.writer import yaml_text
 from dse.units import units
 
 
-def written(space: Space, name: str, description: str = "") -> str:
+def format_space(space: Space, name: str, description: str = "") -> str:
     """Return the text of a file that describes the space.
 
     Args:
@@ -90,7 +90,7 @@ def _parameters(space: Space, formulas: Formulas) -> Iterator[tuple[str, dict[st
         elif one.name not in done:
             done.add(one.name)
             members = [space.by_name[m.name] for m in one.members]
-            yield one.name, {**list_of(one, members), **_when(_resolved(one.when), formulas)}
+            yield one.name, {**list_of(one, members), **_when(_resolve_units(one.when), formulas)}
 
 
 def _check_name(name: str) -> None:
@@ -102,7 +102,7 @@ def _when(rule: Expression | None, formulas: Formulas) -> dict[str, str]:
     return {} if rule is None else {"when": formulas.text(rule)}
 
 
-def _resolved(rule: Expression | None) -> Expression | None:
+def _resolve_units(rule: Expression | None) -> Expression | None:
     return None if rule is None else rule.resolved(units.factor)
 
 
@@ -166,5 +166,5 @@ def _check_cell(said: Value, value: Value) -> None:
 
 def _cell(value: Value, unit: str) -> Value:
     if unit and not isinstance(value, bool | str):
-        return spelled(value, unit)
+        return spell_number(value, unit)
     return value

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from dse.core.expressions.expression import folded
+from dse.core.expressions.expression import fold_unit
 from dse.core.expressions.operators import AGREEMENT
 from dse.core.parameter import Choice, Integer, Ordinal, Parameter, Real, Scale
 from dse.errors import SpecError
@@ -61,7 +61,7 @@ def parameter_of(name: str, spec: DomainSpec, reader: Reader) -> Parameter:
     if spec.choice is not None:
         return _choice(name, spec.choice, unit)
     if spec.ordinal is not None:
-        values, told = _listed(spec.ordinal, unit, reader)
+        values, told = _parse_listing(spec.ordinal, unit, reader)
         return ordinal_of(name, values, told, spec.scale or "linear")
     if spec.real is not None:
         return _real(name, spec.real, unit, spec.scale or "linear", reader)
@@ -133,7 +133,7 @@ def amount(text: Quantity, unit: str = "") -> Amount:
         value, told = text, unit
     factor = units.factor(told)
     try:
-        found_value = folded(value, factor)
+        found_value = fold_unit(value, factor)
     except SpecError as error:
         raise SpecError(f"{str(text)[:60]!r} is no finite number") from error
     return Amount(plain(found_value), units.coherent(told))
@@ -194,7 +194,7 @@ def plain(value: Number) -> Number:
     return 0 if value == 0 else value
 
 
-def _listed(
+def _parse_listing(
     stated: list[Quantity] | str, unit: str, reader: Reader
 ) -> tuple[Sequence[Number], str]:
     if isinstance(stated, str):

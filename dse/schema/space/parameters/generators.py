@@ -19,7 +19,7 @@ _MAX_DIVIDEND = 10**12
 _MAX_DIVISIONS = 50_000_000
 
 
-def generated(
+def generate_numbers(
     text: str,
     unit: str,
     reader: Reader,
@@ -51,7 +51,7 @@ def generated(
     return _GENERATORS[generator](inner, unit, reader)
 
 
-def divided(stated: object) -> str | None:
+def extract_dividend(stated: object) -> str | None:
     """Return the formula whose divisors form the domain, or ``None`` if it has none."""
     found = _CALL.match(stated) if isinstance(stated, str) and len(stated) <= _LONGEST else None
     return found.group(2).strip() if found and found.group(1) == "divisors" else None
@@ -96,23 +96,23 @@ def _multiples(arguments: str, unit: str, reader: Reader) -> tuple[list[Number],
     if not high / step - low / step <= MAX_VALUES:
         raise SpecError(f"more than {MAX_VALUES} values")
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [_rounded(step * k) for k in range(first, last + 1)], told
+    return [_round_number(step * k) for k in range(first, last + 1)], told
 
 
-def _stepped(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
+def _generate_range(arguments: str, unit: str, reader: Reader) -> tuple[list[Number], str]:
     ends, _, step_text = arguments.partition(",")
     (low, high, step), told = amounts([*_range(ends), literal(step_text or "1")], unit, reader)
     _check_order(low, high, ends)
     if step <= 0 or not (high - low) / step <= MAX_VALUES:
         raise SpecError(f"range({arguments}) has no step, or more than {MAX_VALUES} values")
     count = math.floor((high - low) / step + 1e-9) + 1
-    return [_rounded(low + k * step) for k in range(count)], told
+    return [_round_number(low + k * step) for k in range(count)], told
 
 
 _GENERATORS: Mapping[str, Callable[[str, str, Reader], tuple[list[Number], str]]] = {
     "pow2": _pow2,
     "multiples": _multiples,
-    "range": _stepped,
+    "range": _generate_range,
     "divisors": lambda _text, unit, _reader: ([], unit),
 }
 
@@ -134,6 +134,6 @@ def _range(text: str) -> list[Quantity]:
     return ends
 
 
-def _rounded(value: Number) -> Number:
+def _round_number(value: Number) -> Number:
     """Return the number without binary rounding error: 0.3, not 0.30000000000000004."""
     return value if isinstance(value, int) else plain(float(f"{value:.12g}"))

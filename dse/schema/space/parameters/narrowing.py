@@ -17,7 +17,7 @@ _SHOWN = 200
 """A long domain is shown by its start."""
 
 
-def fixed(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
+def fix_value(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
     """Return the parameter with one value left; it is still active only where it was.
 
     Raises:
@@ -26,7 +26,7 @@ def fixed(parameter: Parameter, value: Scalar, reader: Reader) -> Parameter:
     return _only(parameter, [value_of(parameter, value, reader)])
 
 
-def narrowed(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Parameter:
+def narrow_domain(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Parameter:
     """Return the parameter with a part of its domain.
 
     Raises:
@@ -39,7 +39,7 @@ def narrowed(parameter: Parameter, spec: NarrowSpec, reader: Reader) -> Paramete
         return _shorter(parameter, inner, kept_scale=spec.scale is None)
     outside = next((value for value in inner.values if value not in parameter), None)
     if outside is not None or inner.unit != parameter.unit:
-        raise refused(parameter, inner.values[0] if outside is None else outside)
+        raise build_domain_error(parameter, inner.values[0] if outside is None else outside)
     if isinstance(inner, Integer) and isinstance(parameter, Integer):
         return inner if spec.scale else replace(inner, scale=parameter.scale)
     narrower = _only(parameter, inner.values)
@@ -67,13 +67,13 @@ def own_value(parameter: Parameter, said: Scalar, reader: Reader) -> Value:
     if isinstance(said, str) and _is_amount(said, parameter):
         said = reader.amount(said, parameter.unit).value
     if said not in parameter:
-        raise refused(parameter, value)
+        raise build_domain_error(parameter, value)
     if isinstance(parameter, Real):
         return float(said)
     return next(own for own in parameter.values if own == said and _alike(own, said))
 
 
-def refused(parameter: Parameter, value: Scalar) -> SpecError:
+def build_domain_error(parameter: Parameter, value: Scalar) -> SpecError:
     """Return the error for a value outside the domain, with the domain shown."""
     domain = describe(parameter)
     shown = domain if len(domain) <= _SHOWN else f"{domain[:_SHOWN]} ..."
@@ -112,7 +112,7 @@ def _shorter(parameter: Parameter, inner: Real, *, kept_scale: bool) -> Real:
         )
     for bound in (inner.low, inner.high):
         if bound not in parameter or inner.unit != parameter.unit:
-            raise refused(parameter, bound)
+            raise build_domain_error(parameter, bound)
     return replace(inner, scale=parameter.scale) if kept_scale else inner
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dse.core.expressions.expression import folded
+from dse.core.expressions.expression import fold_unit
 from dse.errors import SpecError
 from dse.schema.space.parameters.domains import Number, amount
 from dse.units import units
@@ -27,7 +27,7 @@ _SIMPLE = re.compile(r"(?!kg)[A-Za-zΩ]+(/[A-Za-z]+)?")
 """Units that take a prefix in front."""
 
 
-def spelled(value: Number, unit: str) -> str:
+def spell_number(value: Number, unit: str) -> str:
     """Return the number in a unit that makes it short: ``64 KiB`` for 65536 bytes."""
     if not unit:
         return f"{value!r}"
@@ -37,7 +37,7 @@ def spelled(value: Number, unit: str) -> str:
 
 def spelled_all(values: Sequence[Number], unit: str) -> list[str] | None:
     """The numbers with their units; ``None`` where some would be longer than the bare number."""
-    texts = [spelled(value, unit) for value in values]
+    texts = [spell_number(value, unit) for value in values]
     short = all(
         len(text) <= len(repr(v)) + len(unit) + 1 for v, text in zip(values, texts, strict=True)
     )
@@ -72,11 +72,11 @@ def _candidates(value: Number, unit: str) -> list[str]:
         ]
     if _SIMPLE.fullmatch(unit) and unit != "$":
         fitting = [(name, power) for name, power in _DECIMAL if abs(value) >= 10.0**power]
-        found += [_scaled(value, power) + f" {name}{unit}" for name, power in fitting[:1]]
+        found += [_scale_text(value, power) + f" {name}{unit}" for name, power in fitting[:1]]
     return found
 
 
-def _scaled(value: Number, power: int) -> str:
+def _scale_text(value: Number, power: int) -> str:
     scaled = value / 10**power if power >= 0 else value * 10**-power
     return f"{scaled:.15g}"
 
@@ -89,7 +89,7 @@ def _reads_as(text: str, value: Number, unit: str) -> bool:
     number, told = found
     try:
         told_amount = amount(text)
-        in_formula = folded(number, units.factor(told))
+        in_formula = fold_unit(number, units.factor(told))
     except SpecError:
         return False
     return told_amount.value == value == in_formula and told_amount.unit == unit

@@ -35,7 +35,7 @@ _DIVISIONS = ("/", "//", "%")
 _PARTIAL = ("log2", "sqrt")
 
 
-def check_defined(rule: Expression, parameters: Mapping[str, Parameter]) -> None:
+def check_has_value(rule: Expression, parameters: Mapping[str, Parameter]) -> None:
     """Check that every formula in the rule is a number for some combination of parameters.
 
     Raises:
@@ -66,21 +66,21 @@ def _formulas(node: Node, *, outer: bool) -> Iterator[Node]:
 def _values(node: Node, parameters: Mapping[str, Parameter]) -> Floats | None:
     """The known numbers that a formula can be; ``None`` if there are too many to try, or none."""
     names = sorted({name.name for name in names_in(node)})
-    domains = [_tried(parameters[name]) for name in names]
+    domains = [_sample_values(parameters[name]) for name in names]
     size = math.prod(len(domain) for domain in domains)
     if size > MAX_COMBINATIONS:
         return None
     if not names:
-        return _known(node, {}, 1)
+        return _evaluate_present(node, {}, 1)
     places = np.unravel_index(np.arange(size), [len(domain) for domain in domains])
     columns = {
         name: Column.coded(domain, codes)
         for name, domain, codes in zip(names, domains, places, strict=True)
     }
-    return _known(node, columns, size)
+    return _evaluate_present(node, columns, size)
 
 
-def _known(node: Node, columns: Mapping[str, Column], size: int) -> Floats | None:
+def _evaluate_present(node: Node, columns: Mapping[str, Column], size: int) -> Floats | None:
     found = Expression("", node).values(columns, size)
     if found.values.dtype.kind not in "bif":
         return None
@@ -88,7 +88,7 @@ def _known(node: Node, columns: Mapping[str, Column], size: int) -> Floats | Non
     return known.astype(np.float64) if len(known) else None
 
 
-def _tried(parameter: Parameter) -> tuple[Value, ...]:
+def _sample_values(parameter: Parameter) -> tuple[Value, ...]:
     """Return every value of the parameter; of a real range, the ends and the middle."""
     if isinstance(parameter, Real):
         return (parameter.low, (parameter.low + parameter.high) / 2, parameter.high)

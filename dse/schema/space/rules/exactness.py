@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from dse.core.expressions.error_position import shortened
+from dse.core.expressions.error_position import shorten_text
 from dse.core.expressions.expression import (
     Binary,
     Call,
@@ -21,7 +21,7 @@ from dse.core.expressions.expression import (
     Unary,
     children,
 )
-from dse.core.expressions.printer import printed
+from dse.core.expressions.printer import format_node
 from dse.core.parameter import Integer, Parameter, Real
 from dse.core.values import Value
 from dse.errors import SpecError
@@ -77,7 +77,7 @@ class Exactness:
             case Call(function="is_pow2"):
                 self._refuse(node.arguments, text)
             case _:
-                for sides in _equated(node):
+                for sides in _find_equalities(node):
                     self._check_equal(sides, text)
         for child in children(node):
             self._check(child, text)
@@ -97,8 +97,8 @@ class Exactness:
         size = f"{reach:.0e}".replace("e+", "e") if reach < HUGE else "beyond 1e300"
         large = f"can be as large as {size}" if reach < HUGE else f"can be {size}"
         raise SpecError(
-            f"{shortened(printed(node))!r} {large}, where whole numbers are no longer exact: "
-            f"{shortened(text)!r}",
+            f"{shorten_text(format_node(node))!r} {large}, "
+            f"where whole numbers are no longer exact: {shorten_text(text)!r}",
             hint="they are up to 2**53; take larger units, smaller domains, or compare with <=",
         )
 
@@ -116,7 +116,7 @@ class Exactness:
         return max(high for _, high in known) >= END and min(low for low, _ in known) <= -END
 
 
-def _equated(node: Node) -> list[tuple[Node, Node]]:
+def _find_equalities(node: Node) -> list[tuple[Node, Node]]:
     """Return the pairs of formulas that the node tests for equality."""
     match node:
         case Compare():

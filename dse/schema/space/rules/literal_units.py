@@ -64,7 +64,7 @@ class _Fitter:
             case Binary():
                 return self._arithmetic(node, wanted)
             case Compare() | Member():
-                return rebuilt(node, self._agreed(children(node), ""))
+                return rebuilt(node, self._convert_all(children(node), ""))
             case Call():
                 return rebuilt(node, self._arguments(node, wanted))
             case Logic() | Lookup():
@@ -72,7 +72,7 @@ class _Fitter:
             case _:
                 return node
 
-    def _agreed(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
+    def _convert_all(self, nodes: Sequence[Node], wanted: str) -> list[Node]:
         """Return the nodes in one unit: that of one with its own, or of one that uses a name.
 
         A ``wanted`` unit takes precedence, and zeros stay as they are.
@@ -82,7 +82,7 @@ class _Fitter:
 
     def _arithmetic(self, node: Binary, wanted: str) -> Node:
         if node.operator in ("+", "-", "%"):
-            return rebuilt(node, self._agreed((node.left, node.right), wanted))
+            return rebuilt(node, self._convert_all((node.left, node.right), wanted))
         if node.operator == "**":
             return rebuilt(node, [self._base(node, wanted), self.fitted(node.right, "")])
         left_carries = _open(node.left)
@@ -105,7 +105,7 @@ class _Fitter:
 
     def _arguments(self, node: Call, wanted: str) -> list[Node]:
         if node.function in _AGREEING:
-            return self._agreed(node.arguments, wanted)
+            return self._convert_all(node.arguments, wanted)
         if node.function == "product":
             return self._product(node.arguments, wanted)
         unit = {"abs": wanted, "sqrt": _power(wanted, 2)}.get(node.function, "")
@@ -132,13 +132,13 @@ class _Fitter:
             case Unary(operator="-"):
                 return self._unit(node.operand)
             case Binary():
-                return self._combined(node)
+                return self._infer_binary_unit(node)
             case Call():
-                return self._called(node)
+                return self._infer_call_unit(node)
             case _:
                 return ""
 
-    def _combined(self, node: Binary) -> str:
+    def _infer_binary_unit(self, node: Binary) -> str:
         if node.operator in ("+", "-", "%"):
             return self._common((node.left, node.right))
         left, right = self._unit(node.left), self._unit(node.right)
@@ -146,7 +146,7 @@ class _Fitter:
             return _power(left, node.right.value) if isinstance(node.right, Number) else ""
         return _times(left, right, 1 if node.operator == "*" else -1)
 
-    def _called(self, node: Call) -> str:
+    def _infer_call_unit(self, node: Call) -> str:
         if node.function in _AGREEING:
             return self._common(node.arguments)
         told = [self._unit(argument) for argument in node.arguments]

@@ -92,7 +92,7 @@ def _each(fold: Callable[..., Range | None] | None, parts: Sequence[Range | None
     return found
 
 
-def _held(*values: float) -> Range:
+def _clip_range(*values: float) -> Range:
     return max(min(values), -HUGE), min(max(values), HUGE)
 
 
@@ -105,7 +105,7 @@ def _size(one: Range) -> Range:
 
 
 def _plus(one: Range, other: Range) -> Range:
-    return _held(float(one[0]) + other[0], float(one[1]) + other[1])
+    return _clip_range(float(one[0]) + other[0], float(one[1]) + other[1])
 
 
 def _minus(one: Range, other: Range) -> Range:
@@ -113,7 +113,7 @@ def _minus(one: Range, other: Range) -> Range:
 
 
 def _times(one: Range, other: Range) -> Range:
-    return _held(*(float(a) * b for a in one for b in other))
+    return _clip_range(*(float(a) * b for a in one for b in other))
 
 
 def _quotient(one: Range, _other: Range) -> Range:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dse.core.expressions.expression import Compare, Expression
-from dse.core.inspection.explain import contradiction, drawn
+from dse.core.inspection.explain import contradiction, draw_legal
 from dse.core.legal_set.component import Component
 from dse.core.parameter import Real, describe
 from dse.core.space import Space
@@ -30,7 +30,7 @@ def check_satisfiable(space: Space, where: str) -> None:
     count = space.count()
     if count == 0:
         raise _impossible(space, _against(space), where)
-    if count is not None or _found(space):
+    if count is not None or _has_design(space):
         return
     knit = next((group for group in space.legal.components if group.count is None), None)
     if knit is not None:
@@ -67,11 +67,13 @@ def _impossible(
     return SpecError(
         f"{none} once {last.text!r} is to hold",
         where=space.places.get(last.text, where),
-        hint="; ".join([*_equated(space, last), *_domains(space, last), *_told(space, others)]),
+        hint="; ".join(
+            [*_hint_equation(space, last), *_domains(space, last), *_list_rules(space, others)]
+        ),
     )
 
 
-def _equated(space: Space, rule: Expression) -> list[str]:
+def _hint_equation(space: Space, rule: Expression) -> list[str]:
     """Return a hint on an equation of reals, which randomly sampled designs do not satisfy."""
     real = [name for name in rule.names if isinstance(space.by_name[name], Real)]
     if not real or not isinstance(rule.node, Compare) or "==" not in rule.node.operators:
@@ -87,7 +89,7 @@ def _elusive(space: Space, knit: Component, where: str) -> SpecError:
         f"no legal design was found in {knit.tries:,} draws and a search, which proves nothing: "
         f"the rules between {names} are too closely knit to be solved",
         where=space.places.get(rules[0].text, where) if rules else where,
-        hint="; ".join(_told(space, rules)).removeprefix("beside "),
+        hint="; ".join(_list_rules(space, rules)).removeprefix("beside "),
     )
 
 
@@ -96,7 +98,7 @@ def _domains(space: Space, rule: Expression) -> list[str]:
     return [f"{name}: {describe(space.by_name[name])[:_SHOWN]}" for name in names]
 
 
-def _told(space: Space, others: list[Expression]) -> list[str]:
+def _list_rules(space: Space, others: list[Expression]) -> list[str]:
     told = [f"{rule.text[:_SHOWN]!r} ({space.places.get(rule.text, '')})" for rule in others]
     more = [f"{len(others) - _OTHERS} more rules"] if len(others) > _OTHERS else []
     return [f"beside {' and '.join(told[:_OTHERS] + more)}"] if told else []
@@ -113,16 +115,16 @@ def _prefix(space: Space) -> list[Expression]:
     while low < high:
         middle = (low + high) // 2
         part = replace(space, constraints=space.constraints[: middle + 1])
-        if part.count() != 0 and _found(part):
+        if part.count() != 0 and _has_design(part):
             low = middle + 1
         else:
             high = middle
     return list(space.constraints[low : low + 1])
 
 
-def _found(space: Space) -> bool:
+def _has_design(space: Space) -> bool:
     try:
-        drawn(space, np.random.default_rng(0))
+        draw_legal(space, np.random.default_rng(0))
     except DesignError:
         return len(space.legal.witness()) > 0
     return True

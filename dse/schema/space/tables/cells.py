@@ -64,7 +64,7 @@ def columns_of(grid: Grid, *, mixed: frozenset[str] | None = frozenset()) -> lis
     """
     found: list[CellColumn] = []
     for header, cells in zip(grid.headers, grid.columns, strict=True):
-        name, unit = named(header)
+        name, unit = split_header(header)
         if not name:
             raise SpecError("a column has no name", where=grid.where)
         if any(one.name == name for one in found):
@@ -79,7 +79,7 @@ def columns_of(grid: Grid, *, mixed: frozenset[str] | None = frozenset()) -> lis
     return found
 
 
-def named(header: str) -> tuple[str, str]:
+def split_header(header: str) -> tuple[str, str]:
     """Return the name and the unit of a header such as ``memory [GiB]``."""
     found = _HEADER.match(header)
     return (found.group(1), (found.group(2) or "").strip()) if found else (header, "")
@@ -147,7 +147,7 @@ def _column(
         if said is not None:
             first.setdefault(_kind(said), row)
         if len(first) > 1 and not (mixed and _go_together(first)):
-            raise _mixed(name, first, cells, place)
+            raise _build_mixed_error(name, first, cells, place)
     units_ = {said.unit for said in read.values() if isinstance(said, Amount)}
     plain = {key: None if said is None else _plain(said) for key, said in read.items()}
     return CellColumn(
@@ -178,7 +178,7 @@ def _plain(said: _Said) -> Value:
     return said.value if isinstance(said, Amount) else said
 
 
-def _mixed(
+def _build_mixed_error(
     name: str, first: dict[str, int], cells: Sequence[Any], place: Callable[[int, str], str]
 ) -> SpecError:
     (one, row), (other, later) = list(first.items())[:2]

@@ -12,7 +12,7 @@ from dse.schema.space.file import Stated
 from dse.schema.space.parameters.domains import Amount
 from dse.schema.space.tables.cells import CellColumn, Grid, cell, columns_of, is_number
 from dse.schema.space.tables.grids import grid_of
-from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.files import Files, resolve_path
 
 MAX_ROWS = 100_000
 
@@ -30,8 +30,8 @@ def table_of(stated: Stated[Any], files: Files) -> tuple[Table, str]:
     """
     value = stated.value
     if isinstance(value, str):
-        grid = grid_of(resolved(value, stated.source.path), files, named_at=stated.where)
-        return _table(grid, None), _repeated(grid)
+        grid = grid_of(resolve_path(value, stated.source.path), files, named_at=stated.where)
+        return _table(grid, None), _describe_repeat(grid)
     if isinstance(value, dict):
         return _table(_records(list(value.values()), list(value), stated), list(value)), ""
     if isinstance(value, list):
@@ -89,7 +89,7 @@ def _table(grid: Grid, keys: list[Any] | None) -> Table:
     )
 
 
-def _repeated(grid: Grid) -> str:
+def _describe_repeat(grid: Grid) -> str:
     """Return a message on the key that occurs twice in the first column; else empty.
 
     It names both places.

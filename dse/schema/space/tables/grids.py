@@ -49,7 +49,7 @@ def _csv(text: str, path: Path) -> Grid:
         for row in reader:
             if row:
                 if rows and len(row) != len(rows[0]):
-                    raise _ragged(row, rows[0], f"{shown(path)}:{reader.line_num}")
+                    raise _build_ragged_error(row, rows[0], f"{shown(path)}:{reader.line_num}")
                 rows.append(row)
                 lines.append(reader.line_num)
     except csv.Error as error:
@@ -64,7 +64,7 @@ def _csv(text: str, path: Path) -> Grid:
     )
 
 
-def _ragged(row: Sequence[str], header: Sequence[str], where: str) -> SpecError:
+def _build_ragged_error(row: Sequence[str], header: Sequence[str], where: str) -> SpecError:
     return SpecError(
         f"this row has {len(row)} cells, and the header has {len(header)}",
         where=where,

@@ -17,10 +17,10 @@ from dse.schema.space.models import TableSpec
 from dse.schema.space.parameters.domains import Amount
 from dse.schema.space.parameters.narrowing import own_value
 from dse.schema.space.scope import Scope
-from dse.schema.space.tables.cells import blank, cell, named
+from dse.schema.space.tables.cells import blank, cell, split_header
 from dse.schema.space.tables.grids import grid_of
 from dse.schema.yaml.errors import HiddenError, Mistakes
-from dse.schema.yaml.files import Files, resolved
+from dse.schema.yaml.files import Files, resolve_path
 
 MAX_ROWS = 1_000_000
 
@@ -49,7 +49,11 @@ def rule_of(
     names = spec.allow or spec.forbid or []
     key = "allow" if spec.allow else "forbid"
     columns = _columns(names, scope, stated, key)
-    rows = _written(stated, names) if spec.file is None else _filed(stated, names, files)
+    rows = (
+        _read_stated_rows(stated, names)
+        if spec.file is None
+        else _read_file_rows(stated, names, files)
+    )
     if len(rows.cells) > MAX_ROWS:
         raise SpecError(f"the table has more than {MAX_ROWS:,} rows", where=stated.where)
     found, fine = dict[tuple[Value | None, ...], None](), True
@@ -98,7 +102,7 @@ def _columns(
     return found
 
 
-def _written(stated: Stated[TableSpec], names: Sequence[str]) -> _Rows:
+def _read_stated_rows(stated: Stated[TableSpec], names: Sequence[str]) -> _Rows:
     rows = stated.value.rows or []
     for place, row in enumerate(rows):
         if len(row) != len(names):
@@ -110,11 +114,11 @@ def _written(stated: Stated[TableSpec], names: Sequence[str]) -> _Rows:
     return _Rows(rows, [stated.at("rows", place) for place in range(len(rows))], [""] * len(names))
 
 
-def _filed(stated: Stated[TableSpec], names: Sequence[str], files: Files) -> _Rows:
+def _read_file_rows(stated: Stated[TableSpec], names: Sequence[str], files: Files) -> _Rows:
     assert stated.value.file is not None
     where = stated.at("file")
-    grid = grid_of(resolved(stated.value.file, stated.source.path), files, named_at=where)
-    headers = {named(header)[0]: place for place, header in enumerate(grid.headers)}
+    grid = grid_of(resolve_path(stated.value.file, stated.source.path), files, named_at=where)
+    headers = {split_header(header)[0]: place for place, header in enumerate(grid.headers)}
     missing = next((name for name in names if name not in headers), None)
     if missing is not None:
         hint = nearest(missing, headers)
@@ -122,7 +126,7 @@ def _filed(stated: Stated[TableSpec], names: Sequence[str], files: Files) -> _Ro
     chosen = [headers[name] for name in names]
     cells = list(zip(*(grid.columns[place] for place in chosen), strict=True))
     places = [grid.place(row, names[0]) for row in range(len(cells))]
-    return _Rows(cells, places, [named(grid.headers[place])[1] for place in chosen])
+    return _Rows(cells, places, [split_header(grid.headers[place])[1] for place in chosen])
 
 
 class _CellReader:
@@ -153,10 +157,10 @@ class _CellReader:
             return None
         key = (type(said), said)
         if key not in self._known:
-            self._known[key] = self._found(self._plain(said))
+            self._known[key] = self._match_value(self._plain(said))
         return self._known[key]
 
-    def _found(self, said: Scalar) -> Value:
+    def _match_value(self, said: Scalar) -> Value:
         """Return the parameter's value; ``GONE`` for one since settled or replaced."""
         try:
             return own_value(self.parameter, said, self.scope)

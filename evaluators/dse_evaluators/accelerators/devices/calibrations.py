@@ -122,10 +122,10 @@ def _measured_like(number_format: str) -> str:
 def _plausible() -> tuple[Mapping[str, str], ...]:
     path = Path(__file__).with_name("calibrations.csv")
     with path.open(encoding="utf-8", newline="") as file:
-        return tuple(row for row in csv.DictReader(file) if _is_used(row))
+        return tuple(row for row in csv.DictReader(file) if _is_usable(row))
 
 
-def _is_used(row: Mapping[str, str]) -> bool:
+def _is_usable(row: Mapping[str, str]) -> bool:
     """Return whether a device could have the constants, and they beat the sheet's own roofline."""
     constants = Constants(**{each.name: float(row[each.name]) for each in fields(Constants)})
     return is_plausible(constants) and float(row["heldout_mape"]) < float(row["naive_mape"])

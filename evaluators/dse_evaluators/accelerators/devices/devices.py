@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 """The formats whose dense rates sheets tell; a product counts as two operations."""
@@ -48,7 +48,7 @@ def device_of(name: str) -> Device:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    return picked("device", name, DEVICES)
+    return look_up_row("device", name, DEVICES)
 
 
 def _device(row: Mapping[str, str]) -> Device:

@@ -13,11 +13,11 @@ from dse.core.values import Array, Floats, Value
 from dse.errors import SpecError, nearest
 from dse_evaluators.accelerators.devices.devices import DEVICES, device_of
 from dse_evaluators.accelerators.devices.gemm_tiles import TILES, waves
-from dse_evaluators.accelerators.devices.gpu_power import drawn
+from dse_evaluators.accelerators.devices.gpu_power import compute_draw
 from dse_evaluators.accelerators.devices.gpu_run import Machine, machine
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.accelerators.devices.roofline import Times, Work, times
-from dse_evaluators.alike import gathered, groups, infeasible_rows
+from dse_evaluators.alike import gather_parts, groups, infeasible_rows
 from dse_evaluators.readings import check_readings, number, word
 
 LIBRARY = "library"
@@ -84,7 +84,7 @@ class Gemm:
         parts = (
             (rows, self._told(batch.take(rows), *words)) for words, rows in groups(batch, usual)
         )
-        return gathered(len(batch), self.provides, parts)
+        return gather_parts(len(batch), self.provides, parts)
 
     def _told(self, batch: Batch, device: str, number_format: str, tile: str) -> Metrics:
         """Return the metrics of products on one device in one format and tile."""
@@ -93,11 +93,13 @@ class Gemm:
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
         sides = [batch[name].astype(float) for name in _SIDES]
         return Metrics(
-            columns=_told(machine(device_of(device), number_format, self.stack), sides, tile)
+            columns=_compute_columns(
+                machine(device_of(device), number_format, self.stack), sides, tile
+            )
         )
 
 
-def _told(machine: Machine, sides: list[Array], tile: str) -> Mapping[str, Floats]:
+def _compute_columns(machine: Machine, sides: list[Array], tile: str) -> Mapping[str, Floats]:
     m, n, k = sides
     recipe, calibration = machine.recipe, machine.calibration
     work = Work(
@@ -119,13 +121,13 @@ def _told(machine: Machine, sides: list[Array], tile: str) -> Mapping[str, Float
         bytes_per_s=machine.device.dram_bytes_per_s,
     )
     limit_w = np.full(len(m), machine.power.limit_w)
-    spent = drawn(machine.power, work.flops, work.moved_bytes, time.total_s, limit_w)
+    spent = compute_draw(machine.power, work.flops, work.moved_bytes, time.total_s, limit_w)
     inside = np.full(len(m), calibration.own and tile == LIBRARY)
     for side, least, most in zip(
         (m, n, k), calibration.ranges[::2], calibration.ranges[1::2], strict=True
     ):
         inside &= (least <= side) & (side <= most)
-    waited = _waited(time)
+    waited = _collect_times(time)
     return {
         "latency": np.sum(list(waited.values()), axis=0),
         **{f"{name}_time": column for name, column in waited.items()},
@@ -141,7 +143,7 @@ def _told(machine: Machine, sides: list[Array], tile: str) -> Mapping[str, Float
     }
 
 
-def _waited(time: Times) -> dict[str, Floats]:
+def _collect_times(time: Times) -> dict[str, Floats]:
     return {name: getattr(time, f"{name}_s") for name in _TIMES}
 
 

@@ -17,9 +17,16 @@ from dse_evaluators.accelerators.devices.gpu_power import power_of
 from dse_evaluators.accelerators.devices.gpu_run import ENERGIES, TIMES, Load, Machine, machine, run
 from dse_evaluators.accelerators.devices.platforms import Platforms, devices_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.alike import gathered, groups, infeasible, infeasible_rows, settled, told_once
+from dse_evaluators.alike import (
+    fix_columns,
+    gather_parts,
+    groups,
+    infeasible,
+    infeasible_rows,
+    told_once,
+)
 from dse_evaluators.reading_table import Number, Reading, Readings
-from dse_evaluators.readings import Check, check_readings, known, picked, word
+from dse_evaluators.readings import Check, check_readings, check_with_lookup, look_up_row, word
 
 _METRICS = (
     Metric(name="latency", unit="s", goal="minimize"),
@@ -97,7 +104,7 @@ class Gpu:
 
     def check_values(self, values: Mapping[str, Sequence[Value]]) -> None:
         checks: Mapping[str, Check] = {
-            "workload": known(kernels_of),
+            "workload": check_with_lookup(kernels_of),
             "device": self._check_device,
             "format": word(*RECIPES),
         }
@@ -109,10 +116,10 @@ class Gpu:
         return told_once(batch, {*_WORDS, *_NUMBERS}, self._told)
 
     def _told(self, batch: Batch) -> Metrics:
-        every = settled(batch, self._fixed)
+        every = fix_columns(batch, self._fixed)
         words = groups(every, dict.fromkeys(_WORDS, ""))
         parts = ((rows, self._on(every.take(rows), *named)) for named, rows in words)
-        return gathered(len(batch), self.provides, parts)
+        return gather_parts(len(batch), self.provides, parts)
 
     def _on(self, batch: Batch, workload: str, device: str, number_format: str) -> Metrics:
         """The metrics of one workload on one device in one format."""
@@ -121,7 +128,7 @@ class Gpu:
             lacks = f"{device} has no units for {number_format}"
             return Metrics(columns={}, faults=infeasible_rows([lacks] * len(batch)))
         told = self._readings.columns(batch)
-        return _tried(machine(found, number_format, self.stack), workload, Load(**told))
+        return _run_load(machine(found, number_format, self.stack), workload, Load(**told))
 
     def _device(self, name: str) -> Device:
         if name not in self._devices:
@@ -129,13 +136,13 @@ class Gpu:
         return self._devices[name]
 
     def _check_device(self, name: str, value: Value) -> None:
-        device = picked(name, value, self._devices)
+        device = look_up_row(name, value, self._devices)
         for text, recipe in RECIPES.items():
             if recipe.rate in device.flops_per_s:
                 power_of(device, text)
 
 
-def _tried(machine: Machine, workload: str, load: Load) -> Metrics:
+def _run_load(machine: Machine, workload: str, load: Load) -> Metrics:
     """Return the metrics of a load, with a fault for each row that cannot exist."""
     power = machine.power
     cap_w = load.power_cap * power.limit_w

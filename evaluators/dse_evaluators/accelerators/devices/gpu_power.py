@@ -67,7 +67,9 @@ def power_of(device: Device, number_format: str) -> Power:
     idle_w = IDLE_SHARE * device.power_limit_w if device.idle_w is None else device.idle_w
     for alike in (number_format, _SIBLINGS.get(number_format, "")):
         rows = [
-            row for row in _measured() if (row["device"], row["format"]) == (device.name, alike)
+            row
+            for row in _read_power_rows()
+            if (row["device"], row["format"]) == (device.name, alike)
         ]
         if rows:
             base_w, flop_j, byte_j = (
@@ -93,7 +95,7 @@ def power_of(device: Device, number_format: str) -> Power:
     )
 
 
-def drawn(
+def compute_draw(
     power: Power, flops: Floats, moved_bytes: Floats, seconds: Floats, cap_w: Floats
 ) -> Drawn:
     """Compute the energy that kernels of these times draw under a cap above ``base_w``.
@@ -118,6 +120,6 @@ _SIBLINGS = {"bf16": "fp16", "fp16": "bf16"}
 
 
 @cache
-def _measured() -> tuple[Mapping[str, str], ...]:
+def _read_power_rows() -> tuple[Mapping[str, str], ...]:
     with Path(__file__).with_name("gpu_power.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))

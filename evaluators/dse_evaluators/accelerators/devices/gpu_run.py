@@ -11,7 +11,7 @@ from dse.core.values import Floats
 from dse_evaluators.accelerators.devices.calibrations import Calibration, calibration_of
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.gpu_layers import Kernels
-from dse_evaluators.accelerators.devices.gpu_power import Power, drawn, power_of
+from dse_evaluators.accelerators.devices.gpu_power import Power, compute_draw, power_of
 from dse_evaluators.accelerators.devices.recipes import RECIPES, Recipe
 from dse_evaluators.accelerators.devices.roofline import times
 
@@ -74,7 +74,7 @@ def run(machine: Machine, kernels: Kernels, load: Load) -> Mapping[str, Floats]:
         bytes_per_s=machine.device.dram_bytes_per_s,
     )
     cap_w = load.power_cap * machine.power.limit_w
-    spent = drawn(machine.power, work.flops, work.moved_bytes, free.total_s, cap_w)
+    spent = compute_draw(machine.power, work.flops, work.moved_bytes, free.total_s, cap_w)
 
     def total(each: Floats) -> Floats:
         return (each * kernels.repeats).sum(axis=0)
@@ -91,9 +91,9 @@ def run(machine: Machine, kernels: Kernels, load: Load) -> Mapping[str, Floats]:
     return {
         "latency": latency,
         "throughput": load.batch / latency,
-        **_named("time", TIMES, waited),
+        **_name_columns("time", TIMES, waited),
         "energy": energy,
-        **_named("energy", ENERGIES, energies),
+        **_name_columns("energy", ENERGIES, energies),
         "power": energy * load.duty / latency,
         "utilization": total(work.flops) / (latency * machine.flops_per_s),
         "memory": kernels.resident_bytes(machine.recipe, load.batch),
@@ -103,5 +103,5 @@ def run(machine: Machine, kernels: Kernels, load: Load) -> Mapping[str, Floats]:
     }
 
 
-def _named(what: str, names: tuple[str, ...], columns: list[Floats]) -> dict[str, Floats]:
+def _name_columns(what: str, names: tuple[str, ...], columns: list[Floats]) -> dict[str, Floats]:
     return {f"{name}_{what}": column for name, column in zip(names, columns, strict=True)}

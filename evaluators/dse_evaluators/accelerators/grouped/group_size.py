@@ -11,17 +11,21 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.circuits import logic_energy_factor, mac_energy_j
-from dse_evaluators.accelerators.grouped.grouped_convolution import GroupedNetwork, Shapes, added
+from dse_evaluators.accelerators.grouped.grouped_convolution import (
+    GroupedNetwork,
+    Shapes,
+    sum_layers,
+)
 from dse_evaluators.accelerators.grouped.grouped_readings import (
     READINGS,
     Regrouped,
     check_grouping,
-    regrouped,
+    read_grouping,
 )
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import Readings, one_of
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 from dse_evaluators.workloads.catalogue import layers_of
 
 _BOUND = ("compute", "memory")
@@ -81,7 +85,7 @@ class GroupSize:
     version: str = field(init=False, default="1")
 
     def __post_init__(self) -> None:
-        self._dram_j = picked("dram", self.dram, DRAM_J_PER_BYTE)
+        self._dram_j = look_up_row("dram", self.dram, DRAM_J_PER_BYTE)
         self._network = GroupedNetwork(layers_of(self.workload))
         self._mac_j: Mapping[Value, float] = {
             name: mac_energy_j(row, row) * logic_energy_factor(self.node_nm)
@@ -96,18 +100,18 @@ class GroupSize:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
-        asked = regrouped(self._network, batch)
+        asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)
         mac_j = batch.lookup("number_format", self._mac_j, self._mac_j[_FORMAT])
         word_bytes = batch.lookup("number_format", _BYTES, _BYTES[_FORMAT])
         words = _words(shapes, asked)
-        macs = added(shapes.macs) * asked.batch
+        macs = sum_layers(shapes.macs) * asked.batch
         energies = {
             "mac": macs * mac_j,
             **{name: moved * word_bytes * self._dram_j for name, moved in words.items()},
         }
-        energy = added(np.array(list(energies.values())))
-        moved = added(np.array(list(words.values())))
+        energy = sum_layers(np.array(list(energies.values())))
+        moved = sum_layers(np.array(list(words.values())))
         return Metrics(
             columns={
                 **{f"{name}_energy": part for name, part in energies.items()},
@@ -118,7 +122,7 @@ class GroupSize:
                 "grouped_intensity": self._grouped_intensity(shapes, asked.batch),
                 "traffic": moved * word_bytes,
                 "macs": macs,
-                "weights": added(shapes.weights),
+                "weights": sum_layers(shapes.weights),
                 "solved_width": asked.grouping.width,
             }
         )
@@ -127,8 +131,8 @@ class GroupSize:
         """Of the regrouped layers alone; 0 where there are none."""
         grouped = self._network.grouped
         signals = (shapes.input_words + shapes.output_words) * images
-        words = added((signals + shapes.weights) * grouped)
-        macs = added(shapes.macs * grouped) * images
+        words = sum_layers((signals + shapes.weights) * grouped)
+        macs = sum_layers(shapes.macs * grouped) * images
         return np.divide(macs, words, out=np.zeros_like(macs), where=words > 0)
 
 
@@ -139,7 +143,7 @@ _BYTES: Mapping[Value, float] = {name: row.bits / 8 for name, row in FORMATS.ite
 
 def _words(shapes: Shapes, asked: Regrouped) -> Mapping[str, Floats]:
     return {
-        "input": added(shapes.input_words) * asked.batch,
-        "output": added(shapes.output_words) * asked.batch,
-        "weight": added(shapes.weights),
+        "input": sum_layers(shapes.input_words) * asked.batch,
+        "output": sum_layers(shapes.output_words) * asked.batch,
+        "weight": sum_layers(shapes.weights),
     }

@@ -115,7 +115,7 @@ class GroupedNetwork:
         high = np.full_like(grouping.width, _WIDEST)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            many = added(self.shapes(grouping.with_width(middle)).macs) > self.macs
+            many = sum_layers(self.shapes(grouping.with_width(middle)).macs) > self.macs
             low, high = np.where(many, low, middle), np.where(many, middle, high)
         return (low + high) / 2
 
@@ -123,7 +123,7 @@ class GroupedNetwork:
         return np.array([float(getattr(layer, name)) for layer in self.layers])[:, None]
 
 
-def added(layers: Floats) -> Floats:
+def sum_layers(layers: Floats) -> Floats:
     """Return the sum over layers, one by one: a design's does not depend on its neighbours."""
     return np.asarray(np.cumsum(layers, axis=0)[-1])
 

@@ -47,7 +47,7 @@ def check_grouping(
     readings.check(values, {"group": int(network.grouped.sum())})
 
 
-def regrouped(network: GroupedNetwork, batch: Batch) -> Regrouped:
+def read_grouping(network: GroupedNetwork, batch: Batch) -> Regrouped:
     """Read the regrouping of the designs, solving for the width where they leave it open."""
     images = _PLAIN.column("batch", batch)
     return Regrouped(grouping=_with_widths(network, batch), batch=images)

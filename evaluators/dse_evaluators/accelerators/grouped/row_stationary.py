@@ -14,9 +14,13 @@ from dse_evaluators.accelerators.grouped.grouped_convolution import (
     GroupedNetwork,
     Grouping,
     Shapes,
-    added,
+    sum_layers,
 )
-from dse_evaluators.accelerators.grouped.grouped_readings import READINGS, check_grouping, regrouped
+from dse_evaluators.accelerators.grouped.grouped_readings import (
+    READINGS,
+    check_grouping,
+    read_grouping,
+)
 from dse_evaluators.accelerators.grouped.row_stationary_array import Array, Cycles, cycles
 from dse_evaluators.alike import infeasible
 from dse_evaluators.reading_table import Number, Reading, Readings
@@ -99,7 +103,7 @@ class RowStationary:
     def evaluate(self, batch: Batch) -> Metrics:
         """The metrics of n designs."""
         array = Array(**{name: self._readings.column(name, batch) for name in _SIZES})
-        asked = regrouped(self._network, batch)
+        asked = read_grouping(self._network, batch)
         shapes = self._network.shapes(asked.grouping)
         window = float(shapes.window_height.max())
         fitting = Array(  # what cannot exist is reckoned on the smallest array that could
@@ -117,34 +121,34 @@ class RowStationary:
         )
 
     def _shares(self, new: Cycles, old: Cycles) -> Mapping[str, Floats]:
-        whole = added(new.all)
-        mean, before = (added(each.utilization) / len(each.macs) for each in (new, old))
+        whole = sum_layers(new.all)
+        mean, before = (sum_layers(each.utilization) / len(each.macs) for each in (new, old))
         grouped = self._network.grouped
         regrouped_layers = max(int(grouped.sum()), 1)
         return {
             "cycles": whole,
-            "utilization": added(new.macs) / whole,
+            "utilization": sum_layers(new.macs) / whole,
             "mean_utilization": mean,
-            "grouped_utilization": added(new.utilization * grouped) / regrouped_layers,
+            "grouped_utilization": sum_layers(new.utilization * grouped) / regrouped_layers,
             "utilization_gain": mean / before - 1,
-            "latency_gain": 1 - whole / added(old.all),
+            "latency_gain": 1 - whole / sum_layers(old.all),
         }
 
 
 def _times(new: Cycles, clock_hz: Floats) -> Mapping[str, Floats]:
-    parts = np.array([added(each) for each in (new.macs, new.mapping, new.feed)]) / clock_hz
+    parts = np.array([sum_layers(each) for each in (new.macs, new.mapping, new.feed)]) / clock_hz
     named = {f"{name}_time": part for name, part in zip(_WAITS, parts, strict=True)}
     return {
         **named,
-        "latency": added(parts),
+        "latency": sum_layers(parts),
         "bottleneck": parts.argmax(axis=0).astype(float),
     }
 
 
 def _counts(shapes: Shapes, width: Floats, images: Floats) -> Mapping[str, Floats]:
     return {
-        "macs": added(shapes.macs) * images,
-        "weights": added(shapes.weights),
+        "macs": sum_layers(shapes.macs) * images,
+        "weights": sum_layers(shapes.weights),
         "solved_width": width,
     }
 

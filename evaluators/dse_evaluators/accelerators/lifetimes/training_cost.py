@@ -9,7 +9,7 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
-from dse_evaluators.accelerators.grouped.grouped_convolution import added
+from dse_evaluators.accelerators.grouped.grouped_convolution import sum_layers
 from dse_evaluators.accelerators.lifetimes.data_lifetimes import (
     BACKWARD,
     RECOMPUTE,
@@ -42,7 +42,7 @@ class Step:
 
     def of_kind(self, name: str) -> Floats:
         """One figure of each design's memory."""
-        return added(
+        return sum_layers(
             np.array(
                 [here * float(getattr(KINDS[kind], name)) for kind, here in self.kinds.items()]
             )
@@ -96,7 +96,7 @@ def short_of_memory(step: Step) -> Mapping[int, Fault]:
 def costs(step: Step, dram_j_per_byte: float) -> Mapping[str, Floats]:
     """All metrics of the step."""
     training, moved = step.training, _bytes(step)
-    compute_s = added(training.steps_s)
+    compute_s = sum_layers(training.steps_s)
     latency_s = np.maximum(compute_s, moved.dram / step.dram_bytes_per_s)
     lifetimes_s = training.lifetimes_s * (latency_s / compute_s)
     times = _refreshes(step, lifetimes_s, latency_s)
@@ -114,7 +114,7 @@ def costs(step: Step, dram_j_per_byte: float) -> Mapping[str, Floats]:
     }
     return {
         **{f"{name}_energy": parts[name] for name in PARTS},
-        "energy": added(np.array([parts[name] for name in PARTS])),
+        "energy": sum_layers(np.array([parts[name] for name in PARTS])),
         "latency": latency_s,
         "compute_time": compute_s,
         "wait_time": latency_s - compute_s,
@@ -151,7 +151,7 @@ def _bytes(step: Step) -> _Bytes:
 
 def _refreshes(step: Step, lifetimes_s: Floats, latency_s: Floats) -> Floats:
     """Return how often activations are refreshed, summed over all that are kept, (n,)."""
-    by_lifetime = added(refreshes(lifetimes_s, step.retention_s))
+    by_lifetime = sum_layers(refreshes(lifetimes_s, step.retention_s))
     by_clock = refreshes(latency_s, step.retention_s) * step.training.kept
     return np.where(step.refresh_all, by_clock, by_lifetime) * (
         step.of_kind("refresh_accesses") > 0

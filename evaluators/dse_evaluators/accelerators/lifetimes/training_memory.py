@@ -20,7 +20,7 @@ from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE
 from dse_evaluators.counts import check_count
 from dse_evaluators.formats.words import FORMATS
 from dse_evaluators.reading_table import Flag, Number, Reading, Readings, one_of
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 _METRICS = (
     Metric(name="energy", unit="J", goal="minimize"),
@@ -100,7 +100,7 @@ class TrainingMemory:
     def __post_init__(self) -> None:
         check_count("blocks", self.blocks, least=1)
         check_count("activations", self.activations, least=1)
-        self._dram_j = picked("dram", self.dram, DRAM_J_PER_BYTE)
+        self._dram_j = look_up_row("dram", self.dram, DRAM_J_PER_BYTE)
         self._mac_j: Mapping[Value, float] = {
             name: mac_energy_j(row, row) * logic_energy_factor(NODE_NM)
             for name, row in FORMATS.items()

@@ -13,7 +13,7 @@ SRAM_BYTES = (2.0 * 1024.0, 2.0 * 1024.0**2)
 WORDS = ("no", "yes")
 
 
-def extrapolated(knobs: Settings) -> Floats:
+def flag_extrapolation(knobs: Settings) -> Floats:
     """Return 1 where a buffer is smaller or larger than every SRAM of the fit, else 0."""
     smallest, largest = SRAM_BYTES
     outside = np.zeros(1, dtype=bool)

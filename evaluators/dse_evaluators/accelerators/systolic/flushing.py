@@ -21,7 +21,7 @@ def cyclic(words: Floats, passes: Floats, capacity: Floats) -> Floats:
     return words * np.where(words < capacity, 1.0, passes)
 
 
-def tiled(
+def count_tiled_misses(
     tile: Floats,  # words of a full tile
     edge: Floats,  # words of the last, narrower tile
     tiles: Floats,  # how many full tiles

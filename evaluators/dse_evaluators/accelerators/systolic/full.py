@@ -43,7 +43,7 @@ from dse_evaluators.accelerators.systolic.operands import (
 )
 from dse_evaluators.accelerators.systolic.partial_sums import partial_sums
 from dse_evaluators.accelerators.systolic.products import ONE, Network, Products
-from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule, scheduled
+from dse_evaluators.accelerators.systolic.schedule import Flow, Schedule, schedule_product
 from dse_evaluators.accelerators.systolic.sequence import at_once, layer_cycles
 from dse_evaluators.accelerators.systolic.totals import Buffers, Layers, Totals, Traffic
 from dse_evaluators.accelerators.systolic.vector import absent, busy_cycles, holds_up, vector_cycles
@@ -68,13 +68,13 @@ def totals(flow: Flow, network: Network, knobs: Settings) -> Totals:
 
 def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]:
     """Compute the work if DRAM never stalls the array: neither clock nor rate matters."""
-    product = _thinned(network, network.products(knobs.filter_keep, knobs.batch), knobs)
+    product = _prune_weights(network, network.products(knobs.filter_keep, knobs.batch), knobs)
     shares = dealt(product, knobs.cores, knobs.split)
     word = words(knobs)
-    size = network.total(_stored(product, word), product.copies)
+    size = network.total(_count_weight_bytes(product, word), product.copies)
     held = size
     if len(shares) > 1:
-        held = network.total(_stored(shares[0].product, word), shares[0].product.copies)
+        held = network.total(_count_weight_bytes(shares[0].product, word), shares[0].product.copies)
     resident = (knobs.resident > 0) & (held <= knobs.filter_sram)  # both halves: none is replaced
     done = _together(
         [_of_share(flow, network, share, knobs, word=word, resident=resident) for share in shares]
@@ -95,7 +95,7 @@ def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]
     )
 
 
-def _thinned(network: Network, product: Products, knobs: Settings) -> Products:
+def _prune_weights(network: Network, product: Products, knobs: Settings) -> Products:
     """Return the product without the weights that the pattern prunes; activations all stay."""
     if not knobs.n_m.any():
         return product
@@ -107,7 +107,7 @@ def _either(product: Products, weighted: Floats, unweighted: Floats) -> Floats:
     return np.where(product.weighted, weighted, unweighted)
 
 
-def _stored(product: Products, word: Words) -> Floats:
+def _count_weight_bytes(product: Products, word: Words) -> Floats:
     """Return the bytes of the weights of one product."""
     size = product.k * product.n * word.weight
     return size if product.weighted.all() else _either(product, size, np.zeros(1))
@@ -127,7 +127,7 @@ def _of_share(
     flow: Flow, network: Network, share: Share, knobs: Settings, *, word: Words, resident: Mask
 ) -> _Done:
     product, total = share.product, partial(network.total, times=share.products)
-    schedule = scheduled(flow, product, knobs.rows, knobs.cols)
+    schedule = schedule_product(flow, product, knobs.rows, knobs.cols)
     if not network.weighted:
         word = replace(word, weight=_either(product, word.weight, word.input))
     inputs = input_bytes(flow, product, schedule, knobs=knobs, word=word)

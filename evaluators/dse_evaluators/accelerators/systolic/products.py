@@ -97,12 +97,16 @@ class Network:
         """
         spread = self._pixels_per_channel
         channels = np.where(
-            self._pruned_in, spread * _kept(self._channels / spread, filter_keep), self._channels
+            self._pruned_in,
+            spread * _apply_keep(self._channels / spread, filter_keep),
+            self._channels,
         )
         copies = self._groups * self._copies
         pixels = batch  # times those of one input
         if self.repeated:
-            groups = np.where(self._pruned_groups, _kept(self._groups, filter_keep), self._groups)
+            groups = np.where(
+                self._pruned_groups, _apply_keep(self._groups, filter_keep), self._groups
+            )
             copies = groups * self._copies * np.where(self._weighted, 1.0, batch)
             pixels = np.where(self._weighted, batch, 1.0)
         window = self._taps * channels
@@ -110,7 +114,7 @@ class Network:
             m=self._out * pixels,
             k=window,
             window=window,
-            n=np.where(self._pruned_out, _kept(self._filters, filter_keep), self._filters),
+            n=np.where(self._pruned_out, _apply_keep(self._filters, filter_keep), self._filters),
             inputs=self._touched * channels * pixels,
             window_rows=self._span * channels,
             channels=channels,
@@ -131,7 +135,7 @@ class Network:
         return total
 
 
-def _kept(count: Floats, keep: Floats) -> Floats:
+def _apply_keep(count: Floats, keep: Floats) -> Floats:
     return np.maximum(1.0, np.rint(keep * count))
 
 
@@ -156,12 +160,12 @@ def _pixels_per_channel(layer: Layer, before: Layer | None) -> int:
 
 def _touched_pixels(layer: Layer) -> int:
     """Pixels that lie in some window; the last window may hang over the edge."""
-    return _touched(
+    return _count_side_pixels(
         layer.height, layer.filter_height, layer.stride, layer.output_height
-    ) * _touched(layer.width, layer.filter_width, layer.stride, layer.output_width)
+    ) * _count_side_pixels(layer.width, layer.filter_width, layer.stride, layer.output_width)
 
 
-def _touched(side: int, window: int, stride: int, outputs: int) -> int:
+def _count_side_pixels(side: int, window: int, stride: int, outputs: int) -> int:
     last = (outputs - 1) * stride
     return (outputs - 1) * min(window, stride) + max(0, min(window, side - last))
 

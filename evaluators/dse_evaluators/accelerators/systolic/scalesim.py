@@ -13,14 +13,14 @@ from functools import partial
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.accelerators.systolic.flushing import cyclic, overlapping, tiled
+from dse_evaluators.accelerators.systolic.flushing import count_tiled_misses, cyclic, overlapping
 from dse_evaluators.accelerators.systolic.knobs import Settings
 from dse_evaluators.accelerators.systolic.products import Network, Products
 from dse_evaluators.accelerators.systolic.schedule import (
     Flow,
     Schedule,
     mapping_efficiency,
-    scheduled,
+    schedule_product,
 )
 from dse_evaluators.accelerators.systolic.totals import Buffers, Layers, Totals, Traffic
 
@@ -55,7 +55,7 @@ class Report:
     dram_ofmap_writes: Floats
 
 
-def reported(flow: Flow, network: Network, product: Products, array: Array) -> Report:
+def report_counts(flow: Flow, network: Network, product: Products, array: Array) -> Report:
     """Return the counts of one product of each layer, in words, and shares from 0 to 1.
 
     SCALE-Sim knows no groups: a group, or a head of attention, is a layer of its own.
@@ -65,7 +65,7 @@ def reported(flow: Flow, network: Network, product: Products, array: Array) -> R
         ``os`` it counts ``rows + columns`` writes too many in each fold.
     """
     rows, columns = array.rows, array.columns
-    schedule = scheduled(flow, product, rows, columns)
+    schedule = schedule_product(flow, product, rows, columns)
     mapping = mapping_efficiency(schedule, rows, columns)
     outputs = product.m * product.n * schedule.partials
     unload = 0.0 if flow == "os" else columns - 1.0
@@ -93,7 +93,7 @@ def work(flow: Flow, network: Network, knobs: Settings) -> tuple[Layers, Totals]
         filter_sram_bytes=knobs.filter_sram,
         ofmap_sram_bytes=knobs.ofmap_sram,
     )
-    report = reported(flow, network, product, array)
+    report = report_counts(flow, network, product, array)
     total = partial(network.total, times=product.copies)
     inputs, weights = total(report.dram_ifmap_reads), total(report.dram_filter_reads)
     outputs = total(report.dram_ofmap_writes)
@@ -157,7 +157,7 @@ def _filter_reads(flow: Flow, product: Products, array: Array, schedule: Schedul
     if flow != "os":
         return cyclic(product.k * product.n, schedule.filter_passes, capacity)
     tiles = product.n // array.columns
-    return tiled(
+    return count_tiled_misses(
         product.k * array.columns,
         product.k * (product.n - tiles * array.columns),
         tiles,

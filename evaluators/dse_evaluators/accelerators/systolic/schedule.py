@@ -40,7 +40,7 @@ class Schedule:
         return self.folds * self.fold_cycles - 1.0
 
 
-def scheduled(flow: Flow, product: Products, rows: Floats, columns: Floats) -> Schedule:
+def schedule_product(flow: Flow, product: Products, rows: Floats, columns: Floats) -> Schedule:
     """Schedule the product on an array of ``rows`` x ``columns`` (n,) under a dataflow.
 
     Source:

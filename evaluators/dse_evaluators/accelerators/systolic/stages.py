@@ -15,7 +15,7 @@ import numpy as np
 from dse.core.batch import Batch, Distinct
 from dse.core.values import Floats, Ints, Value
 from dse_evaluators.accelerators.systolic.cost import Charges, Technology, charges
-from dse_evaluators.accelerators.systolic.extrapolation import extrapolated
+from dse_evaluators.accelerators.systolic.extrapolation import flag_extrapolation
 from dse_evaluators.accelerators.systolic.knobs import KNOBS, Settings, settings
 from dse_evaluators.accelerators.systolic.products import Network
 from dse_evaluators.accelerators.systolic.schedule import FLOWS, Flow
@@ -148,7 +148,7 @@ class Account:
             vectors_j=charge.vectors_j,
             dram_j=charge.dram_j,
             area_mm2=charge.area_mm2,
-            extrapolated=extrapolated(knobs),
+            extrapolated=flag_extrapolation(knobs),
         )
 
     def _waits(self, layers: Layers, among: Distinct, knobs: Settings, size: int) -> Waits:

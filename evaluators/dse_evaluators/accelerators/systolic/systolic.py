@@ -27,7 +27,7 @@ from dse_evaluators.accelerators.systolic.stages import TIMED, Account, Work
 from dse_evaluators.accelerators.systolic.waiting import BOTTLENECKS
 from dse_evaluators.accelerators.technology import DRAM_J_PER_BYTE, NODES_NM
 from dse_evaluators.reading_table import Readings
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 from dse_evaluators.workloads.catalogue import layers_of
 
 _METRICS = (
@@ -118,7 +118,7 @@ class Systolic:
 
     def __post_init__(self) -> None:
         network = Network(layers_of(self.workload))
-        work = picked("mode", self.mode, _WORK)
+        work = look_up_row("mode", self.mode, _WORK)
         if not NODES_NM[0] <= self.node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {self.node_nm:g}", hint="22 to 90 are modelled")
         known = SCALESIM_KNOBS if self.mode == "scalesim" else frozenset(KNOBS)
@@ -129,7 +129,7 @@ class Systolic:
         self.provides = {metric.name: metric for metric in _METRICS}
         self._technology = Technology(
             node_nm=self.node_nm,
-            dram_j_per_byte=picked("dram", self.dram, DRAM_J_PER_BYTE),
+            dram_j_per_byte=look_up_row("dram", self.dram, DRAM_J_PER_BYTE),
             leakage_w_per_mm2=leakage_w_per_mm2(self.node_nm)
             if self.leakage_w_per_mm2 is None
             else self.leakage_w_per_mm2,

@@ -71,7 +71,7 @@ def footprints(chain: Sequence[Block]) -> Footprints:
         ),
         need=column(_need),
         weights=column(lambda block: sum(conv.weights for conv in block.all_convs)),
-        returned=column(lambda block: sum(map(_returned, block.all_convs))),
+        returned=column(lambda block: sum(map(_count_gradient_weights, block.all_convs))),
     )
 
 
@@ -99,5 +99,5 @@ def _need(block: Block) -> int:
     return max(needs)
 
 
-def _returned(conv: Conv) -> int:
+def _count_gradient_weights(conv: Conv) -> int:
     return 0 if conv.reads == 0 else conv.weights

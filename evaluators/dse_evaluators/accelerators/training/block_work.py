@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.values import Array, Floats
 from dse_evaluators.accelerators.training.chains import Block
 from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, Arrays, run
-from dse_evaluators.accelerators.training.training_products import Channels, Training, summed
+from dse_evaluators.accelerators.training.training_products import Channels, Training, sum_rows
 
 _BLOCK_ROWS = 256.0
 """Rows whose sums stay beside the array."""
@@ -50,18 +50,18 @@ class BlockWork:
     def of(self, samples: Floats, side: Floats) -> Work:
         """The work for (n,) samples on arrays of (n,) sides."""
         kinds, place = np.unique(np.stack([samples, side]), axis=1, return_inverse=True)
-        return self._found(kinds[0], kinds[1]).take(place.reshape(-1))
+        return self._compute_work(kinds[0], kinds[1]).take(place.reshape(-1))
 
-    def _found(self, samples: Floats, side: Floats) -> Work:
+    def _compute_work(self, samples: Floats, side: Floats) -> Work:
         products = self._training.products(self._channels, samples)
         done = run(products, _large(side))
         block = self._block[products.place]
-        cycles = [summed(done.cycles[block == place]) for place in range(block.max() + 1)]
+        cycles = [sum_rows(done.cycles[block == place]) for place in range(block.max() + 1)]
         return Work(
             cycles=np.stack(cycles),
-            macs=summed(products.macs),
-            read_bytes=summed(done.read_bytes),
-            written_bytes=summed(done.written_bytes),
+            macs=sum_rows(products.macs),
+            read_bytes=sum_rows(done.read_bytes),
+            written_bytes=sum_rows(done.written_bytes),
         )
 
 

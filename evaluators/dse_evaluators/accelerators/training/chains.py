@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def chain_of(network: str) -> tuple[Block, ...]:
     Raises:
         SpecError: there is no such network.
     """
-    return picked("network", network, CHAINS)
+    return look_up_row("network", network, CHAINS)
 
 
 def _resnet50() -> tuple[Block, ...]:

@@ -16,7 +16,7 @@ from dse_evaluators.accelerators.training.channel_tables import ChannelTables
 from dse_evaluators.accelerators.training.sound_rows import sound
 from dse_evaluators.accelerators.training.split_arrays import ARRAYS, SUMS, WORD_BYTES, Arrays, run
 from dse_evaluators.accelerators.training.step_prices import Prices
-from dse_evaluators.accelerators.training.training_products import Products, Training, summed
+from dse_evaluators.accelerators.training.training_products import Products, Training, sum_rows
 from dse_evaluators.alike import infeasible
 from dse_evaluators.reading_table import Number, Reading, Readings, Word
 
@@ -136,7 +136,7 @@ class FlexSa:
             laid = self._laid({name: column[some] for name, column in knobs.items()})
             for rows, place in pieces:
                 here = {name: column[rows] for name, column in knobs.items()}
-                for name, values in self._priced(laid, place, here).items():
+                for name, values in self._price_designs(laid, place, here).items():
                     columns[name][rows] = values
         return Metrics(columns=columns, faults=faults)
 
@@ -151,23 +151,23 @@ class FlexSa:
             cycles=done.cycles,
             dram_bytes=dram_bytes,
             sums={
-                "macs": summed(products.macs),
-                "cycles": summed(done.cycles),
-                "parted": summed(done.parted_cycles),
-                "read": summed(done.read_bytes),
-                "written": summed(done.written_bytes),
-                "moved": summed(dram_bytes),
+                "macs": sum_rows(products.macs),
+                "cycles": sum_rows(done.cycles),
+                "parted": sum_rows(done.parted_cycles),
+                "read": sum_rows(done.read_bytes),
+                "written": sum_rows(done.written_bytes),
+                "moved": sum_rows(dram_bytes),
             },
         )
 
-    def _priced(
+    def _price_designs(
         self, laid: _Laid, place: Ints, knobs: Mapping[str, Floats]
     ) -> Mapping[str, Floats]:
         sums = {name: values[place] for name, values in laid.sums.items()}
         # A product takes as long as its array or its traffic, whichever is longer.
         cycles_per_byte = knobs["clock"] / knobs["dram_bandwidth"]
         longer = np.maximum(laid.cycles[:, place], laid.dram_bytes[:, place] * cycles_per_byte)
-        latency_s, array_s = summed(longer) / knobs["clock"], sums["cycles"] / knobs["clock"]
+        latency_s, array_s = sum_rows(longer) / knobs["clock"], sums["cycles"] / knobs["clock"]
         wait_s = np.maximum(latency_s - array_s, 0.0)
         energies = self._prices.energies(
             macs=sums["macs"],

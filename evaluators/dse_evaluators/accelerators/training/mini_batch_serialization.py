@@ -18,7 +18,7 @@ from dse_evaluators.accelerators.training.group_cuts import Cuts, best_cuts, eve
 from dse_evaluators.accelerators.training.serialization import SCHEDULES, Plan, Traffic, traffic
 from dse_evaluators.accelerators.training.sound_rows import sound
 from dse_evaluators.accelerators.training.step_prices import Prices
-from dse_evaluators.accelerators.training.training_products import summed
+from dse_evaluators.accelerators.training.training_products import sum_rows
 from dse_evaluators.reading_table import Number, Reading, Readings, Word
 
 BOTTLENECKS = ("array", "memory")
@@ -142,7 +142,7 @@ class MiniBatchSerialization:
             one = self._knobs.columns(batch.take(np.array([row])))
             moved = traffic(self._prints, _plan(one, starts[:-1]))
             prices = np.full((self.blocks, self.blocks), np.inf)
-            prices[first, last] = summed(moved.bytes * inside)
+            prices[first, last] = sum_rows(moved.bytes * inside)
             found.append(best_cuts(prices))
         return found
 
@@ -150,11 +150,11 @@ class MiniBatchSerialization:
         work = self._work.of(knobs["batch"], knobs["side"])
         array_s = work.cycles / knobs["clock"]
         wait_s = np.maximum(moved.bytes / knobs["dram_bandwidth"] - array_s, 0.0)
-        times = {"array_time": summed(array_s), "memory_wait": summed(wait_s)}
+        times = {"array_time": sum_rows(array_s), "memory_wait": sum_rows(wait_s)}
         kinds = {
-            "activation_traffic": summed(moved.activation_bytes),
-            "weight_traffic": summed(moved.weight_bytes),
-            "crossing_traffic": summed(moved.crossing_bytes),
+            "activation_traffic": sum_rows(moved.activation_bytes),
+            "weight_traffic": sum_rows(moved.weight_bytes),
+            "crossing_traffic": sum_rows(moved.crossing_bytes),
         }
         dram_bytes = _total(kinds)
         energies = self._prices.energies(
@@ -202,11 +202,11 @@ def _portions(moved: Traffic) -> dict[str, Floats]:
     """Of the groups: how many there are, and their sub-batches."""
     size = moved.sub_batch
     return {
-        "groups": 1.0 + summed(moved.starts[1:].astype(float)),
+        "groups": 1.0 + sum_rows(moved.starts[1:].astype(float)),
         "smallest_sub_batch": size.min(axis=0),
         "largest_sub_batch": size.max(axis=0),
-        "falls": summed((size[1:] < size[:-1]).astype(float)),
-        "spilled": summed(moved.spilled.astype(float)),
+        "falls": sum_rows((size[1:] < size[:-1]).astype(float)),
+        "spilled": sum_rows(moved.spilled.astype(float)),
     }
 
 

@@ -17,7 +17,7 @@ from dse_evaluators.accelerators.technology import (
     SRAM_WRITE_J,
     PowerLaw,
 )
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 LARGEST_BANK_BYTES = 2.0 * 1024**2
 """The largest macro of the SRAM fit: a buffer beyond it is several, whose wires cost nothing."""
@@ -45,7 +45,7 @@ class Prices:
         if not NODES_NM[0] <= node_nm <= NODES_NM[1]:
             raise SpecError(f"node_nm is {node_nm:g}", hint="22 to 90 are modelled")
         self.node_nm = node_nm
-        self.dram_j_per_byte = picked("dram", dram, DRAM_J_PER_BYTE)
+        self.dram_j_per_byte = look_up_row("dram", dram, DRAM_J_PER_BYTE)
         self.mac_j = float(mac_energies_j(node_nm)[_WORD, _WORD])
         self.mac_mm2 = float(mac_areas_mm2(node_nm)[_WORD, _WORD])
 

@@ -77,18 +77,18 @@ class Training:
         # The products of one input's gradient share it between them.
         share = self._back_share
         return Products(
-            m=_joined(pixels, pixels[back], windows),
-            n=_joined(filters, channels_in[back], filters),
-            k=_joined(windows, self._back_taps * filters[back], pixels),
-            inputs=_joined(inputs, share * inputs[back], inputs),
-            outputs=_joined(outputs, share * outputs[back], outputs),
-            weights=_joined(weights, share * weights[back], weights),
+            m=_stack_parts(pixels, pixels[back], windows),
+            n=_stack_parts(filters, channels_in[back], filters),
+            k=_stack_parts(windows, self._back_taps * filters[back], pixels),
+            inputs=_stack_parts(inputs, share * inputs[back], inputs),
+            outputs=_stack_parts(outputs, share * outputs[back], outputs),
+            weights=_stack_parts(weights, share * weights[back], weights),
             sums_samples=self._sums,
             place=self._place,
         )
 
 
-def summed(rows: Floats) -> Floats:
+def sum_rows(rows: Floats) -> Floats:
     """Return the sum over the first axis, row by row: rounding is the same for any count."""
     total: Floats = np.zeros(rows.shape[1:])
     for row in rows:
@@ -104,7 +104,7 @@ def _phases(conv: Conv) -> list[int]:
     return [down * across for down in along for across in along if down * across]
 
 
-def _joined(*parts: Floats) -> Floats:
+def _stack_parts(*parts: Floats) -> Floats:
     """Stack the parts below one another, (p, n), as wide as the widest."""
     width = max(part.shape[1] for part in parts)
     return np.concatenate([np.broadcast_to(part, (len(part), width)) for part in parts])

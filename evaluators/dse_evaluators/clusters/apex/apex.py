@@ -9,7 +9,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse_evaluators.alike import row_by_row
-from dse_evaluators.clusters.apex.constants import JUDGED_TEXTS, fitted
+from dse_evaluators.clusters.apex.constants import JUDGED_TEXTS, load_efficiency
 from dse_evaluators.clusters.apex.fabric import Fabric
 from dse_evaluators.clusters.apex.machine import Machine
 from dse_evaluators.clusters.apex.outcome import METRICS, Promise, outcome
@@ -20,7 +20,7 @@ from dse_evaluators.clusters.apex.traces import at_rate, trace
 from dse_evaluators.clusters.collectives import Constants
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
-from dse_evaluators.readings import flag, number, picked
+from dse_evaluators.readings import flag, look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 _FFN_MODES = ("tp", "ep")
@@ -111,7 +111,7 @@ class Apex:
     def __post_init__(self) -> None:
         number(1, 1e6, whole=True)("node_devices", self.node_devices)
         number(0, 1e9, whole=True)("requests", self.requests)
-        self._model = picked("model", self.model, TRANSFORMERS)
+        self._model = look_up_row("model", self.model, TRANSFORMERS)
         self._machine = Machine.of(self.device)
         self._requests = trace(self.workload, self.requests)
         self._longest = max(one.prompt + one.answer for one in self._requests)
@@ -121,7 +121,7 @@ class Apex:
             amount("ttft_limit", self.ttft_limit, "s"), amount("tpot_limit", self.tpot_limit, "s")
         )
         flag("host", self.host)
-        own = fitted()
+        own = load_efficiency()
         self._efficiency = own if self.host else replace(own, step_s=0.0, sequence_s=0.0)
         clock = Number(0, self._machine.highest_hz, "Hz", default=0.0)
         readings = Readings.of({**_READINGS, "clock": clock}, self)

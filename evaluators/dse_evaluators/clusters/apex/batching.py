@@ -164,14 +164,14 @@ def _until(pieces: list[Piece], wait_s: float) -> list[Piece]:
             break
         whole_s = line.sum_s(before, steps)
         if whole_s > wait_s:
-            kept.append(Piece(line, before, _reached(line, before, steps, wait_s)))
+            kept.append(Piece(line, before, _count_steps(line, before, steps, wait_s)))
             break
         kept.append(Piece(line, before, steps))
         wait_s -= whole_s
     return kept
 
 
-def _reached(line: Line, before: int, steps: int, wait_s: float) -> int:
+def _count_steps(line: Line, before: int, steps: int, wait_s: float) -> int:
     """Return the fewest steps of a line that take ``wait_s``: the root of a quadratic."""
     first_s = line.start_s + line.slope_s * (before + 0.5)
     root = first_s * first_s + 2.0 * line.slope_s * wait_s

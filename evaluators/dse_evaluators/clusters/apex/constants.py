@@ -27,7 +27,7 @@ JUDGED_TEXTS = 25
 """The most in one step of a run that was held against a measured service."""
 
 
-def fitted() -> Efficiency:
+def load_efficiency() -> Efficiency:
     """Return the constants of ``apex.fits.json``."""
     told = fits_in(Path(__file__).with_name("apex.fits.json"))["vllm-0.6 on h100-sxm"].constants
     return Efficiency(

@@ -9,7 +9,7 @@ from functools import cache
 from dse_evaluators.clusters.collectives import (
     Collective,
     Constants,
-    carried,
+    compute_link_share,
     constants_of,
 )
 
@@ -53,5 +53,5 @@ def _law(
 ) -> tuple[float, float, float]:
     """Seconds at once, seconds for a byte of the array, and how much is pipelined."""
     found = fabric.of(collective, ranks, span)
-    byte_s = float(carried(collective, ranks)) / found.bytes_per_s
+    byte_s = float(compute_link_share(collective, ranks)) / found.bytes_per_s
     return found.latency_s, byte_s, found.pipelining

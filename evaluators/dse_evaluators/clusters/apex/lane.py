@@ -92,7 +92,7 @@ class Lane:
         while self.cached + len(self._ends) > limits.capacity:
             self._stop()
         self.cached += len(self._ends)
-        while self._stopped and self._resumed(self._stopped[0]):
+        while self._stopped and self._try_resume(self._stopped[0]):
             del self._stopped[0]
         writing = len(self._ends)
         prompts = squares = 0
@@ -148,7 +148,7 @@ class Lane:
         self.cached -= self._length(text)
         self.evictions += 1
 
-    def _resumed(self, text: int) -> bool:
+    def _try_resume(self, text: int) -> bool:
         """Resume a stopped sequence if it fits, and return whether it runs again.
 
         Its cached tokens are restored at no cost.

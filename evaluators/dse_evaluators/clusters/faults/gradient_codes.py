@@ -47,7 +47,7 @@ def duty(scheme: str, code: Code) -> Duty | str:
     return _RULES[scheme](code)
 
 
-def _uncoded(code: Code) -> Duty | str:
+def _compute_uncoded_duty(code: Code) -> Duty | str:
     return Duty(Fraction(1, code.workers), 0, 0)
 
 
@@ -59,7 +59,7 @@ def _cyclic(code: Code) -> Duty | str:
     return Duty(Fraction(code.stragglers + 1, code.workers), code.stragglers, 0)
 
 
-def _replicated(code: Code) -> Duty | str:
+def _compute_replicated_duty(code: Code) -> Duty | str:
     size = code.stragglers + 1
     rest = code.workers % size
     if rest:
@@ -75,7 +75,7 @@ def _repeating(code: Code) -> Duty | str:
     return Duty(Fraction(each + 1, code.workers), each, code.burst)
 
 
-def _multiplexed(code: Code) -> Duty | str:
+def _compute_multiplexed_duty(code: Code) -> Duty | str:
     over = code.burst - code.window + 1
     if over > 0:
         return f"a burst of {code.burst} in a window of {code.window}: {over} too long"
@@ -85,10 +85,10 @@ def _multiplexed(code: Code) -> Duty | str:
 
 
 _RULES: Mapping[str, Callable[[Code], Duty | str]] = {
-    "uncoded": _uncoded,
+    "uncoded": _compute_uncoded_duty,
     "ignoring": _ignoring,
     "cyclic": _cyclic,
-    "replicated": _replicated,
+    "replicated": _compute_replicated_duty,
     "sr-sgc": _repeating,
-    "m-sgc": _multiplexed,
+    "m-sgc": _compute_multiplexed_duty,
 }

@@ -10,7 +10,11 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
-from dse_evaluators.clusters.faults.job_time_spread import Steps, lasting_share, summed
+from dse_evaluators.clusters.faults.job_time_spread import (
+    Steps,
+    compute_job_quantiles,
+    lasting_share,
+)
 from dse_evaluators.clusters.faults.step_time_spread import (
     QUANTILES,
     Lateness,
@@ -125,8 +129,8 @@ class JobTime:
         all_of_them = Steps(count=told["steps"], persistence=told["persistence"])
         parts = _parts(told, ranks, busy_s * late.mean)
         nominal_s = np.sum([parts[f"{part}_time"] for part in _PARTS[:-1]], axis=0)
-        step = nominal_s[:, None] + summed(late, busy_s, one, share, data_s)
-        job = (nominal_s * told["steps"])[:, None] + summed(
+        step = nominal_s[:, None] + compute_job_quantiles(late, busy_s, one, share, data_s)
+        job = (nominal_s * told["steps"])[:, None] + compute_job_quantiles(
             late, busy_s, all_of_them, share, data_s
         )
         deadline_s = told["deadline"]

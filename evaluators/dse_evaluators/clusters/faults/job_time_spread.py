@@ -37,7 +37,9 @@ def lasting_share(ranks: Ranks, persistence: Floats) -> Floats:
     return persistence * _same(ranks.count, till) / _same(ranks.count, np.ones(1)[:, None] * part)
 
 
-def summed(late: Lateness, busy_s: Floats, steps: Steps, share: Floats, normal_s: Floats) -> Floats:
+def compute_job_quantiles(
+    late: Lateness, busy_s: Floats, steps: Steps, share: Floats, normal_s: Floats
+) -> Floats:
     """Return quantiles of how late a job is, (n, scores), in seconds.
 
     Means and variances are summed exactly; of the shape only how far it is from a normal, by the

@@ -147,13 +147,13 @@ def _some(ranks: Ranks, rows: slice) -> Floats:
 def _below(latest: Floats, step: Floats, tensor: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of a stage that is no later than this, by the trapezoidal rule."""
     function = np.exp(tensor * log_ndtr(latest))
-    area = _cumulated(function, step)
-    moment = _cumulated(function * latest, step)
+    area = _integrate_values(function, step)
+    moment = _integrate_values(function * latest, step)
     mean = latest - area / function
     square = latest**2 - 2.0 * moment / function
     return mean, np.maximum(square - mean**2, 0.0)
 
 
-def _cumulated(values: Floats, step: Floats) -> Floats:
+def _integrate_values(values: Floats, step: Floats) -> Floats:
     pairs = (values[:, 1:] + values[:, :-1]) * step / 2.0
     return np.concatenate([np.zeros_like(step), np.cumsum(pairs, axis=1)], axis=1)

@@ -45,7 +45,7 @@ class Batching:
         """Take, for each sequence, the ``tokens`` it needs and those ``reserved`` for it."""
         self._rules = rules
         self._tokens = tokens
-        self._given = reserved
+        self._resolve_argument = reserved
         self._reserved = list[int]()
         self._done = list[int]()
         self._begun = list[float]()
@@ -91,7 +91,7 @@ class Batching:
         """Texts come until enough wait."""
         while len(self._waiting) < self._rules.look_ahead:
             text = len(self._done)
-            self._reserved.append(self._given[text % len(self._given)])
+            self._reserved.append(self._resolve_argument[text % len(self._resolve_argument)])
             self._done.append(0)
             self._begun.append(-1.0)
             self._wait(text)

@@ -16,7 +16,7 @@ from dse_evaluators.alike import row_by_row
 from dse_evaluators.clusters.chips import ROWS
 from dse_evaluators.clusters.length_aware.batching import Batching, Rules
 from dse_evaluators.clusters.length_aware.pace import Home
-from dse_evaluators.clusters.length_aware.requests import Stream, edges, guessed, texts_of
+from dse_evaluators.clusters.length_aware.requests import Stream, edges, guess_lengths, texts_of
 from dse_evaluators.clusters.length_aware.tally import PARTS, Tally
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Number, Reading, Readings, one_of
@@ -172,7 +172,7 @@ class LengthAwareBatching:
             moved_s=home.moved_s if swaps else pace.text_s,
         )
         tokens = texts_of(self._stream).tokens
-        run = Batching(rules, tokens.tolist(), self._reserved(told).tolist())
+        run = Batching(rules, tokens.tolist(), self._compute_reservations(told).tolist())
         return _metrics(run, run.run(self.texts), home, float(tokens.mean()))
 
     def _home(self, told: Mapping[str, float]) -> Home:
@@ -186,7 +186,7 @@ class LengthAwareBatching:
             host_bytes_per_s=self._host,
         )
 
-    def _reserved(self, told: Mapping[str, float]) -> Ints:
+    def _compute_reservations(self, told: Mapping[str, float]) -> Ints:
         """Return the tokens that are reserved for each sequence at first."""
         texts = texts_of(self._stream)
         policy = POLICIES[int(told["policy"])]
@@ -195,7 +195,7 @@ class LengthAwareBatching:
         if policy == "worst-case":
             return np.full_like(texts.tokens, self.longest)
         most = edges(int(told["buckets"]), BOUNDARIES[int(told["boundaries"])], self._stream)
-        told_tokens = guessed(texts, most, told["accuracy"])
+        told_tokens = guess_lengths(texts, most, told["accuracy"])
         wide = np.ceil(told_tokens * (1.0 + told["margin"])).astype(np.int64)
         return np.minimum(wide, self.longest)
 

@@ -50,7 +50,7 @@ def edges(buckets: int, kind: str, stream: Stream) -> Ints:
     return found.astype(np.int64)
 
 
-def guessed(texts: Texts, most: Ints, accuracy: float) -> Ints:
+def guess_lengths(texts: Texts, most: Ints, accuracy: float) -> Ints:
     """Return the guesses of a bucket classifier: the most tokens of the right bucket.
 
     Where it is wrong, those of a neighbouring bucket.

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.values import Floats
-from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.rules import Rule, find_rule_faults
 
 
 def room(name: str, used: Floats, there: Floats) -> Rule:
@@ -29,6 +29,6 @@ def first_broken(rules: Iterable[Rule], count: int) -> dict[int, Fault]:
     faults: dict[int, Fault] = {}
     fine = np.ones(count, dtype=bool)
     for rule in rules:
-        faults.update(told(rule, fine))
+        faults.update(find_rule_faults(rule, fine))
         fine &= ~rule.broken
     return faults

@@ -158,7 +158,7 @@ class ZerothOrder:
                 "cpu_memory": cpu_memory,
                 "wire_traffic": blocks.wire_traffic,
                 "bottleneck": np.argmax(times, axis=0).astype(np.float64),
-                "extrapolated": self._extrapolated(columns, blocks),
+                "extrapolated": self._flag_extrapolation(columns, blocks),
             },
             faults=first_broken(
                 (
@@ -203,7 +203,7 @@ class ZerothOrder:
             resident=np.where(blocks.streamed, 0.0, whole),
         )
 
-    def _extrapolated(self, columns: Mapping[str, Floats], blocks: Blocks) -> Floats:
+    def _flag_extrapolation(self, columns: Mapping[str, Floats], blocks: Blocks) -> Floats:
         low, high = FITTED_HIDDEN
         other = (blocks.tokens != FITTED_TOKENS) | (columns["vocabulary"] != FITTED_VOCABULARY)
         other |= (columns["hidden"] < low) | (columns["hidden"] > high) | ~blocks.streamed

@@ -18,7 +18,9 @@ _HALF = 64.0
 """Tokens at which a sparse answer of any length solves half of what a dense one does: assumed."""
 
 
-def solved(*, ceiling: Floats, midpoint: Floats, query: Query, sparse: Sparse) -> Floats:
+def compute_solved_share(
+    *, ceiling: Floats, midpoint: Floats, query: Query, sparse: Sparse
+) -> Floats:
     """Return the share of problems that at least one of the answers solves, (n,).
 
     Source:

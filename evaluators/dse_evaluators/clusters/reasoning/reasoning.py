@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
-from dse_evaluators.clusters.reasoning.assumed_scores import solved
+from dse_evaluators.clusters.reasoning.assumed_scores import compute_solved_share
 from dse_evaluators.clusters.reasoning.query_cost import Query, Sparse, cost
 from dse_evaluators.clusters.reasoning.reasoners import COUNTS, REASONERS, model_of, weights
 from dse_evaluators.reading_table import Number, Reading, Readings, one_of
@@ -133,7 +133,7 @@ class Reasoning:
                 "device_time": whole / self.rate,
                 "attention_ratio": whole / found.linear_flops - 1.0,
                 "cache_memory": 2.0 * query.cache_bytes * held * query.key_width,
-                "assumed_solved": solved(
+                "assumed_solved": compute_solved_share(
                     ceiling=_of_model(batch, {k: v.ceiling for k, v in REASONERS.items()}),
                     midpoint=_of_model(batch, {k: v.midpoint for k, v in REASONERS.items()}),
                     query=query,

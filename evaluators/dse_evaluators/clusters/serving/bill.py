@@ -39,7 +39,7 @@ def bill(upkeep: Upkeep, device_s: Floats, energy_j: Floats, emitted: Floats) ->
     }
 
 
-def emitted(batch: Batch, grid: str | None, pue: float) -> Floats:
+def compute_emissions(batch: Batch, grid: str | None, pue: float) -> Floats:
     """Return the emissions of each design's grid, in kg per joule of a device, (n,).
 
     The building's share is included.

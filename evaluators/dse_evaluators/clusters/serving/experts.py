@@ -18,12 +18,12 @@ _SCORE = 4.0
 """Bytes of the score of an expert, in fp32."""
 
 
-def chosen(model: Transformer) -> float:
+def count_chosen_experts(model: Transformer) -> float:
     """Return the number of experts of one token; one where there is no choice."""
     return float(model.active_experts) if model.experts > 1 else 1.0
 
 
-def touched(model: Transformer, tokens: Floats) -> Floats:
+def count_touched_experts(model: Transformer, tokens: Floats) -> Floats:
     """Return the mean number of experts chosen, ``E (1 - (1 - k / E)^T)``, (n,).
 
     These are the experts that the tokens of a layer choose together.
@@ -49,8 +49,8 @@ def products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, Work]:
     """
     model = share.model
     everyone = tokens * share.groups
-    rows = everyone * chosen(model) / share.expert_groups
-    copies = touched(model, everyone) / share.expert_groups
+    rows = everyone * count_chosen_experts(model) / share.expert_groups
+    copies = count_touched_experts(model, everyone) / share.expert_groups
     hidden = np.full_like(rows, model.hidden)
     inner = model.ffn / share.expert_devices
     wide = (2.0 if model.gated else 1.0) * inner
@@ -63,7 +63,7 @@ def products(share: Share, tokens: Floats, engine: Engine) -> tuple[Work, Work]:
 def activation_bytes(share: Share, engine: Engine) -> Floats:
     """Return the bytes that the activation moves for a token on one device."""
     model = share.model
-    rows = share.groups * chosen(model) / share.expert_groups
+    rows = share.groups * count_chosen_experts(model) / share.expert_groups
     gates = 2.0 if model.gated else 1.0
     each = (gates * WORD + engine.operand_bytes) * model.ffn / share.expert_devices
     return rows * each
@@ -76,7 +76,7 @@ def routing(share: Share, tokens: Floats, engine: Engine) -> tuple[Floats, Float
         nothing = np.zeros_like(tokens)
         return nothing, nothing
     scores = tokens * model.experts
-    sent = tokens * share.groups * chosen(model) / share.expert_groups
+    sent = tokens * share.groups * count_chosen_experts(model) / share.expert_groups
     weights = float(model.hidden * model.experts)
     moved = (
         WORD * (tokens * model.hidden + weights)
@@ -105,7 +105,7 @@ def exchange_s(
     if np.all(share.groups == 1):
         return summed_s
     everyone = share.devices * share.groups
-    copies = np.minimum(chosen(share.model) * share.expert_devices, everyone)
+    copies = np.minimum(count_chosen_experts(share.model) * share.expert_devices, everyone)
     own = tokens / share.devices * copies * share.model.hidden
     sent_s = fabric.exchange_s(engine.operand_bytes * own, everyone)
     back_s = fabric.exchange_s(WORD * own, everyone)

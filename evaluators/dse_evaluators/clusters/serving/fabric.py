@@ -14,7 +14,7 @@ from dse_evaluators.clusters.collectives import (
     Collective,
     Constants,
     constants_of,
-    measured,
+    has_measurement,
     seconds,
 )
 from dse_evaluators.clusters.systems import system_of
@@ -50,7 +50,7 @@ class Fabric:
     @property
     def exchanges(self) -> bool:
         """True if somebody measured how its ranks exchange parts."""
-        return measured(self.name, "all_to_all")
+        return has_measurement(self.name, "all_to_all")
 
     def sum_s(self, size_bytes: Floats, ranks: Floats) -> Floats:
         """The time of an all-reduce, (n,); none among one rank."""

@@ -12,7 +12,7 @@ from dse.core.metric import Fault, Metrics
 from dse.core.values import Floats, Value
 from dse_evaluators.accelerators.devices.devices import Device
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.alike import gathered, groups
+from dse_evaluators.alike import gather_parts, groups
 from dse_evaluators.clusters.serving.engine import PLAIN
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.plan import SPELLINGS, Plans
@@ -37,16 +37,16 @@ class Fleet:
             emitted: kg for each joule, (n,).
         """
         if len(self.services) == 1:
-            return served(next(iter(self.services.values())), batch, plan, emitted)
+            return run_plans(next(iter(self.services.values())), batch, plan, emitted)
         parts = [
-            (rows, served(self.services[name], batch.take(rows), plan.take(rows), emitted[rows]))
+            (rows, run_plans(self.services[name], batch.take(rows), plan.take(rows), emitted[rows]))
             for (name,), rows in groups(batch, {"device": ""})
         ]
         told = {name for _, found in parts for name in found.columns}
-        return gathered(len(batch), told, parts)
+        return gather_parts(len(batch), told, parts)
 
 
-def served(service: Service, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
+def run_plans(service: Service, batch: Batch, plan: Plans, emitted: Floats) -> Metrics:
     """Return the metrics of plans that all use one service."""
     formats, faults = _formats(batch, service.device)
     faults = impossible(plan, service.model) | faults

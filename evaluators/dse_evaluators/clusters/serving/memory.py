@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.serving.experts import chosen
+from dse_evaluators.clusters.serving.experts import count_chosen_experts
 from dse_evaluators.clusters.serving.share import WORD, Share
 from dse_evaluators.workloads.transformer_configs import Transformer
 
@@ -68,7 +68,7 @@ def text_bytes(share: Share, tokens: float) -> Floats:
 def workspace_bytes(share: Share, most_tokens: Floats, scored: Floats) -> Floats:
     """Return the bytes of the widest layer and the vocabulary scores in the largest step."""
     model = share.model
-    rows = share.groups * chosen(model) / share.expert_groups
+    rows = share.groups * count_chosen_experts(model) / share.expert_groups
     inside = (2.0 if model.gated else 1.0) * model.ffn / share.expert_devices
     inner = inside + model.ffn / share.expert_devices
     widest = most_tokens * (2.0 * model.hidden + rows * inner)

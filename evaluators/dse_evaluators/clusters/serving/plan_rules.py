@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.fabric import NODE_DEVICES
 from dse_evaluators.clusters.serving.plan import Plans
 from dse_evaluators.workloads.transformer_configs import Transformer
@@ -22,7 +22,7 @@ def impossible(plan: Plans, model: Transformer) -> dict[int, Fault]:
     fine = np.ones(len(plan.tp), dtype=bool)
     for rule in _rules(plan, model):
         if rule.broken.any():
-            faults.update(told(rule, fine))
+            faults.update(find_rule_faults(rule, fine))
             fine &= ~rule.broken
     return faults
 
@@ -32,7 +32,7 @@ def too_large(needed: Floats, room: float, among: Mask) -> dict[int, Fault]:
     reason = "needs {has:.1f} GiB of memory, has {needs:.1f} GiB: {short:.1f} GiB short"
     needs = np.round(needed / _GIB, 1)  # rows that differ by less share a reason
     rule = Rule(needed > room, reason, needs, np.full_like(needs, room / _GIB))
-    return told(rule, among)
+    return find_rule_faults(rule, among)
 
 
 def _rules(plan: Plans, model: Transformer) -> Iterator[Rule]:

@@ -24,7 +24,7 @@ from dse_evaluators.clusters.serving.memory import (
 )
 from dse_evaluators.clusters.serving.plan import Plans
 from dse_evaluators.clusters.serving.share import Share
-from dse_evaluators.clusters.serving.speculation import yielded
+from dse_evaluators.clusters.serving.speculation import count_tokens
 from dse_evaluators.clusters.serving.step import PARTS, step
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.workloads.transformer_configs import Transformer
@@ -103,7 +103,7 @@ class Service:
             "memory": kept.total,
             **{f"{part}_memory": getattr(kept, part) for part in MEMORIES},
             "headroom": self.room - kept.total,
-            "extrapolated": self._extrapolated(plan, traffic, kernels),
+            "extrapolated": self._flag_extrapolation(plan, traffic, kernels),
         }
         reads = np.where(
             plan.prefill_replicas > 0, self._read_bytes(reader, kernels.weight_bytes), 0.0
@@ -149,14 +149,14 @@ class Service:
             places=places,
             chunk=plan.chunk,
             guesses=plan.draft_tokens,
-            yielded=yielded(plan.draft_tokens, self.acceptance),
+            yielded=count_tokens(plan.draft_tokens, self.acceptance),
             copies=plan.replicas * plan.attention_dp,
             prefill_copies=plan.prefill_replicas * plan.attention_dp,
             handover_s=self.fabric.send_s(prompt_bytes),
             stages=plan.pp,
         )
 
-    def _extrapolated(self, plan: Plans, traffic: Traffic, kernels: Engine) -> Floats:
+    def _flag_extrapolation(self, plan: Plans, traffic: Traffic, kernels: Engine) -> Floats:
         """Return 1 where constants are of another device, kernel, network or smaller steps."""
         most = traffic.places * (traffic.guesses + 1.0)
         rows = np.maximum(traffic.piece + np.where(plan.chunk > 0, most, 0.0), most)

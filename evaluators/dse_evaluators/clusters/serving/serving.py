@@ -13,7 +13,7 @@ from dse.core.values import Value
 from dse_evaluators.accelerators.devices.devices import device_of
 from dse_evaluators.alike import told_once
 from dse_evaluators.carbon.grids import GRIDS
-from dse_evaluators.clusters.serving.bill import CARBON, COST, emitted
+from dse_evaluators.clusters.serving.bill import CARBON, COST, compute_emissions
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import JOINED, fabric_of
 from dse_evaluators.clusters.serving.fleet import Fleet
@@ -22,7 +22,7 @@ from dse_evaluators.clusters.serving.run import ENERGIES, MEMORIES, TIMES, Servi
 from dse_evaluators.clusters.upkeep import EMBODIED_KG, Upkeep
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Readings, one_of
-from dse_evaluators.readings import number, picked
+from dse_evaluators.readings import look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 _METRICS = (
@@ -152,17 +152,17 @@ class Serving:
 
     def _told(self, batch: Batch) -> Metrics:
         plan = plans(batch, self._readings)
-        found = self._fleet.run(batch, plan, emitted(batch, self.grid, self.pue))
+        found = self._fleet.run(batch, plan, compute_emissions(batch, self.grid, self.pue))
         return replace(found, columns={name: found.columns[name] for name in self.provides})
 
     def _service(self, device: str) -> Service:
         prices = self.price_per_hour
         own = prices.get(device) if isinstance(prices, Mapping) else prices
         return Service(
-            model=picked("model", self.model, TRANSFORMERS),
+            model=look_up_row("model", self.model, TRANSFORMERS),
             draft=None
             if self.draft_model is None
-            else picked("draft_model", self.draft_model, TRANSFORMERS),
+            else look_up_row("draft_model", self.draft_model, TRANSFORMERS),
             acceptance=self.acceptance,
             device=device_of(device),
             fabric=fabric_of(device),

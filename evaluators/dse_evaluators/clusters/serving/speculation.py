@@ -7,7 +7,7 @@ import numpy as np
 from dse.core.values import Floats
 
 
-def yielded(guesses: Floats, acceptance: float) -> Floats:
+def count_tokens(guesses: Floats, acceptance: float) -> Floats:
     """Return the mean number of tokens of one verification step, (n,).
 
     ``(1 - a^(k + 1)) / (1 - a)``; each of k guesses is right with probability a, if those before

@@ -79,7 +79,7 @@ def step(share: Share, tokens: Tokens, engine: Engine, fabric: Fabric) -> Step:
     """
     model = share.model
     products = _products(share, tokens.all, engine)
-    written, prompt = _written(share, tokens), _prompt(share, tokens)
+    written, prompt = _compute_decode_work(share, tokens), _prompt(share, tokens)
     head = _head(share, tokens)
     moved = _elementwise_bytes(share, tokens.all, engine)
     routed_s, routed = experts.routing(share, tokens.all, engine)
@@ -123,7 +123,7 @@ def _collectives_s(share: Share, tokens: Floats, engine: Engine, fabric: Fabric)
     return share.model.layers * (summed_s + wide_s) + passed_s
 
 
-def _written(share: Share, tokens: Tokens) -> Work:
+def _compute_decode_work(share: Share, tokens: Tokens) -> Work:
     """Return the attention work of new tokens, each over the full context of its sequence."""
     heads = share.model.heads * share.model.head / share.devices
     return _attention(
@@ -157,13 +157,13 @@ def _elementwise_bytes(share: Share, tokens: Floats, engine: Engine) -> Floats:
     return tokens * (norms + activation + 2.0 * WORD * together)
 
 
-def _scored(tokens: Tokens) -> Floats:
+def _count_samples(tokens: Tokens) -> Floats:
     """Return the number of sampling positions: new tokens, and the last of each prompt."""
     return tokens.written + np.where(tokens.prompt > 0, tokens.prompt / tokens.length, 0.0)
 
 
 def _head(share: Share, tokens: Tokens) -> Work:
-    rows, hidden = _scored(tokens), float(share.model.hidden)
+    rows, hidden = _count_samples(tokens), float(share.model.hidden)
     words = share.model.vocabulary / share.devices
     return Work(
         flops=2.0 * rows * hidden * words,
@@ -175,6 +175,6 @@ def _head(share: Share, tokens: Tokens) -> Work:
 
 def _head_s(share: Share, tokens: Tokens, head: Work, engine: Engine, fabric: Fabric) -> Floats:
     """The product, the gathering of all scores (half of a sum) and the choice among them."""
-    scores = _scored(tokens) * share.model.vocabulary
+    scores = _count_samples(tokens) * share.model.vocabulary
     gathered_s = fabric.sum_s(WORD * scores, share.devices) / 2.0
     return engine.head_s(head) + gathered_s + engine.passes_s(_SAMPLING * scores)

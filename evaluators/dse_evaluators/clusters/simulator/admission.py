@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats, Ints, Mask
-from dse_evaluators.clusters.simulator.cache import held
+from dse_evaluators.clusters.simulator.cache import count_blocks
 from dse_evaluators.clusters.simulator.state import State
 
 
@@ -79,7 +79,7 @@ def _let_in(state: State, reading: Reading, barred: Mask) -> None:
     plan = state.plan
     grown = np.ones_like(rows)
     free = np.zeros_like(reading.room)
-    free[rows] = plan.blocks[rows] - held(state, rows, grown)
+    free[rows] = plan.blocks[rows] - count_blocks(state, rows, grown)
     seats = plan.seats - state.running
     for ended, read in zip(reading.rows, reading.requests, strict=True):
         seats[ended] -= 1

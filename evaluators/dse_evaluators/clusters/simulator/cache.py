@@ -8,7 +8,7 @@ from dse.core.values import Ints, Mask
 from dse_evaluators.clusters.simulator.state import NEVER, State
 
 
-def held(state: State, rows: Ints, steps: Ints) -> Ints:
+def count_blocks(state: State, rows: Ints, steps: Ints) -> Ints:
     """Return the blocks in some rows after ``steps`` more tokens per running sequence, (r,).
 
     The last token of a text is not kept before the next one is written. A prompt that is read in
@@ -18,10 +18,10 @@ def held(state: State, rows: Ints, steps: Ints) -> Ints:
     kept = state.full[rows] - ends + (state.step[rows] - 1 + steps)[:, None]
     block = state.plan.block[rows][:, None]
     blocks = np.where(ends < NEVER, -(-kept // block), 0).sum(axis=1)
-    return np.asarray(blocks + reserved(state, rows), dtype=np.int64)
+    return np.asarray(blocks + count_prompt_blocks(state, rows), dtype=np.int64)
 
 
-def reserved(state: State, rows: Ints) -> Ints:
+def count_prompt_blocks(state: State, rows: Ints) -> Ints:
     """Return the blocks of the prompt that is read in chunks, (r,)."""
     head = state.head[rows]
     need = state.need[rows, np.maximum(head, 0)]
@@ -33,10 +33,10 @@ def steps_in_room(state: State, most: Ints) -> Ints:
     every = np.arange(len(most))
     found = most.copy()
     most_kept = state.context + state.running * (most + state.plan.block)  # no fewer than there are
-    tight = most_kept > (state.plan.blocks - reserved(state, every)) * state.plan.block
+    tight = most_kept > (state.plan.blocks - count_prompt_blocks(state, every)) * state.plan.block
     rows = np.flatnonzero(tight & (state.running > 0) & (most > 0))
     if len(rows):
-        found[rows] = _bisected(state, rows, most[rows])
+        found[rows] = _bisect_steps(state, rows, most[rows])
     return found
 
 
@@ -59,13 +59,13 @@ def evict(state: State) -> Mask:
         _evict_text(state, rows[~reads])
 
 
-def _bisected(state: State, rows: Ints, most: Ints) -> Ints:
+def _bisect_steps(state: State, rows: Ints, most: Ints) -> Ints:
     low, high = np.zeros_like(most), most + 1  # low has room or is 0, high has none
-    if (fits := held(state, rows, most) <= state.plan.blocks[rows]).any():
+    if (fits := count_blocks(state, rows, most) <= state.plan.blocks[rows]).any():
         low = np.where(fits, most, low)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        fits = held(state, rows, middle) <= state.plan.blocks[rows]
+        fits = count_blocks(state, rows, middle) <= state.plan.blocks[rows]
         low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return low
 

@@ -10,7 +10,7 @@ from dse.core.values import Floats, Ints
 from dse_evaluators.clusters.simulator.gaps import Gaps
 from dse_evaluators.clusters.simulator.iteration import Prices, advance
 from dse_evaluators.clusters.simulator.plan import Plan
-from dse_evaluators.clusters.simulator.state import State, fresh, joined
+from dse_evaluators.clusters.simulator.state import State, fresh, join_states
 
 _SETTLED = 0.2
 """Rows that are through are put aside when they are this share of all."""
@@ -48,4 +48,4 @@ def play(plan: Plan, queue: Queue, prices: Prices, *, weight: float = 0.0) -> tu
             through.append(state.take(np.flatnonzero(over)))
             state = state.take(np.flatnonzero(~over))
             twice = prices(np.tile(state.row, 2))
-    return joined(through), gaps
+    return join_states(through), gaps

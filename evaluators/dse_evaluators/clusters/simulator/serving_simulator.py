@@ -12,17 +12,17 @@ from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Value
 from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
-from dse_evaluators.alike import gathered, groups, told_once
+from dse_evaluators.alike import gather_parts, groups, told_once
 from dse_evaluators.clusters.serving.bill import CARBON, COST
 from dse_evaluators.clusters.serving.fabric import JOINED
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
 from dse_evaluators.clusters.simulator.outcome import METRICS, Limits
 from dse_evaluators.clusters.simulator.plan import POLICIES
 from dse_evaluators.clusters.simulator.site import MEMORIES, Site
-from dse_evaluators.clusters.simulator.traffic import Lengths, Traffic, drawn, trace
+from dse_evaluators.clusters.simulator.traffic import Lengths, Traffic, draw_traffic, trace
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Number, Reading, Readings, Word, one_of
-from dse_evaluators.readings import number, picked, word
+from dse_evaluators.readings import look_up_row, number, word
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 Arrivals = Literal["poisson", "closed", "trace"]
@@ -175,7 +175,7 @@ class ServingSimulator:
             for (device,), rows in groups(batch, {"device": self.device or ""})
             for part in (batch.take(rows),)
         )
-        return gathered(len(batch), self.provides, parts)
+        return gather_parts(len(batch), self.provides, parts)
 
     def _requests(self) -> Traffic:
         if self.arrivals == "trace":
@@ -184,7 +184,7 @@ class ServingSimulator:
             return trace(Path(self.file), self.requests)
         prompt = Lengths(mean=self.isl, spread=self.isl_spread)
         answer = Lengths(mean=self.osl, spread=self.osl_spread)
-        return drawn(self.requests, prompt, answer, seed=self.seed)
+        return draw_traffic(self.requests, prompt, answer, seed=self.seed)
 
     def _site(self, device: str) -> Site:
         limits = Limits(
@@ -209,7 +209,7 @@ class ServingSimulator:
 
 def _check(options: ServingSimulator) -> None:
     """Refuses options that are out of range."""
-    picked("model", options.model, TRANSFORMERS)
+    look_up_row("model", options.model, TRANSFORMERS)
     for name, most in (("requests", 10**6), ("isl", 2**31), ("osl", 2**31)):
         number(1, most, whole=True)(name, getattr(options, name))
     number(0, 2**31, whole=True)("seed", options.seed)

@@ -11,7 +11,7 @@ from dse.core.batch import Batch, Column
 from dse.core.metric import Fault, Metrics
 from dse.core.values import Floats, Ints, Mask, Value
 from dse_evaluators.accelerators.devices.devices import Device, device_of
-from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.serving.bill import bill
 from dse_evaluators.clusters.serving.engine import rate_of
 from dse_evaluators.clusters.serving.fabric import Fabric, fabric_of
@@ -101,7 +101,7 @@ class Site:
             "cache_tokens": (plan.blocks * plan.block).astype(np.float64),
         }
         return Metrics(
-            columns=columns | self._played(plan, server, read, traffic, fine), faults=faults
+            columns=columns | self._simulate_rows(plan, server, read, traffic, fine), faults=faults
         )
 
     def _server(self, batch: Batch, read: Mapping[str, Floats]) -> Server:
@@ -147,10 +147,10 @@ class Site:
         fine = np.ones(len(plan.block), dtype=bool)
         for rule in _rules(plan, read, traffic):
             fine[list(faults)] = False
-            faults |= told(rule, fine)
+            faults |= find_rule_faults(rule, fine)
         return faults
 
-    def _played(
+    def _simulate_rows(
         self, plan: Plan, server: Server, read: Mapping[str, Floats], traffic: Traffic, fine: Mask
     ) -> dict[str, Floats]:
         """Return the metrics of the feasible rows; those of the others have no meaning."""

@@ -113,7 +113,7 @@ def fresh(plan: Plan, arrival: Floats, prompt: Ints, answer: Ints) -> State:
     )
 
 
-def joined(states: list[State]) -> State:
+def join_states(states: list[State]) -> State:
     """Return all rows of the parts, in their first order."""
     order = np.argsort(np.concatenate([one.row for one in states]))
     plan = Plan(

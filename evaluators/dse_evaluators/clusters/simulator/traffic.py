@@ -49,7 +49,7 @@ class Lengths:
         return np.maximum(np.rint(drawn), 1.0).astype(np.int64)
 
 
-def drawn(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> Traffic:
+def draw_traffic(count: int, prompt: Lengths, answer: Lengths, *, seed: int) -> Traffic:
     """Draw ``count`` requests with random arrivals, one a second on the mean.
 
     The same seed gives the same gaps and the same quantiles of lengths, whatever their laws are:

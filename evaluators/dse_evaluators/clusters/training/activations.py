@@ -23,7 +23,7 @@ class Kept:
     """Of the head, with what it reads, in 32 bits."""
 
 
-def kept(job: Job, plan: Plan) -> Kept:
+def compute_kept_bytes(job: Job, plan: Plan) -> Kept:
     """Return the bytes of activations kept for the backward pass."""
     model, tokens = job.model, plan.tokens(job.sequence)
     everyone = np.where(plan.sequence_parallel, plan.tensor, 1.0)

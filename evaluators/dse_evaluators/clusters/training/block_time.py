@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip, chosen, plain
+from dse_evaluators.clusters.training.kernels import WORD_BYTES, Chip, plain, select_chips
 from dse_evaluators.clusters.training.plan import Job, Plan
 
 # Passes over an array, reads and writes together: of a norm 2; of bias, dropout and the residual
@@ -67,7 +67,7 @@ def block(job: Job, plan: Plan, chips: Mapping[str, Chip]) -> Block:
     scores = plan.microbatch * (model.heads / share) * side * job.sequence
     softmax_s = wide.passes_s(_SOFTMAX * WORD_BYTES * scores)
     return Block(
-        products_s=_products_s(job, plan, chosen(chips, plan.number_format)),
+        products_s=_products_s(job, plan, select_chips(chips, plan.number_format)),
         head_s=3.0 * wide.product_s(tokens, float(model.hidden), model.vocabulary / share),
         core_s=plan.context * met_s,
         softmax_s=np.zeros_like(tokens) if fused else softmax_s,

@@ -57,7 +57,7 @@ def plain(chips: Mapping[str, Chip]) -> Chip:
     return next(chips[name] for name in FORMATS if name in chips)
 
 
-def chosen(chips: Mapping[str, Chip], place: Floats) -> Chip:
+def select_chips(chips: Mapping[str, Chip], place: Floats) -> Chip:
     """Return the device in the format of each row, an index into FORMATS, (n,)."""
     usual, at = plain(chips), place.astype(np.intp)
     each = [chips.get(name, usual) for name in FORMATS]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.metric import Fault
 from dse.core.values import Floats, Mask
-from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.training.plan import Job, Plan
 
 
@@ -23,7 +23,7 @@ def infeasible(plan: Plan, job: Job, *, node_devices: int) -> dict[int, Fault]:
     fine = np.ones(plan.tensor.shape, dtype=bool)
     for rule in (*_shapes(plan, job, node_devices), *_choices(plan)):
         if rule.broken.any():
-            faults.update(told(rule, fine))
+            faults.update(find_rule_faults(rule, fine))
             fine &= ~rule.broken
     return faults
 

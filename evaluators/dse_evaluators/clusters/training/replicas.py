@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dse.core.values import Floats
-from dse_evaluators.clusters.collectives import carried
+from dse_evaluators.clusters.collectives import compute_link_share
 from dse_evaluators.clusters.systems import System
 from dse_evaluators.clusters.topology import spread_s
 from dse_evaluators.clusters.training.kernels import WORD_BYTES
 from dse_evaluators.clusters.training.plan import Job, Plan
-from dse_evaluators.clusters.training.state import GRADIENT_BYTES, held
+from dse_evaluators.clusters.training.state import GRADIENT_BYTES, count_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class Told:
         return np.where(plan.zero >= 1, shared, 2.0 * self.scattered_bytes)
 
 
-def told(job: Job, plan: Plan, system: System) -> Told:
+def compute_exchange(job: Job, plan: Plan, system: System) -> Told:
     """Return the traffic of replicas: gradients in 32 bits, and weights as stored.
 
     Experts are summed over fewer replicas, since those among which they are dealt out hold others.
     """
-    count = held(job.model, plan)
+    count = count_weights(job.model, plan)
     common = count.layers + count.edge
     stored = plan.operand_bytes * count.layers + WORD_BYTES * count.edge
     found = _said(system, common, stored, plan.replicas, plan.tensor)
@@ -67,7 +67,7 @@ def _said(
     system: System, count: Floats, stored: Floats, ranks: Floats, apart: Floats
 ) -> list[Floats]:
     gradients = GRADIENT_BYTES * count
-    share = carried("all_gather", ranks)
+    share = compute_link_share("all_gather", ranks)
     return [
         spread_s(system, "all_reduce", gradients, ranks, apart=apart),
         spread_s(system, "reduce_scatter", gradients, ranks, apart=apart),

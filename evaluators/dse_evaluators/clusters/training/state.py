@@ -63,7 +63,7 @@ class Held:
         return Held(layers=self.layers / among, experts=self.experts / few, edge=self.edge / among)
 
 
-def held(model: Transformer, plan: Plan) -> Held:
+def count_weights(model: Transformer, plan: Plan) -> Held:
     """Return the weights of an end: its layers, and the embedding or the head.
 
     A single stage has both the embedding and the head.
@@ -113,7 +113,7 @@ def state(model: Transformer, plan: Plan) -> State:
         Rajbhandari et al.: ZeRO, 2020, section 5 (what each stage shares); Korthikanti et al.:
         Reducing Activation Recomputation in Large Transformer Models, 2022, table 2.
     """
-    count = held(model, plan)
+    count = count_weights(model, plan)
     updated = count.shares(plan, 1).total
     layers, spared = stage_layers(model, plan)
     return State(

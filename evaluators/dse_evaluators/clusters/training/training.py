@@ -15,7 +15,7 @@ from dse_evaluators.alike import told_once
 from dse_evaluators.clusters.chips import chip_of, chips_of
 from dse_evaluators.clusters.systems import system_of
 from dse_evaluators.clusters.training.account import Account, metrics
-from dse_evaluators.clusters.training.activations import kept
+from dse_evaluators.clusters.training.activations import compute_kept_bytes
 from dse_evaluators.clusters.training.exchange import SEEN_BY_STAGES, passed_s
 from dse_evaluators.clusters.training.kernels import FORMATS, plain
 from dse_evaluators.clusters.training.knobs import READINGS, plans
@@ -23,14 +23,14 @@ from dse_evaluators.clusters.training.layer import SEEN_BY_LAYERS, layer
 from dse_evaluators.clusters.training.memory import Memory, memory
 from dse_evaluators.clusters.training.plan import Job, Plan, spread
 from dse_evaluators.clusters.training.plan_rules import infeasible
-from dse_evaluators.clusters.training.replicas import told
+from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.room import too_large
 from dse_evaluators.clusters.training.state import SEEN_BY_STATE, state
 from dse_evaluators.clusters.training.step import Habits, Rest, step
 from dse_evaluators.clusters.upkeep import Upkeep
 from dse_evaluators.hardware.amounts import amount
 from dse_evaluators.reading_table import Readings, Word
-from dse_evaluators.readings import number, picked
+from dse_evaluators.readings import look_up_row, number
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 
@@ -107,7 +107,7 @@ class Training:
             if getattr(self, name) is not None:
                 number(1, 1e9, whole=True)(name, getattr(self, name))
         self._job = Job(
-            model=picked("model", self.model, TRANSFORMERS),
+            model=look_up_row("model", self.model, TRANSFORMERS),
             sequence=self.sequence,
             fused=self.fused,
             imbalance=self.imbalance,
@@ -139,7 +139,7 @@ class Training:
         few = plan.take(alike)
         one = spread(layer(self._job, few, self._chips, self._system), alike)
         rest = self._rest(batch, plan)
-        stored = memory(plan, rest.state, spread(kept(self._job, few), alike))
+        stored = memory(plan, rest.state, spread(compute_kept_bytes(self._job, few), alike))
         took = step(plan, one, rest, chip=plain(self._chips), habits=self._habits)
         columns = metrics(self._account, plan, took, stored, rest.told.step_bytes(plan))
         return Metrics(columns=columns, faults=self._faults(plan, stored))
@@ -149,7 +149,7 @@ class Training:
         few, passing = plan.take(alike), plan.take(stages)
         return Rest(
             state=spread(state(self._job.model, few), alike),
-            told=spread(told(self._job, few, self._system), alike),
+            told=spread(compute_exchange(self._job, few, self._system), alike),
             passed_s=stages.spread(passed_s(self._job, passing, self._system)),
         )
 

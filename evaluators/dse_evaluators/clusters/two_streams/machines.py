@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,4 +114,4 @@ def machine_of(name: str) -> Machine:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    return picked("system", name, MACHINES)
+    return look_up_row("system", name, MACHINES)

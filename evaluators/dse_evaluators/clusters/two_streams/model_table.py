@@ -7,7 +7,7 @@ from typing import Literal
 
 from dse_evaluators.clusters.two_streams.diffusion import DIFFUSION
 from dse_evaluators.clusters.two_streams.models import Model, Unit
-from dse_evaluators.readings import picked
+from dse_evaluators.readings import look_up_row
 
 _SOURCE = "Hsia et al., ISCA 2024, configurations of their tool (ScaleExplorer@562db98)"
 _WORDS = 50_257
@@ -166,4 +166,4 @@ def model_of(name: str) -> Model:
     Raises:
         SpecError: there is none; the nearest name is told.
     """
-    return picked("model", name, MODELS)
+    return look_up_row("model", name, MODELS)

@@ -119,7 +119,7 @@ def _forward(model: Model, ways: _Ways, works: list[Work]) -> _Pass:
         last = max(summed, gathered, handed, looked_up)
         done.append(told.add("forward", unit, waits=last))
         if split:
-            summed = max(summed, _summed(told, unit, done[-1], forward=True))
+            summed = max(summed, _add_reductions(told, unit, done[-1], forward=True))
     return told
 
 
@@ -135,7 +135,7 @@ def _backward(model: Model, ways: _Ways, works: list[Work], task: Task) -> _Pass
         done.append(told.add("backward", unit, waits=max(summed, gathered, handed)))
         for way in ways.dense:
             if way == "tp":
-                summed = max(summed, _summed(told, unit, done[-1], forward=False))
+                summed = max(summed, _add_reductions(told, unit, done[-1], forward=False))
             elif unit.stack not in task.frozen:
                 role: Role = "sum_gradients" if way == "ddp" else "scatter"
                 told.add(role, unit, waits=done[-1])
@@ -169,7 +169,7 @@ class _Gathers:
         return self.places[turn]
 
 
-def _summed(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int:
+def _add_reductions(told: _Pass, unit: Unit, done: int, *, forward: bool) -> int:
     """Add the steps that complete tensor-parallel partial results; return the last one."""
     last = _NOTHING
     if unit.sums_forward if forward else unit.sums_backward:

@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.batch import Batch
 from dse.core.metric import Fault
 from dse.core.values import Floats, Ints
-from dse_evaluators.clusters.rules import Rule, told
+from dse_evaluators.clusters.rules import Rule, find_rule_faults
 from dse_evaluators.clusters.two_streams.machines import MACHINES, Machine
 from dse_evaluators.clusters.two_streams.models import Model
 from dse_evaluators.clusters.two_streams.rates import Rates
@@ -136,5 +136,5 @@ def infeasible(plan: Plan, found: Mapping[str, Floats], needed_bytes: Floats) ->
     )
     faults: dict[int, Fault] = {}
     for rule in reversed(rules):
-        faults |= told(rule, np.ones_like(rule.broken))
+        faults |= find_rule_faults(rule, np.ones_like(rule.broken))
     return faults

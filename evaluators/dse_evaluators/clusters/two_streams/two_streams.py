@@ -11,7 +11,7 @@ from dse.core.batch import Batch
 from dse.core.metric import Kind, Metric, Metrics
 from dse.core.values import Floats, Value
 from dse.errors import SpecError
-from dse_evaluators.alike import gathered, groups, settled, told_once
+from dse_evaluators.alike import fix_columns, gather_parts, groups, told_once
 from dse_evaluators.clusters.two_streams.bills import Bills
 from dse_evaluators.clusters.two_streams.iteration import PARTS
 from dse_evaluators.clusters.two_streams.machines import MACHINES
@@ -148,12 +148,12 @@ class TwoStreams:
 
     def _told(self, batch: Batch) -> Metrics:
         """Return the metrics of n plans, each by its own scenario."""
-        every = settled(batch, self._settled)
+        every = fix_columns(batch, self._settled)
         parts = (
             (rows, self._under(self._scenario(model, task), every.take(rows)))
             for (model, task), rows in groups(every, {"model": "", "task": TASKS[0]})
         )
-        return gathered(len(batch), self.provides, parts)
+        return gather_parts(len(batch), self.provides, parts)
 
     def _scenario(self, model: str, task: str) -> Scenario:
         if (model, task) not in self._scenarios:
@@ -170,7 +170,7 @@ class TwoStreams:
         found = scenario.spent(batch, plan)
         total_s = found["iteration_time"]
         memory = found["dense_memory"] + found["embedding_memory"]
-        exposed_s = _summed(found, "exposed_{}_time")
+        exposed_s = _sum_collectives(found, "exposed_{}_time")
         parts = np.stack([found[f"{part}_time"] for part in PARTS])
         held_s = plan.devices * total_s / plan.global_batch
         drawn_s = held_s * (_IDLE_SHARE + (1.0 - _IDLE_SHARE) * (1.0 - exposed_s / total_s))
@@ -178,7 +178,7 @@ class TwoStreams:
             **found,
             "exposed_time": exposed_s,
             "exposed_share": exposed_s / total_s,
-            "communication_time": _summed(found, "{}_time"),
+            "communication_time": _sum_collectives(found, "{}_time"),
             "throughput": plan.global_batch / total_s,
             "device_throughput": plan.global_batch / total_s / plan.devices,
             "devices": plan.devices,
@@ -194,7 +194,7 @@ class TwoStreams:
         return Metrics(columns=columns, faults=faults)
 
 
-def _summed(found: Mapping[str, Floats], pattern: str) -> Floats:
+def _sum_collectives(found: Mapping[str, Floats], pattern: str) -> Floats:
     """Return the sum over collectives, (n,), always in the same order."""
     total = np.zeros(1)
     for name in COLLECTIVES:

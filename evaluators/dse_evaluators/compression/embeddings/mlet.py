@@ -94,9 +94,9 @@ class Mlet:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One design after the other."""
-        return one_by_one(batch, METRICS, self._measured, uncertain=_SPREADS)
+        return one_by_one(batch, METRICS, self._measure_design, uncertain=_SPREADS)
 
-    def _measured(self, design: Mapping[str, Value]) -> Found:
+    def _measure_design(self, design: Mapping[str, Value]) -> Found:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression.embeddings.training import widths_of
 

@@ -90,7 +90,7 @@ class Recommender:
         return functional.linear(hidden, last, last_bias)[:, 0]
 
 
-def started(widths: Widths, chance: torch.Generator) -> Recommender:
+def init_recommender(widths: Widths, chance: torch.Generator) -> Recommender:
     """Return an untrained recommender; embeddings start equally large with one table or two."""
 
     def drawn(shape: Sequence[int], size: float) -> Tensor:

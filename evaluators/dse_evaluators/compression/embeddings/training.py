@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from dse_evaluators.compression.embeddings.recommender import Recommender, Widths, started
+from dse_evaluators.compression.embeddings.recommender import Recommender, Widths, init_recommender
 from dse_evaluators.workloads.judging import auc
 from dse_evaluators.workloads.movielens import MovieLens, Ratings, movielens
 from dse_evaluators.workloads.torch_scope import deterministic
-from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
 _TOLD = 5
 _VERSION = 1  # of this file's numbers
@@ -52,7 +52,7 @@ class Reading:
 
 def widths_of(embedding: int, inner: int) -> Widths:
     """The sizes of the recommender for these ratings."""
-    known = _known()
+    known = _load_ratings()
     return Widths(
         categories=tuple(known.rows.values()),
         dense=known.train.features.shape[1],
@@ -68,20 +68,20 @@ def reading_of(training: Training) -> Reading:
     """
     key = hashlib.sha256(f"{_VERSION} {training} {torch.__version__}".encode()).hexdigest()[:16]
     shapes = {"reading": (_TOLD,)}
-    told = cached(f"mlet-{key}", shapes, lambda: _trained(training))["reading"]
+    told = load_or_make(f"mlet-{key}", shapes, lambda: _run_training(training))["reading"]
     values = [float(value) for value in told]
     return Reading(
         auc=values[0], loss=values[1], test_auc=values[2], rare_auc=values[3], cpu_s=values[4]
     )
 
 
-def _trained(training: Training) -> Arrays:
-    known = _known()
+def _run_training(training: Training) -> Arrays:
+    known = _load_ratings()
     chance = torch.Generator().manual_seed(training.seed)
     begin = time.process_time()
     best = np.zeros(_TOLD, dtype=np.float32)
     with deterministic():
-        model = started(widths_of(training.embedding, training.inner), chance)
+        model = init_recommender(widths_of(training.embedding, training.inner), chance)
         optimizer = OPTIMIZERS[training.optimizer](model.tensors, lr=training.rate)
         for _ in range(training.epochs):
             _epoch(model, optimizer, training, chance)
@@ -99,7 +99,7 @@ def _epoch(
     chance: torch.Generator,
 ) -> None:
     """Every rating once, but for those that fill no batch."""
-    categories, features, liked = _tensors(_known().train)
+    categories, features, liked = _tensors(_load_ratings().train)
     order = torch.randperm(len(liked), generator=chance)
     steps = len(order) // training.batch
     for rows in order[: steps * training.batch].reshape(steps, training.batch):
@@ -149,6 +149,6 @@ def _tensors(ratings: Ratings) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @cache
-def _known() -> MovieLens:
+def _load_ratings() -> MovieLens:
     """Return the ratings of MovieLens, read once in each process."""
     return movielens()

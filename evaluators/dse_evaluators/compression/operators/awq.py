@@ -39,14 +39,16 @@ class Awq:
         check_inputs(table_of(weight), inputs)
         means = np.abs(inputs.astype(np.float64)).mean(axis=0)
         tried = [
-            rescaled.rescaled(
-                weight, rescaled.centred(np.maximum(means**power, _LEAST)), dense.Dense(self.text)
+            rescaled.rescale_weights(
+                weight,
+                rescaled.centre_factors(np.maximum(means**power, _LEAST)),
+                dense.Dense(self.text),
             )
             for power in np.arange(_TRIED) / _TRIED
         ]
-        return min(tried, key=lambda record: output_error(weight, _restored(record), inputs))
+        return min(tried, key=lambda record: output_error(weight, _restore_weights(record), inputs))
 
 
-def _restored(record: Record) -> Single:
-    larger, factors = (dense.read(part, ()) for part in record.parts)
-    return rescaled.read(record, (larger, factors))
+def _restore_weights(record: Record) -> Single:
+    larger, factors = (dense.read_record(part, ()) for part in record.parts)
+    return rescaled.read_record(record, (larger, factors))

@@ -53,7 +53,7 @@ class BinaryIndex:
                 f"{self.rank} in tiles of {high} by {wide}"
             )
         cut = table.reshape(table.shape[0] // high, high, -1, wide).swapaxes(1, 2)
-        pairs = [self._found(part) for part in cut.reshape(-1, high, wide)]
+        pairs = [self._factor_tile(part) for part in cut.reshape(-1, high, wide)]
         bits = np.concatenate([side.ravel() for pair in pairs for side in pair])
         return Record(
             kind=KIND,
@@ -62,7 +62,7 @@ class BinaryIndex:
             sections=(Section.of("metadata", bits.astype(np.uint8)),),
         )
 
-    def _found(self, tile: Single) -> tuple[Mask, Mask]:
+    def _factor_tile(self, tile: Single) -> tuple[Mask, Mask]:
         """Return the two masks of one tile, (rows, rank) and (rank, columns)."""
         wanted = by_layer(tile, self.density) != 0
         magnitudes = np.abs(tile.astype(np.float64))
@@ -81,7 +81,7 @@ class BinaryIndex:
         return best[1], best[2]
 
 
-def read(record: Record, _: tuple[Single, ...]) -> Single:
+def read_record(record: Record, _: tuple[Single, ...]) -> Single:
     """Return the mask as ones and zeros."""
     rank, high, wide = record.settings
     rows, columns = record.shape

@@ -11,13 +11,13 @@ Loose = NDArray[np.uint8]
 """Bits, one a byte, the lowest of each word first."""
 
 
-def loosened(words: Words, width: int) -> Loose:
+def unpack_words(words: Words, width: int) -> Loose:
     """Return the low ``width`` bits of each word."""
     table = np.ascontiguousarray(words, dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.unpackbits(table, axis=1, bitorder="little")[:, :width].ravel()
 
 
-def gathered(bits: Loose, width: int) -> Words:
+def pack_words(bits: Loose, width: int) -> Words:
     """Return the words whose low ``width`` bits are given; none where the width is zero."""
     count = len(bits) // width if width else 0
     table = np.zeros((count, 32), dtype=np.uint8)

@@ -11,7 +11,7 @@ from dse.core.values import Ints
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import dense
 from dse_evaluators.compression.operators.bits import Loose
-from dse_evaluators.compression.operators.mixing import Keys, mixed
+from dse_evaluators.compression.operators.mixing import Keys, mix_keys
 from dse_evaluators.compression.operators.record import Record, Section, table_of
 from dse_evaluators.formats.arrays import Single, Words
 from dse_evaluators.formats.names import format_of
@@ -57,7 +57,7 @@ class Bloomier:
         settings = (self.value_bits, self.cell_bits, 0, 0)
         sections: tuple[Section, ...] = ()
         if len(places):
-            settings, sections = self._filled(flat[places], places)
+            settings, sections = self._fill_cells(flat[places], places)
         return Record(
             kind=KIND,
             shape=weight.shape,
@@ -66,13 +66,13 @@ class Bloomier:
             sections=sections,
         )
 
-    def _filled(
+    def _fill_cells(
         self, values: Single, places: Ints
     ) -> tuple[tuple[int, int, int, int], tuple[Section, ...]]:
         """Build the cells that map each place to its cluster."""
         form = format_of(_clusters(self.value_bits))
         encoded = form.encode(values)
-        third, seed, order = self._peeled(places)
+        third, seed, order = self._peel_keys(places)
         keys = places.astype(np.uint64)
         cells = np.zeros(_HASHES * third, dtype=np.uint32)
         spots = _spots(keys, third, seed)
@@ -86,7 +86,7 @@ class Bloomier:
             Section.of("metadata", sides),
         )
 
-    def _peeled(self, places: Ints) -> tuple[int, int, list[tuple[Ints, Ints]]]:
+    def _peel_keys(self, places: Ints) -> tuple[int, int, list[tuple[Ints, Ints]]]:
         """Return cells per third, the seed, and rounds of keys that each have a cell alone."""
         if self.cells < 1:
             raise EvaluationError(f"{self.cells} cells cannot hold a weight", hint="1.25")
@@ -103,7 +103,7 @@ class Bloomier:
         )
 
 
-def read(record: Record, _: tuple[Single, ...]) -> Single:
+def read_record(record: Record, _: tuple[Single, ...]) -> Single:
     """Return the weights, including the false positives of the filter."""
     value_bits, cell_bits, third, seed = record.settings
     flat = np.zeros(math.prod(record.shape), dtype=np.float32)
@@ -132,13 +132,13 @@ def _values(record: Record, words: Words, sides: Loose) -> Single:
     row = Record(kind=dense.KIND, shape=words.shape, text=record.text)
     width = record.settings[0]
     codes = Section.of_words("payload", words, width).loose
-    return dense.decoded(row, codes, sides) if len(words) else np.zeros(0, dtype=np.float32)
+    return dense.decode_array(row, codes, sides) if len(words) else np.zeros(0, dtype=np.float32)
 
 
 def _spots(keys: Keys, third: int, seed: int) -> Ints:
     """Three cells for each key, one in each third, (n, 3)."""
     columns = [
-        mixed(keys, _HASHES * seed + each + 1) % np.uint64(third) + np.uint64(each * third)
+        mix_keys(keys, _HASHES * seed + each + 1) % np.uint64(third) + np.uint64(each * third)
         for each in range(_HASHES)
     ]
     return np.stack(columns, axis=1).astype(np.int64)
@@ -146,7 +146,7 @@ def _spots(keys: Keys, third: int, seed: int) -> Ints:
 
 def _masks(keys: Keys, seed: int, cell_bits: int) -> Words:
     """A word for each key, so that words of places that were never stored look drawn by chance."""
-    return (mixed(keys, 1_000_003 + seed) >> np.uint64(64 - cell_bits)).astype(np.uint32)
+    return (mix_keys(keys, 1_000_003 + seed) >> np.uint64(64 - cell_bits)).astype(np.uint32)
 
 
 def _order(

@@ -8,14 +8,14 @@ import numpy as np
 
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators.dense import FP32
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Layers, Record
 from dse_evaluators.formats.arrays import Single
 
 KIND = "bundle"
 
 
-def bundled(layers: Layers, compressed: Mapping[str, Record]) -> Record:
+def bundle_layers(layers: Layers, compressed: Mapping[str, Record]) -> Record:
     """Bundle all layers by name; those without a record stay in single precision.
 
     Raises:
@@ -31,7 +31,7 @@ def bundled(layers: Layers, compressed: Mapping[str, Record]) -> Record:
     return Record(kind=KIND, shape=(len(layers),), text="\n".join(layers), parts=tuple(parts))
 
 
-def unbundled(record: Record) -> dict[str, Single]:
+def unbundle_layers(record: Record) -> dict[str, Single]:
     """Return the weights of each layer."""
     names = record.text.split("\n")
-    return {name: restored(part) for name, part in zip(names, record.parts, strict=True)}
+    return {name: restore_tensor(part) for name, part in zip(names, record.parts, strict=True)}

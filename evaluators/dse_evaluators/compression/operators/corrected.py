@@ -14,7 +14,7 @@ from dse_evaluators.formats.arrays import Single
 KIND = "sum"
 
 
-def corrected(
+def correct_layer(
     weight: Single,
     record: Record,
     given: Single,
@@ -57,6 +57,6 @@ def corrected(
     )
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the sum of the parts."""
     return (parts[0] + parts[1]).reshape(record.shape)

@@ -37,17 +37,17 @@ def cp(weight: Single, rank: int, store: Store = FP32, *, seed: int = 0) -> Reco
     check_convolution(weight)
     check_rank(rank, weight.size)
     tensor = weight.astype(np.float64)
-    parts = tuple(store(part.astype(np.float32)) for part in _fitted(tensor, rank, seed))
+    parts = tuple(store(part.astype(np.float32)) for part in _fit_factors(tensor, rank, seed))
     return Record(kind=KIND, shape=weight.shape, parts=parts)
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the sum of the products."""
     wide = [part.astype(np.float64) for part in parts]
-    return _summed(wide).astype(np.float32).reshape(record.shape)
+    return _sum_products(wide).astype(np.float32).reshape(record.shape)
 
 
-def _fitted(tensor: Floats, rank: int, seed: int) -> list[Floats]:
+def _fit_factors(tensor: Floats, rank: int, seed: int) -> list[Floats]:
     """Return a factor for each axis, (length, rank)."""
     rng = np.random.default_rng(seed)
     sides = [rng.standard_normal((length, rank)) for length in tensor.shape]
@@ -57,15 +57,15 @@ def _fitted(tensor: Floats, rank: int, seed: int) -> list[Floats]:
     last = np.inf
     for _ in range(_ROUNDS):
         for axis in range(4):
-            sides[axis] = _solved(tensor, sides, axis)
-        lost = float(((tensor - _summed(sides)) ** 2).sum())
+            sides[axis] = _solve_axis(tensor, sides, axis)
+        lost = float(((tensor - _sum_products(sides)) ** 2).sum())
         if last - lost <= _STILL * whole:
             break
         last = lost
-    return _balanced(sides)
+    return _balance_factors(sides)
 
 
-def _solved(tensor: Floats, sides: list[Floats], axis: int) -> Floats:
+def _solve_axis(tensor: Floats, sides: list[Floats], axis: int) -> Floats:
     """Return the best factor of one axis with the others fixed.
 
     A small ridge keeps the system solvable.
@@ -73,12 +73,12 @@ def _solved(tensor: Floats, sides: list[Floats], axis: int) -> Floats:
     others = [a for a in range(4) if a != axis]
     gram = np.prod([sides[a].T @ sides[a] for a in others], axis=0)
     across = np.moveaxis(tensor, axis, 0).reshape(tensor.shape[axis], -1)
-    seen = across @ _paired([sides[a] for a in others])
+    seen = across @ _multiply_rows([sides[a] for a in others])
     ridge = _RIDGE * max(float(np.trace(gram)), np.finfo(float).tiny) / len(gram)
     return np.linalg.solve(gram + ridge * np.eye(len(gram)), seen.T).T
 
 
-def _paired(sides: list[Floats]) -> Floats:
+def _multiply_rows(sides: list[Floats]) -> Floats:
     """Return the products of every row of one with every row of the next, by column."""
     table = sides[0]
     for side in sides[1:]:
@@ -86,7 +86,7 @@ def _paired(sides: list[Floats]) -> Floats:
     return table
 
 
-def _balanced(sides: list[Floats]) -> list[Floats]:
+def _balance_factors(sides: list[Floats]) -> list[Floats]:
     """Scale the vectors of each product to equal lengths, so that short formats suffice.
 
     The products stay the same.
@@ -99,6 +99,6 @@ def _balanced(sides: list[Floats]) -> list[Floats]:
     ]
 
 
-def _summed(sides: list[Floats]) -> Floats:
+def _sum_products(sides: list[Floats]) -> Floats:
     lengths = [len(side) for side in sides]
-    return (sides[0] @ _paired(sides[1:]).T).reshape(lengths)
+    return (sides[0] @ _multiply_rows(sides[1:]).T).reshape(lengths)

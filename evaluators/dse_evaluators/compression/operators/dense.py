@@ -49,10 +49,10 @@ def of_codes(form: Format, encoded: Encoded) -> Record:
     )
 
 
-def read(record: Record, _: tuple[Single, ...]) -> Single:
+def read_record(record: Record, _: tuple[Single, ...]) -> Single:
     """Return the numbers that the codes stand for."""
     codes, sides = (section.loose for section in record.sections)
-    return decoded(record, codes, sides)
+    return decode_array(record, codes, sides)
 
 
 def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
@@ -63,7 +63,7 @@ def split(form: Format, encoded: Encoded) -> tuple[Loose, Loose]:
     return bits[: size.payload], bits[size.payload :]
 
 
-def decoded(record: Record, codes: Loose, sides: Loose) -> Single:
+def decode_array(record: Record, codes: Loose, sides: Loose) -> Single:
     """Return the array of a record's shape and format from both kinds of bits."""
     form = format_of(record.text)
     data = np.packbits(np.concatenate([codes, sides]), bitorder="little").tobytes()

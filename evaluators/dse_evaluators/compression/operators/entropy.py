@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dse_evaluators.compression.operators import dense, huffman
-from dse_evaluators.compression.operators.bits import loosened
+from dse_evaluators.compression.operators.bits import unpack_words
 from dse_evaluators.compression.operators.record import Record, Section
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.formats.names import format_of
@@ -35,15 +35,15 @@ class Entropy:
             shape=values.shape,
             text=form.name,
             sections=(
-                *huffman.coded(encoded.codes, form.grid.bits),
+                *huffman.encode_symbols(encoded.codes, form.grid.bits),
                 Section.of("metadata", sides),
             ),
         )
 
 
-def read(record: Record, _: tuple[Single, ...]) -> Single:
+def read_record(record: Record, _: tuple[Single, ...]) -> Single:
     """Return the numbers that the codes stand for."""
     table, codes, sides = record.sections
     width = format_of(record.text).grid.bits
-    words = huffman.decoded(table, codes, width)
-    return dense.decoded(record, loosened(words, width), sides.loose)
+    words = huffman.decode_symbols(table, codes, width)
+    return dense.decode_array(record, unpack_words(words, width), sides.loose)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dse.core.values import Ints
 from dse.errors import EvaluationError
-from dse_evaluators.compression.operators.bits import Loose, gathered, loosened
+from dse_evaluators.compression.operators.bits import Loose, pack_words, unpack_words
 from dse_evaluators.compression.operators.record import Section
 from dse_evaluators.formats.arrays import Words
 
@@ -16,7 +16,7 @@ _LENGTH_BITS = 6
 _LONGEST = 62  # a word of 64 bits holds every code of fewer than 2 ** 40 symbols
 
 
-def coded(
+def encode_symbols(
     symbols: Words,  # (n,), below 2 ** width
     width: int,
 ) -> tuple[Section, Section]:
@@ -35,8 +35,8 @@ def coded(
     codes = _canonical(lengths)
     table = np.concatenate(
         [
-            loosened(np.array([len(lengths) - 1], dtype=np.uint32), width),
-            loosened(lengths.astype(np.uint32), _LENGTH_BITS),
+            unpack_words(np.array([len(lengths) - 1], dtype=np.uint32), width),
+            unpack_words(lengths.astype(np.uint32), _LENGTH_BITS),
         ]
     )
     each = lengths[symbols]
@@ -47,11 +47,11 @@ def coded(
     return Section.of("metadata", table), Section.of("payload", bits)
 
 
-def decoded(table: Section, codes: Section, width: int) -> Words:
+def decode_symbols(table: Section, codes: Section, width: int) -> Words:
     """Return the decoded symbols."""
     bits = table.loose
-    highest = int(gathered(bits[:width], width)[0]) if width else 0
-    lengths = gathered(bits[width:], _LENGTH_BITS).astype(np.int64)
+    highest = int(pack_words(bits[:width], width)[0]) if width else 0
+    lengths = pack_words(bits[width:], _LENGTH_BITS).astype(np.int64)
     if len(lengths) != highest + 1:
         raise EvaluationError("the code table of a compressed tensor is damaged")
     symbols, each = _at_every_bit(codes.loose, lengths)

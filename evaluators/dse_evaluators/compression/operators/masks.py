@@ -10,7 +10,7 @@ import numpy as np
 from dse.core.values import Mask
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import binary_index, huffman
-from dse_evaluators.compression.operators.bits import gathered, width_of
+from dse_evaluators.compression.operators.bits import pack_words, width_of
 from dse_evaluators.compression.operators.prune import check_blocks
 from dse_evaluators.compression.operators.record import Reader, Record, Section
 from dse_evaluators.formats.arrays import Single
@@ -53,7 +53,7 @@ def gaps(mask: Mask) -> Record:
     width = width_of(mask.size)
     sections: tuple[Section, ...] = ()
     if len(places):
-        table, codes = huffman.coded(apart.astype(np.uint32), width)
+        table, codes = huffman.encode_symbols(apart.astype(np.uint32), width)
         sections = (table, Section(use="metadata", bits=codes.bits, data=codes.data))
     return Record(kind=GAPS, shape=mask.shape, sections=sections)
 
@@ -122,7 +122,7 @@ def _read_gaps(record: Record, _: tuple[Single, ...]) -> Single:
     mask = np.zeros(math.prod(record.shape), dtype=np.float32)
     if record.sections:
         table, codes = record.sections
-        apart = huffman.decoded(table, codes, width_of(mask.size)).astype(np.int64)
+        apart = huffman.decode_symbols(table, codes, width_of(mask.size)).astype(np.int64)
         mask[np.cumsum(apart + 1) - 1] = 1
     return mask.reshape(record.shape)
 
@@ -140,7 +140,7 @@ def _read_of_m(record: Record, _: tuple[Single, ...]) -> Single:
 def _read_blocks(record: Record, _: tuple[Single, ...]) -> Single:
     """Ones and zeros."""
     high, wide = record.settings
-    stays = gathered(record.sections[0].loose, 1).astype(np.float32)
+    stays = pack_words(record.sections[0].loose, 1).astype(np.float32)
     cut = stays.reshape(record.shape[0] // high, record.shape[1] // wide)
     return cut.repeat(high, axis=0).repeat(wide, axis=1)
 
@@ -156,5 +156,5 @@ MASK_READERS: Mapping[str, Reader] = {
     GAPS: _read_gaps,
     OF_M: _read_of_m,
     BLOCKS: _read_blocks,
-    binary_index.KIND: binary_index.read,
+    binary_index.KIND: binary_index.read_record,
 }

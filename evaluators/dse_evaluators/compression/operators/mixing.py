@@ -12,7 +12,7 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-def mixed(keys: Keys, seed: int) -> Keys:
+def mix_keys(keys: Keys, seed: int) -> Keys:
     """Return a hash of each key; another seed gives other hashes.
 
     Source:
@@ -28,4 +28,4 @@ def mixed(keys: Keys, seed: int) -> Keys:
 
 def mixed_range(count: int, seed: int) -> Keys:
     """The words of the keys from zero on."""
-    return mixed(np.arange(count, dtype=np.uint64), seed)
+    return mix_keys(np.arange(count, dtype=np.uint64), seed)

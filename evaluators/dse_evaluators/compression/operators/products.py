@@ -33,7 +33,7 @@ def check_rank(rank: int, most: int) -> None:
         raise EvaluationError(f"a rank of {rank} is not in 1 to {most}")
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the product of the factors."""
     left, right = (part.astype(np.float64) for part in parts)
     return (left @ right).astype(np.float32).reshape(record.shape)

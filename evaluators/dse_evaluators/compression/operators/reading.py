@@ -23,23 +23,23 @@ from dse_evaluators.compression.operators.record import Reader, Record
 from dse_evaluators.formats.arrays import Single
 
 READERS: Mapping[str, Reader] = {
-    dense.KIND: dense.read,
-    entropy.KIND: entropy.read,
-    sparse.KIND: sparse.read,
-    structured.KIND: structured.read,
-    products.KIND: products.read,
-    tucker.KIND: tucker.read,
-    cp.KIND: cp.read,
-    xor.KIND: xor.read,
-    bloomier.KIND: bloomier.read,
-    rescaled.KIND: rescaled.read,
-    corrected.KIND: corrected.read,
+    dense.KIND: dense.read_record,
+    entropy.KIND: entropy.read_record,
+    sparse.KIND: sparse.read_record,
+    structured.KIND: structured.read_record,
+    products.KIND: products.read_record,
+    tucker.KIND: tucker.read_record,
+    cp.KIND: cp.read_record,
+    xor.KIND: xor.read_record,
+    bloomier.KIND: bloomier.read_record,
+    rescaled.KIND: rescaled.read_record,
+    corrected.KIND: corrected.read_record,
     **masks.MASK_READERS,
 }
 """One reader for each kind of record."""
 
 
-def restored(record: Record) -> Single:
+def restore_tensor(record: Record) -> Single:
     """Return the tensor that a record stands for, float32.
 
     Raises:
@@ -50,4 +50,4 @@ def restored(record: Record) -> Single:
             f"no operator reads a compressed tensor of kind {record.kind!r}",
             hint=nearest(record.kind, READERS),
         )
-    return READERS[record.kind](record, tuple(restored(part) for part in record.parts))
+    return READERS[record.kind](record, tuple(restore_tensor(part) for part in record.parts))

@@ -14,14 +14,14 @@ from dse_evaluators.compression.operators.arguments import pair, parts, share, w
 from dse_evaluators.compression.operators.awq import Awq
 from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier
-from dse_evaluators.compression.operators.corrected import corrected
+from dse_evaluators.compression.operators.corrected import correct_layer
 from dse_evaluators.compression.operators.cp import cp
 from dse_evaluators.compression.operators.dense import Dense
 from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.gptq import Gptq
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record, Store, table_of
-from dse_evaluators.compression.operators.smooth import smoothed
+from dse_evaluators.compression.operators.smooth import smooth_layer
 from dse_evaluators.compression.operators.sparse import Sparse
 from dse_evaluators.compression.operators.tucker import tucker_2
 from dse_evaluators.compression.operators.xor import Xor
@@ -57,7 +57,7 @@ class Task:
         return Sparse(values, self.places)(self.weight)
 
 
-def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
+def compress_layer(recipe: str, weight: Single, inputs: Single | None = None) -> Record:
     """Compress a layer by operators in a row, such as ``prune 0.1 > huffman kmeans:4``.
 
     Operators before the last make weights zero: ``prune 0.1``, ``n-of-m 2/4``, ``blocks 0.5/4x4``,
@@ -89,7 +89,7 @@ def compressed(recipe: str, weight: Single, inputs: Single | None = None) -> Rec
     return _row(_STORING, name)(task)
 
 
-def _pruned(weight: Single, argument: str) -> tuple[Single, masks.MaskCode | None]:
+def _prune_weights(weight: Single, argument: str) -> tuple[Single, masks.MaskCode | None]:
     density = share(argument)
     if density == 1:
         return weight, None  # where all stay, no place need be told
@@ -130,9 +130,9 @@ def _svd(task: Task) -> Record:
     return svd.plain(task.weight, whole(rank), Dense(text))
 
 
-def _whitened(task: Task) -> Record:
+def _whiten_layer(task: Task) -> Record:
     rank, text = pair(task.argument, "16/fp16")
-    return svd.whitened(task.weight, task.seen, whole(rank), Dense(text))
+    return svd.whiten_weights(task.weight, task.seen, whole(rank), Dense(text))
 
 
 def _tucker_2(task: Task) -> Record:
@@ -150,17 +150,17 @@ def _smooth(task: Task) -> Record:
     strength, text = pair(task.argument, "0.5/int8:channel")
     if task.weight.ndim > 2:
         raise SpecError("'smooth' is of layers that are fully connected")
-    return smoothed(task.weight, task.seen, Dense(text), strength=share(strength))
+    return smooth_layer(task.weight, task.seen, Dense(text), strength=share(strength))
 
 
-def _corrected(task: Task) -> Record:
+def _correct_weights(task: Task) -> Record:
     rank, text = pair(task.argument, "8/int2:group=32,asym")
     short = Dense(text)(task.weight)
-    return corrected(task.weight, short, restored(short), whole(rank), inputs=task.seen)
+    return correct_layer(task.weight, short, restore_tensor(short), whole(rank), inputs=task.seen)
 
 
 _THINNING: Mapping[str, Callable[[Single, str], tuple[Single, masks.MaskCode | None]]] = {
-    "prune": _pruned,
+    "prune": _prune_weights,
     "n-of-m": _n_of_m,
     "blocks": _blocks,
     "low-rank-mask": _low_rank_mask,
@@ -175,10 +175,10 @@ _STORING: Mapping[str, Callable[[Task], Record]] = {
     "awq": lambda task: Awq(task.argument)(task.weight, task.seen),
     "smooth": _smooth,
     "svd": _svd,
-    "whitened": _whitened,
+    "whitened": _whiten_layer,
     "tucker-2": _tucker_2,
     "cp": _cp,
-    "corrected": _corrected,
+    "corrected": _correct_weights,
 }
 
 _WHOLE = ("gptq", "awq", "smooth", "svd", "whitened", "tucker-2", "cp", "corrected")

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dse.errors import EvaluationError
-from dse_evaluators.compression.operators.bits import Loose, gathered, loosened
+from dse_evaluators.compression.operators.bits import Loose, pack_words, unpack_words
 from dse_evaluators.formats.arrays import Single, Words
 
 Use = Literal["payload", "metadata", "fp32"]
@@ -64,7 +64,7 @@ class Section:
     @staticmethod
     def of_words(use: Use, words: Words, width: int) -> Section:
         """The section of these words."""
-        return Section.of(use, loosened(words, width))
+        return Section.of(use, unpack_words(words, width))
 
     @property
     def loose(self) -> Loose:
@@ -74,7 +74,7 @@ class Section:
 
     def words(self, width: int) -> Words:
         """The bits as words of this width."""
-        return gathered(self.loose, width)
+        return pack_words(self.loose, width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +114,14 @@ class Record:
             EvaluationError: there are too few bytes, or too many.
         """
         reader = _Reader(data)
-        record = _read(reader)
+        record = _read_record(reader)
         if reader.left:
             raise EvaluationError(f"{reader.left} bytes are left over after a compressed tensor")
         return record
 
     def _header(self) -> bytes:
         kind, text = self.kind.encode("ascii"), self.text.encode("utf-8")
-        table = (value for section in self.sections for value in _told(section))
+        table = (value for section in self.sections for value in _describe_section(section))
         return struct.pack(
             f"<B{len(kind)}sH{len(text)}sB{len(self.shape)}IB{len(self.settings)}q"
             f"B{'BQ' * len(self.sections)}H",
@@ -153,7 +153,7 @@ def table_of(weight: Single) -> Single:
     return weight.astype(np.float32).reshape(len(weight), -1)
 
 
-def _told(section: Section) -> tuple[int, int]:
+def _describe_section(section: Section) -> tuple[int, int]:
     return _USES.index(section.use), section.bits
 
 
@@ -182,7 +182,7 @@ class _Reader:
         return self.numbers(letter)[0]
 
 
-def _read(reader: _Reader) -> Record:
+def _read_record(reader: _Reader) -> Record:
     kind = reader.bytes(reader.number("B")).decode("ascii")
     text = reader.bytes(reader.number("H")).decode("utf-8")
     shape = reader.numbers(f"{reader.number('B')}I")
@@ -198,5 +198,5 @@ def _read(reader: _Reader) -> Record:
             Section(use=_USES[use], bits=bits, data=reader.bytes(-(-bits // 8)))
             for use, bits in told
         ),
-        parts=tuple(_read(reader) for _ in range(parts)),
+        parts=tuple(_read_record(reader) for _ in range(parts)),
     )

@@ -13,7 +13,7 @@ from dse_evaluators.formats.arrays import Single
 KIND = "rescaled"
 
 
-def rescaled(
+def rescale_weights(
     weight: Single,
     factors: Single,  # (inputs,)
     store: Store,
@@ -35,14 +35,14 @@ def rescaled(
     )
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the weights divided by the factors."""
     larger, factors = parts
     table = larger.reshape(len(larger), -1)
     return (table / factors).astype(np.float32).reshape(record.shape)
 
 
-def centred(factors: Floats) -> Single:
+def centre_factors(factors: Floats) -> Single:
     """Scale the factors so that the geometric mean of the least and the largest is one."""
     middle = np.sqrt(factors.max() * factors.min())
     return (factors / middle).astype(np.float32)

@@ -7,7 +7,7 @@ import numpy as np
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators.inputs import check_inputs
 from dse_evaluators.compression.operators.record import Record, Store, table_of
-from dse_evaluators.compression.operators.rescaled import rescaled
+from dse_evaluators.compression.operators.rescaled import rescale_weights
 from dse_evaluators.formats.arrays import Single
 
 _LEAST = 1e-5
@@ -37,10 +37,10 @@ def smoothing(weight: Single, inputs: Single, strength: float = 0.5) -> Single:
     return (signals**strength / weights ** (1 - strength)).astype(np.float32)
 
 
-def smoothed(weight: Single, inputs: Single, store: Store, *, strength: float = 0.5) -> Record:
+def smooth_layer(weight: Single, inputs: Single, store: Store, *, strength: float = 0.5) -> Record:
     """Return the layer with the factors in its weights; divide its inputs by them.
 
     Raises:
         EvaluationError: as :func:`smoothing`.
     """
-    return rescaled(weight, smoothing(weight, inputs, strength), store)
+    return rescale_weights(weight, smoothing(weight, inputs, strength), store)

@@ -25,17 +25,17 @@ class Sparse:
     mask: MaskCode = smallest
 
     def __call__(self, weight: Single) -> Record:
-        return masked(weight, self.mask(table_of(weight) != 0), self.values)
+        return mask_weights(weight, self.mask(table_of(weight) != 0), self.values)
 
 
-def masked(weight: Single, places: Record, values: Store) -> Record:
+def mask_weights(weight: Single, places: Record, values: Store) -> Record:
     """Return the weights under a given mask, such as a product of two small ones."""
     kept = table_of(weight)[mask_of(places)]
     row = (values(kept),) if kept.size else ()
     return Record(kind=KIND, shape=weight.shape, parts=(places, *row))
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the weights, with zeros where nothing is stored."""
     stays = parts[0] != 0
     table = np.zeros(stays.shape, dtype=np.float32)

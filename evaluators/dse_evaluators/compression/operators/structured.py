@@ -56,7 +56,7 @@ def strongest(
     return np.repeat(stays, group)
 
 
-def narrowed(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> Record:
+def narrow_layer(weight: Single, outputs: Mask, inputs: Mask, store: Store) -> Record:
     """Return the layer with only these outputs and inputs; it stands for zeros elsewhere.
 
     The smaller tensor is the record's only part, and all that is needed to compute with; which
@@ -117,7 +117,7 @@ def chain(layers: Layers, keep: float, *, norm: Norm = 2) -> dict[str, tuple[Mas
     return found
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the smaller tensor, with zeros for the other outputs and inputs."""
     stays = record.sections[0].loose == 1
     outputs, inputs = np.split(stays, [record.shape[0]])

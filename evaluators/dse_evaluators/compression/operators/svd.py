@@ -30,7 +30,7 @@ def plain(weight: Single, rank: int, store: Store = FP32) -> Record:
     return product(left, right, weight.shape, store)
 
 
-def whitened(weight: Single, inputs: Single, rank: int, store: Store = FP32) -> Record:
+def whiten_weights(weight: Single, inputs: Single, rank: int, store: Store = FP32) -> Record:
     """Return the weights of this rank with the nearest outputs on the calibration inputs.
 
     With inputs of moments S S', it is the truncated decomposition of W S, times the inverse of S:

@@ -48,7 +48,7 @@ def tucker_2(weight: Single, outputs: int, inputs: int, store: Store = FP32) -> 
     return Record(kind=KIND, shape=weight.shape, parts=parts)
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the product of the three factors."""
     core, out, into = (part.astype(np.float64) for part in parts)
     whole = np.einsum("abhw,oa,ib->oihw", core, out, into, optimize=True)

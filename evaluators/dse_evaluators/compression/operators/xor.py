@@ -60,7 +60,7 @@ class Xor:
         most: list[int] = []
         sections: list[Section] = []
         for plane in signs:
-            seeds, wrong = _solved(self._cut(plane), self._cut(mask), gates, self.seed_bits)
+            seeds, wrong = _solve_seeds(self._cut(plane), self._cut(mask), gates, self.seed_bits)
             counts = wrong.sum(axis=1)
             most.append(int(counts.max()))
             spots = np.nonzero(wrong)[1].astype(np.uint32)
@@ -82,7 +82,7 @@ class Xor:
         return np.pad(mask.ravel(), (0, -mask.size % self.spread)).reshape(-1, self.spread)
 
 
-def read(record: Record, parts: tuple[Single, ...]) -> Single:
+def read_record(record: Record, parts: tuple[Single, ...]) -> Single:
     """Return the kept weights as sums of signs times scales, and zeros elsewhere."""
     seed_bits, spread, seed, *most = record.settings
     gates = _gates(spread, seed_bits, seed)
@@ -130,7 +130,7 @@ def _signs(table: Single, mask: Mask, planes: int) -> tuple[Single, list[Mask]]:
     return np.array(scales, dtype=np.float32), signs
 
 
-def _solved(
+def _solve_seeds(
     signs: Mask,  # (slices, spread)
     cared: Mask,
     gates: Table,  # (spread,)
@@ -153,11 +153,11 @@ def _solved(
             rows[new, pivot], sums[new, pivot] = row[new], value[new]
             value ^= has & sums[:, pivot]
             row ^= np.where(has, rows[:, pivot], np.uint32(0))
-    seeds = _substituted(rows, sums)
+    seeds = _substitute_back(rows, sums)
     return seeds, cared & ((_spread(seeds, gates) == 1) != signs)
 
 
-def _substituted(rows: Table, sums: Mask) -> Words:
+def _substitute_back(rows: Table, sums: Mask) -> Words:
     """Return the seeds that solve the rows, from the last pivot back; free bits are zero."""
     seeds: Words = np.zeros(len(rows), dtype=np.uint32)
     for pivot in reversed(range(rows.shape[1])):

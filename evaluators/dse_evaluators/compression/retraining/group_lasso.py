@@ -11,14 +11,14 @@ from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.descent import MOMENTUM, Course, Steer
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import Material, start
-from dse_evaluators.compression.retraining.narrowing import Kept, narrower, widened
+from dse_evaluators.compression.retraining.narrowing import Kept, narrower, widen_network
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,
-    descended,
     frozen,
     leaves,
     lessons_of,
+    train_leaves,
 )
 from dse_evaluators.workloads.network import Affines, forward
 
@@ -54,12 +54,12 @@ def group_lasso(material: Material, knobs: Knobs) -> Trained:
         )
         steer = shrinking(affines, strength, piece) if lasso else descent.FREE
         counts += [[affine.weight.numel() for affine in affines]] * size
-        descended(material, affines, knobs, steer, piece, taught)
+        train_leaves(material, affines, knobs, steer, piece, taught)
         if lasso:
             affines, kept = narrower(frozen(affines), kept, knobs.threshold)
             affines = leaves(affines)
     return Trained(
-        affines=widened(frozen(affines), kept), weights=np.array(counts, dtype=np.float64)
+        affines=widen_network(frozen(affines), kept), weights=np.array(counts, dtype=np.float64)
     )
 
 

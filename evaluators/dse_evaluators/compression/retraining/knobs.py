@@ -114,7 +114,7 @@ def knobs_of(design: Mapping[str, Value], fixed: Mapping[str, Value]) -> Knobs:
     told: dict[str, Any] = {
         name: type(getattr(Knobs(), name))(values[name]) for name in values if name in read
     }
-    return _checked(Knobs(**told))
+    return _check_knobs(Knobs(**told))
 
 
 def read_by(method: Value | None) -> frozenset[str]:
@@ -124,7 +124,7 @@ def read_by(method: Value | None) -> frozenset[str]:
     return frozenset(("seed", "format", *METHODS[str(method)]))
 
 
-def _checked(knobs: Knobs) -> Knobs:
+def _check_knobs(knobs: Knobs) -> Knobs:
     if knobs.alpha + knobs.beta > 1:
         raise SpecError(
             f"alpha {knobs.alpha} and beta {knobs.beta} are more than the whole loss",

@@ -9,17 +9,17 @@ from torch import Tensor
 
 from dse_evaluators.compression.retraining.descent import Course, Steer
 from dse_evaluators.compression.retraining.knobs import Knobs
-from dse_evaluators.compression.retraining.magnitude import projected
+from dse_evaluators.compression.retraining.magnitude import project_weights
 from dse_evaluators.compression.retraining.material import Material
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,
-    descended,
     frozen,
     held_at_zero,
     leaves,
     lessons_of,
     loss_nat,
+    train_leaves,
 )
 from dse_evaluators.workloads.network import Affine, Affines
 
@@ -58,7 +58,7 @@ def l_c(material: Material, knobs: Knobs) -> Trained:
     for mu, piece in zip(
         mu_schedule(knobs.mu_start, knobs.mu_multiplier, knobs.steps), learning, strict=True
     ):
-        descended(material, affines, knobs, pair.pulled(mu), piece, taught)
+        train_leaves(material, affines, knobs, pair.pulled(mu), piece, taught)
         pair.compress(mu)
         loss = loss_nat(material, _cut(affines, pair.cut))
         if loss < least:
@@ -66,7 +66,7 @@ def l_c(material: Material, knobs: Knobs) -> Trained:
     final = leaves(best)
     masks = [(affine.weight != 0).float() for affine in final]
     ending = Course(updates=finish, start_rate=knobs.rate)
-    descended(material, final, knobs, held_at_zero(final, masks), ending, taught)
+    train_leaves(material, final, knobs, held_at_zero(final, masks), ending, taught)
     return Trained.dense(frozen(final), material, knobs.epochs)
 
 
@@ -74,7 +74,7 @@ class Pair:
     """Weights, their cut copy, and the multipliers between them."""
 
     def __init__(self, weights: Sequence[Tensor], density: float) -> None:
-        self.cut = projected(list(weights), density)
+        self.cut = project_weights(list(weights), density)
         self.multipliers = [torch.zeros_like(weight) for weight in weights]
         self._weights = list(weights)
         self._density = density
@@ -92,7 +92,7 @@ class Pair:
     def compress(self, mu: float) -> None:
         """Compression: theta = cut(w - lambda / mu), then lambda = lambda - mu (w - theta)."""
         moved = [weight.detach() - multiplier / mu for weight, _, multiplier in self._rows()]
-        self.cut = projected(moved, self._density)
+        self.cut = project_weights(moved, self._density)
         self.multipliers = [
             multiplier - mu * (weight.detach() - cut) for weight, cut, multiplier in self._rows()
         ]

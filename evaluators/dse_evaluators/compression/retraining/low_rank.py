@@ -11,7 +11,7 @@ from torch import Tensor
 from dse.core.values import Floats
 from dse_evaluators.compression.operators import svd, tucker
 from dse_evaluators.compression.operators.dense import FP32
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.record import Record, Store
 from dse_evaluators.compression.retraining import descent
 from dse_evaluators.compression.retraining.cost import whole_weights
@@ -22,17 +22,17 @@ from dse_evaluators.compression.retraining.ranks import factored_weights, ranks_
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,
-    descended,
     frozen,
     leaves,
     lessons_of,
     teaching_of,
+    train_leaves,
 )
 from dse_evaluators.formats.arrays import Single
 from dse_evaluators.workloads.network import Affine, Affines, forward
 
 
-def factored(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
+def factor_weights(weight: Single, density: float, factoring: str, store: Store = FP32) -> Record:
     """Return the nearest weights of the rank that leaves this share of numbers."""
     ranks = ranks_of(weight.shape, density, factoring)
     if len(ranks) == 1:
@@ -51,7 +51,7 @@ def low_rank(material: Material, knobs: Knobs) -> Trained:
     return Trained.dense(frozen(_cut(material.whole, knobs)), material, 0)
 
 
-def distorted(material: Material, knobs: Knobs) -> Trained:
+def train_with_distortion(material: Material, knobs: Knobs) -> Trained:
     """Train as before, but cut the rank every ``period`` updates and at the end.
 
     Source:
@@ -65,7 +65,7 @@ def distorted(material: Material, knobs: Knobs) -> Trained:
             for affine, low in zip(affines, _cut(affines, knobs), strict=True):
                 affine.weight.copy_(low.weight)
 
-    descended(material, affines, knobs, Steer(settle=settle))
+    train_leaves(material, affines, knobs, Steer(settle=settle))
     return Trained.dense(frozen(_cut(frozen(affines), knobs)), material, knobs.epochs)
 
 
@@ -99,7 +99,7 @@ def factors(material: Material, knobs: Knobs) -> Trained:
         taught=lessons_of(material, knobs),
         teaching=teaching_of(knobs),
     )
-    return Trained(affines=frozen(whole()), weights=_multiplied(material, knobs))
+    return Trained(affines=frozen(whole()), weights=_count_weights(material, knobs))
 
 
 def product(parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
@@ -115,18 +115,18 @@ def _cut(affines: Affines, knobs: Knobs) -> Affines:
     for place, affine in enumerate(affines):
         weight = affine.weight.detach()
         if is_cut(place, len(affines)):
-            record = factored(weight.numpy(), knobs.density, knobs.factoring)
-            weight = torch.tensor(restored(record))
+            record = factor_weights(weight.numpy(), knobs.density, knobs.factoring)
+            weight = torch.tensor(restore_tensor(record))
         low.append(Affine(weight, affine.bias.detach()))
     return tuple(low)
 
 
 def _leaves(weight: Tensor, knobs: Knobs) -> list[Tensor]:
-    record = factored(weight.detach().numpy(), knobs.density, knobs.factoring)
-    return [torch.tensor(restored(part)).requires_grad_() for part in record.parts]
+    record = factor_weights(weight.detach().numpy(), knobs.density, knobs.factoring)
+    return [torch.tensor(restore_tensor(part)).requires_grad_() for part in record.parts]
 
 
-def _multiplied(material: Material, knobs: Knobs) -> Floats:
+def _count_weights(material: Material, knobs: Knobs) -> Floats:
     """Return how many weights each layer multiplies by, the same in every epoch."""
     weights = whole_weights(material.layers)
     for place, affine in enumerate(material.whole):

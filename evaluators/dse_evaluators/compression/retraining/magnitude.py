@@ -12,17 +12,17 @@ from dse_evaluators.compression.retraining.material import Material
 from dse_evaluators.compression.retraining.trained import (
     Trained,
     course_of,
-    descended,
     frozen,
     held_at_zero,
     leaves,
+    train_leaves,
 )
 from dse_evaluators.workloads.network import Affine, Affines
 
 _CUTTING_SHARE = 0.6  # of the training; the rest is on what is left
 
 
-def projected(weights: list[Tensor], density: float) -> list[Tensor]:
+def project_weights(weights: list[Tensor], density: float) -> list[Tensor]:
     """Return the nearest weights with only a share non-zero, of all layers together."""
     layers = {str(place): weight.detach().numpy() for place, weight in enumerate(weights)}
     return [torch.tensor(thin) for thin in prune.globally(layers, density).values()]
@@ -30,7 +30,7 @@ def projected(weights: list[Tensor], density: float) -> list[Tensor]:
 
 def cut(affines: Affines, density: float) -> Affines:
     """The network with only the largest weights; biases stay."""
-    thin = projected([affine.weight for affine in affines], density)
+    thin = project_weights([affine.weight for affine in affines], density)
     return tuple(Affine(weight, affine.bias) for weight, affine in zip(thin, affines, strict=True))
 
 
@@ -39,7 +39,7 @@ def magnitude(material: Material, knobs: Knobs) -> Trained:
     return Trained.dense(frozen(cut(material.whole, knobs.density)), material, 0)
 
 
-def masked(material: Material, knobs: Knobs) -> Trained:
+def train_with_mask(material: Material, knobs: Knobs) -> Trained:
     """Cut once, then train with the cut weights held at zero.
 
     Source:
@@ -47,7 +47,7 @@ def masked(material: Material, knobs: Knobs) -> Trained:
     """
     affines = leaves(cut(material.whole, knobs.density))
     masks = [(affine.weight != 0).float() for affine in affines]
-    descended(material, affines, knobs, held_at_zero(affines, masks))
+    train_leaves(material, affines, knobs, held_at_zero(affines, masks))
     return Trained.dense(frozen(affines), material, knobs.epochs)
 
 
@@ -61,12 +61,12 @@ def gradual(material: Material, knobs: Knobs) -> Trained:
     def settle(update: int) -> None:
         if update % epoch == 0:
             share = cubic_density(knobs.density, min(1.0, (update + epoch) / cutting))
-            thin = projected([affine.weight for affine in affines], share)
+            thin = project_weights([affine.weight for affine in affines], share)
             masks[:] = [(weight != 0).float() for weight in thin]
         for affine, mask in zip(affines, masks, strict=True):
             affine.weight.mul_(mask)
 
-    descended(material, affines, knobs, Steer(settle=settle))
+    train_leaves(material, affines, knobs, Steer(settle=settle))
     return Trained.dense(frozen(affines), material, knobs.epochs)
 
 

@@ -21,7 +21,7 @@ from dse_evaluators.workloads.images import Examples
 from dse_evaluators.workloads.layers import Layer
 from dse_evaluators.workloads.network import Affine, Affines, Stage, forward, shape, stages
 from dse_evaluators.workloads.torch_scope import deterministic
-from dse_evaluators.workloads.weight_cache import Arrays, Shapes, cached
+from dse_evaluators.workloads.weight_cache import Arrays, Shapes, load_or_make
 
 TAIL = (5, 6, 7, 8, 9)
 _EPOCHS = 60
@@ -79,7 +79,7 @@ def material(circumstances: Circumstances, seed: int) -> Material:
         PluginError: the images are those of an asset that is not installed.
     """
     model, pictures = MODELS[circumstances.model], pictures_of(circumstances.model)
-    train = _thinned(pictures.train, circumstances.tail_keep, seed)
+    train = _thin_tail(pictures.train, circumstances.tail_keep, seed)
     seen = Augmented(shift=model.shift, noise=circumstances.noise)
     plain = circumstances == Circumstances(model=circumstances.model)
     name = _name(circumstances, train, seed)
@@ -149,12 +149,14 @@ def _whole(
 
     def make() -> Arrays:
         with deterministic():
-            return as_arrays(layers, _trained(layers, train, seen, seed))
+            return as_arrays(layers, _train_network(layers, train, seen, seed))
 
-    return as_affines(layers, cached(f"whole-{name}", shapes_of(layers), make))
+    return as_affines(layers, load_or_make(f"whole-{name}", shapes_of(layers), make))
 
 
-def _trained(layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: int) -> Affines:
+def _train_network(
+    layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: int
+) -> Affines:
     affines = start(layers, seed)
     tensors = [
         tensor.requires_grad_() for affine in affines for tensor in (affine.weight, affine.bias)
@@ -171,7 +173,7 @@ def _trained(layers: tuple[Layer, ...], train: Examples, seen: Augmented, seed: 
     return tuple(Affine(affine.weight.detach(), affine.bias.detach()) for affine in affines)
 
 
-def _thinned(train: Examples, keep: float, seed: int) -> Examples:
+def _thin_tail(train: Examples, keep: float, seed: int) -> Examples:
     """Return the examples with only that share of each class of the tail."""
     if keep == 1:
         return train

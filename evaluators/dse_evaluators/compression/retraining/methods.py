@@ -14,8 +14,8 @@ from dse_evaluators.compression.retraining.group_lasso import group_lasso
 from dse_evaluators.compression.retraining.knobs import METHODS as READS
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.lagrangian import l_c
-from dse_evaluators.compression.retraining.low_rank import distorted, factors, low_rank
-from dse_evaluators.compression.retraining.magnitude import gradual, magnitude, masked
+from dse_evaluators.compression.retraining.low_rank import factors, low_rank, train_with_distortion
+from dse_evaluators.compression.retraining.magnitude import gradual, magnitude, train_with_mask
 from dse_evaluators.compression.retraining.material import (
     Circumstances,
     Material,
@@ -26,7 +26,7 @@ from dse_evaluators.compression.retraining.material import (
 )
 from dse_evaluators.compression.retraining.trained import Method, Trained, frozen, tensors_of
 from dse_evaluators.workloads.torch_scope import deterministic
-from dse_evaluators.workloads.weight_cache import Arrays, cached
+from dse_evaluators.workloads.weight_cache import Arrays, load_or_make
 
 VERSION = 1
 """Changes whenever a method's results do: part of the name under which they are kept."""
@@ -41,34 +41,36 @@ def _left_alone(material: Material, knobs: Knobs) -> Trained:  # noqa: ARG001 - 
 METHODS: Mapping[str, Method] = {
     "whole": _left_alone,
     "magnitude": magnitude,
-    "masked": masked,
+    "masked": train_with_mask,
     "gradual": gradual,
     "l-c": l_c,
     "group-lasso": group_lasso,
     "low-rank": low_rank,
     "factors": factors,
-    "distorted": distorted,
+    "distorted": train_with_distortion,
 }
 
 
-def trained(circumstances: Circumstances, knobs: Knobs) -> Trained:
+def train_network(circumstances: Circumstances, knobs: Knobs) -> Trained:
     """Return the result of the method on the network; the same knobs give the same bits."""
     # The format is what is written, not what is learnt.
-    return _trained(circumstances, replace(knobs, format="fp32"))
+    return _train_or_load(circumstances, replace(knobs, format="fp32"))
 
 
 @lru_cache(maxsize=8)
-def _trained(circumstances: Circumstances, knobs: Knobs) -> Trained:
+def _train_or_load(circumstances: Circumstances, knobs: Knobs) -> Trained:
     given = material(circumstances, knobs.seed)
     if "epochs" not in READS[knobs.method]:
-        return _made(given, knobs)
+        return _run_method(given, knobs)
     shapes = {**shapes_of(given.layers), _COUNTS: (knobs.epochs, len(given.layers))}
-    arrays = cached(_name(given, knobs), shapes, lambda: _told(given, _made(given, knobs)))
+    arrays = load_or_make(
+        _name(given, knobs), shapes, lambda: _pack_arrays(given, _run_method(given, knobs))
+    )
     counts = arrays.pop(_COUNTS).astype(np.float64)
     return Trained(affines=as_affines(given.layers, arrays), weights=counts)
 
 
-def _made(given: Material, knobs: Knobs) -> Trained:
+def _run_method(given: Material, knobs: Knobs) -> Trained:
     with deterministic():
         result = METHODS[knobs.method](given, knobs)
     tensors = tensors_of(result.affines)
@@ -79,7 +81,7 @@ def _made(given: Material, knobs: Knobs) -> Trained:
     return result
 
 
-def _told(given: Material, result: Trained) -> Arrays:
+def _pack_arrays(given: Material, result: Trained) -> Arrays:
     """Return the result as single-precision arrays, which hold its counts exactly up to 2^24."""
     counts = result.weights.astype(np.float32)
     return {**as_arrays(given.layers, result.affines), _COUNTS: counts}

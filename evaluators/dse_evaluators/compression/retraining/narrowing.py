@@ -53,7 +53,7 @@ def narrower(affines: Affines, kept: Kept, threshold: float) -> tuple[Affines, K
     return tuple(narrow), _further(kept, stays)
 
 
-def widened(affines: Affines, kept: Kept) -> Affines:
+def widen_network(affines: Affines, kept: Kept) -> Affines:
     """Return the network in its first shape, zero where channels were taken away."""
     wide = []
     inputs = torch.ones(kept.inputs, dtype=torch.bool)

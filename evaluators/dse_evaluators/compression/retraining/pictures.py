@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dse_evaluators.workloads import digits_cnn, mnist_cnn
 from dse_evaluators.workloads.digits import digits
-from dse_evaluators.workloads.images import Examples, halved
+from dse_evaluators.workloads.images import Examples, halve_examples
 from dse_evaluators.workloads.mnist import mnist
 from dse_evaluators.workloads.network import Affines
 
@@ -35,7 +35,7 @@ def pictures_of(model: str) -> Pictures:
 
 
 def _digits_cnn() -> Pictures:
-    return _digits(digits_cnn.trained)
+    return _digits(digits_cnn.load_weights)
 
 
 def _digits_mlp() -> Pictures:
@@ -44,7 +44,7 @@ def _digits_mlp() -> Pictures:
 
 def _digits(shared: Callable[[], Affines] | None) -> Pictures:
     data = digits()
-    search, test = halved(data.held_out)
+    search, test = halve_examples(data.held_out)
     return Pictures(train=data.train, search=search, test=test, shared=shared)
 
 

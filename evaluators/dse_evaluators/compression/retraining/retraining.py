@@ -83,9 +83,9 @@ class Retraining:
 
     def evaluate(self, batch: Batch) -> Metrics:
         """One network after the other: a row's outcome does not depend on the batch."""
-        return one_by_one(batch, METRICS, self._measured)
+        return one_by_one(batch, METRICS, self._measure_design)
 
-    def _measured(self, design: Mapping[str, Value]) -> Mapping[str, float]:
+    def _measure_design(self, design: Mapping[str, Value]) -> Mapping[str, float]:
         # Torch takes seconds to import, and who only checks a study needs none of it.
         from dse_evaluators.compression.retraining import runner
         from dse_evaluators.compression.retraining.material import Circumstances
@@ -94,7 +94,7 @@ class Retraining:
         circumstances = Circumstances(
             model=self.model, tail_keep=float(self.tail_keep), noise=float(self.noise)
         )
-        return runner.measured(circumstances, knobs_of(read, self.knobs), self.split)
+        return runner.measure_network(circumstances, knobs_of(read, self.knobs), self.split)
 
 
 def _check_between(name: str, value: object, low: float, high: float) -> None:

@@ -9,8 +9,8 @@ from dse_evaluators.compression.retraining.cost import forward_flop, training_fl
 from dse_evaluators.compression.retraining.descent import BATCH, updates_per_epoch
 from dse_evaluators.compression.retraining.knobs import Knobs
 from dse_evaluators.compression.retraining.material import TAIL, Circumstances, Lot, material
-from dse_evaluators.compression.retraining.methods import trained
-from dse_evaluators.compression.retraining.storing import multiplied, read, stored
+from dse_evaluators.compression.retraining.methods import train_network
+from dse_evaluators.compression.retraining.storing import count_weights, read_network, store_network
 from dse_evaluators.compression.retraining.trained import teaching_of
 from dse_evaluators.workloads import judging
 from dse_evaluators.workloads.network import Affines, forward
@@ -18,26 +18,26 @@ from dse_evaluators.workloads.torch_scope import deterministic
 from dse_evaluators.workloads.workload import Split
 
 
-def measured(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, float]:
+def measure_network(circumstances: Circumstances, knobs: Knobs, split: Split) -> dict[str, float]:
     """Return the quality of the network as written and read back, its size and its cost."""
     given = material(circumstances, knobs.seed)
-    result = trained(circumstances, knobs)
-    record = stored(result, given.layers, knobs)
+    result = train_network(circumstances, knobs)
+    record = store_network(result, given.layers, knobs)
     lot: Lot = getattr(given, split)
 
     def says(affines: Affines) -> judging.Table:
         with deterministic(), torch.inference_mode():
             return forward(given.network, affines, lot.images).numpy()
 
-    ours, whole = says(read(record, given.layers)), says(given.whole)
+    ours, whole = says(read_network(record, given.layers)), says(given.whole)
     labels = lot.labels.numpy()
     shown = updates_per_epoch(len(given.labels)) * BATCH
     taught = teaching_of(knobs).has_teacher
     return {
-        **judging.classified(ours, whole, labels),
+        **judging.measure_classifier(ours, whole, labels),
         **_by_class(ours, whole, labels),
         "size": record.cost.total / 8,
-        "inference_flops": float(forward_flop(np.array(multiplied(record)), given.layers)),
+        "inference_flops": float(forward_flop(np.array(count_weights(record)), given.layers)),
         "training_flops": training_flop(result.weights, given.layers, shown, taught=taught),
     }
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from dse.core.values import Mask
 from dse_evaluators.compression.operators import structured
-from dse_evaluators.compression.operators.bundle import bundled, unbundled
+from dse_evaluators.compression.operators.bundle import bundle_layers, unbundle_layers
 from dse_evaluators.compression.operators.dense import FP32, Dense
 from dse_evaluators.compression.operators.record import Layers, Record, Store
 from dse_evaluators.compression.operators.sparse import Sparse
 from dse_evaluators.compression.retraining.knobs import Knobs
-from dse_evaluators.compression.retraining.low_rank import factored, is_cut
+from dse_evaluators.compression.retraining.low_rank import factor_weights, is_cut
 from dse_evaluators.compression.retraining.material import as_affines, as_arrays
 from dse_evaluators.compression.retraining.trained import Trained
 from dse_evaluators.formats.arrays import Single
@@ -24,7 +24,7 @@ _LOW_RANK = ("low-rank", "factors", "distorted")
 _BIAS = ".bias"
 
 
-def stored(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
+def store_network(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
     """Store all weights and biases; biases stay in single precision.
 
     Zeros are left out, and told where they are; factors are stored as such, and narrowed layers
@@ -34,22 +34,22 @@ def stored(trained: Trained, layers: Sequence[Layer], knobs: Knobs) -> Record:
     weights = {name: array for name, array in arrays.items() if not name.endswith(_BIAS)}
     store = Dense(knobs.format)
     if knobs.method in _LOW_RANK:
-        records = _factored(weights, knobs, store)
+        records = _factor_layers(weights, knobs, store)
     elif knobs.method == "group-lasso":
-        return _narrowed(arrays, store)
+        return _narrow_layers(arrays, store)
     else:
         records = {name: _sparse(weight, store) for name, weight in weights.items()}
-    return bundled(arrays, records)
+    return bundle_layers(arrays, records)
 
 
-def read(record: Record, layers: Sequence[Layer]) -> Affines:
+def read_network(record: Record, layers: Sequence[Layer]) -> Affines:
     """Return the network that the bytes stand for, in its first shape."""
-    arrays = unbundled(record)
+    arrays = unbundle_layers(record)
     flat = {n: a.ravel() if n.endswith(_BIAS) else a for n, a in arrays.items()}
     return as_affines(layers, flat)
 
 
-def multiplied(record: Record) -> list[int]:
+def count_weights(record: Record) -> list[int]:
     """Return the number of weights multiplied per layer: those kept, or of its factors."""
     names = record.text.split("\n")
     parts = zip(names, record.parts, strict=True)
@@ -68,16 +68,18 @@ def _sparse(weight: Single, store: Store) -> Record:
     return store(weight) if (weight != 0).all() else Sparse(store)(weight)
 
 
-def _factored(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Record]:
+def _factor_layers(weights: Layers, knobs: Knobs, store: Store) -> dict[str, Record]:
     found = {}
     for place, (name, weight) in enumerate(weights.items()):
         cut = is_cut(place, len(weights))
-        record = factored(weight, knobs.density, knobs.factoring, store) if cut else store(weight)
+        record = (
+            factor_weights(weight, knobs.density, knobs.factoring, store) if cut else store(weight)
+        )
         found[name] = record
     return found
 
 
-def _narrowed(arrays: Layers, store: Store) -> Record:
+def _narrow_layers(arrays: Layers, store: Store) -> Record:
     """Store weights and biases of the outputs that have a weight.
 
     A bias is a column of one output.
@@ -90,16 +92,16 @@ def _narrowed(arrays: Layers, store: Store) -> Record:
             continue
         bias = name.removesuffix(".weight") + _BIAS
         every = np.ones(len(array), dtype=np.bool_)
-        outputs = every if bias == last else _used(array) | (arrays[bias] != 0)
+        outputs = every if bias == last else _select_outputs(array) | (arrays[bias] != 0)
         seen = _columns(array, inputs)
-        found[name] = structured.narrowed(array, outputs, seen, store)
+        found[name] = structured.narrow_layer(array, outputs, seen, store)
         # A bias is stored like a layer of one input, for the same outputs.
-        found[bias] = structured.narrowed(arrays[bias][:, None], outputs, every[:1], FP32)
+        found[bias] = structured.narrow_layer(arrays[bias][:, None], outputs, every[:1], FP32)
         inputs = outputs
-    return bundled(arrays, found)
+    return bundle_layers(arrays, found)
 
 
-def _used(array: Single) -> Mask:
+def _select_outputs(array: Single) -> Mask:
     """Return the mask of the outputs that have a weight."""
     used: Mask = (array != 0).reshape(len(array), -1).any(axis=1)
     return used

@@ -41,13 +41,13 @@ class Teaching:
             return hard
         parts = (1 - self.alpha - self.beta) * hard
         if self.alpha:
-            parts = parts + self.alpha * softened(logits, taught, self.temperature)
+            parts = parts + self.alpha * compute_divergence(logits, taught, self.temperature)
         if self.beta:
-            parts = parts + self.beta * paired(logits, taught)
+            parts = parts + self.beta * compare_logits(logits, taught)
         return parts
 
 
-def softened(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
+def compute_divergence(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
     """Return the divergence from the teacher's softened shares, times the temperature squared."""
     ours = torch.log_softmax(logits / temperature, dim=1)
     theirs = torch.log_softmax(taught / temperature, dim=1)
@@ -55,6 +55,6 @@ def softened(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
     return temperature**2 * distance
 
 
-def paired(logits: Tensor, taught: Tensor) -> Tensor:
+def compare_logits(logits: Tensor, taught: Tensor) -> Tensor:
     """Return the mean square distance from the teacher's logits, as a share of their variance."""
     return functional.mse_loss(logits, taught) / taught.var(correction=0)

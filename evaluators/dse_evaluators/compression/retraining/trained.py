@@ -79,7 +79,7 @@ def tensors_of(affines: Affines) -> list[Tensor]:
     return [tensor for affine in affines for tensor in (affine.weight, affine.bias)]
 
 
-def descended(
+def train_leaves(
     material: Material,
     affines: Affines,
     knobs: Knobs,

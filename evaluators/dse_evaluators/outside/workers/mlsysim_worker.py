@@ -43,10 +43,10 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
     from mlsysim import Hardware, Models
     from mlsysim.engine.engine import Engine
 
-    model = _named(Models, options["model"])
+    model = _find_entry(Models, options["model"])
 
     def measured(design: Mapping[str, Any]) -> dict[str, Any]:
-        device = _named(Hardware, _OTHER_NAMES.get(design["device"], design["device"]))
+        device = _find_entry(Hardware, _OTHER_NAMES.get(design["device"], design["device"]))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             found = Engine.solve(
@@ -58,14 +58,14 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
             )
         if not found.feasible:
             return {"infeasible": _shortage(found, device)}
-        return _told(
+        return _collect_metrics(
             found, extrapolated=any("default peak_flops" in str(w.message) for w in caught)
         )
 
     return measured
 
 
-def _told(found: Any, *, extrapolated: bool) -> dict[str, float]:
+def _collect_metrics(found: Any, *, extrapolated: bool) -> dict[str, float]:
     latency_s = found.latency.to("s").magnitude
     overhead_s = found.latency_overhead.to("s").magnitude
     return {
@@ -89,7 +89,7 @@ def _shortage(found: Any, device: Any) -> str:
     return f"needs {needs:.1f} GiB of memory, has {has:.1f} GiB: {short:.1f} GiB short"
 
 
-def _named(registry: Any, name: str) -> Any:
+def _find_entry(registry: Any, name: str) -> Any:
     found = dict(_entries(registry))
     if name not in found:
         raise KeyError(f"mlsysim has no {name!r}; it has {', '.join(sorted(found))}")

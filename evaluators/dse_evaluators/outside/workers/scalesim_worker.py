@@ -77,18 +77,18 @@ def prepared(options: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[s
         for layer in design.get("layers") or options["layers"]:
             shapes[tuple(int(layer[key]) for key in _SHAPE)] += int(layer.get("times", 1))
         with tempfile.TemporaryDirectory() as folder:
-            files = _written(Path(folder), design, list(shapes))
+            files = _write_inputs(Path(folder), design, list(shapes))
             run = scalesim(save_disk_space=True, verbose=False, **files)
             run.run_scale(top_path=folder)
         layers = run.runner.single_layer_sim_object_list
         for layer in layers:
             layer.get_compute_report_items()  # works its report out
-        return _summed(layers, list(shapes.values()))
+        return _sum_layers(layers, list(shapes.values()))
 
     return measured
 
 
-def _written(
+def _write_inputs(
     folder: Path, design: Mapping[str, Any], shapes: list[tuple[int, ...]]
 ) -> dict[str, str]:
     config = _CONFIG.format(
@@ -114,7 +114,7 @@ def _written(
     return {name: str(folder / name) for name in texts}
 
 
-def _summed(layers: list[Any], times: list[int]) -> dict[str, float]:
+def _sum_layers(layers: list[Any], times: list[int]) -> dict[str, float]:
     """Return counts over all layers, and shares from 0 to 1 weighted by each layer's cycles."""
     pairs = list(zip(layers, times, strict=True))
     told = {

@@ -14,7 +14,7 @@ from dse.errors import SpecError
 from dse_evaluators.clusters.length_aware.batching import Batching, Rules
 from dse_evaluators.clusters.length_aware.length_aware_batching import LengthAwareBatching
 from dse_evaluators.clusters.length_aware.pace import Home, Pace
-from dse_evaluators.clusters.length_aware.requests import Stream, edges, guessed, texts_of
+from dse_evaluators.clusters.length_aware.requests import Stream, edges, guess_lengths, texts_of
 from dse_evaluators.workloads.transformer_configs import TRANSFORMERS
 
 PACE = Pace(weights_s=5e-3, token_read_s=1e-6, text_s=2e-4, launch_s=1e-3)
@@ -122,7 +122,7 @@ class Stepwise:
 @pytest.mark.parametrize("rules", [RULES, replace(RULES, most_running=4)])
 def test_events_are_those_of_a_run_step_by_step(accuracy, rules):
     texts = texts_of(STREAM)
-    given_tokens = guessed(texts, edges(8, "linear", STREAM), accuracy)
+    given_tokens = guess_lengths(texts, edges(8, "linear", STREAM), accuracy)
     tokens, reserved = texts.tokens.tolist(), given_tokens.tolist()
     run = Batching(rules, tokens, reserved)
     run.run(120)
@@ -187,7 +187,7 @@ def test_right_guesses_put_nobody_out_and_wrong_ones_some():
 @pytest.mark.parametrize("buckets", [1, 2, 7, 40])
 def test_who_always_guesses_right_reserves_enough_and_no_bucket_too_many(kind, buckets):
     texts, most = texts_of(STREAM), edges(buckets, kind, STREAM)
-    given_tokens = guessed(texts, most, 1.0)
+    given_tokens = guess_lengths(texts, most, 1.0)
     below = np.concatenate([[0], most])[np.searchsorted(most, given_tokens)]
     assert (given_tokens >= texts.tokens).all()
     assert (below < texts.tokens).all()
@@ -197,7 +197,7 @@ def test_who_always_guesses_right_reserves_enough_and_no_bucket_too_many(kind, b
 @pytest.mark.parametrize("accuracy", [0.0, 0.3, 0.9])
 def test_wrong_guesses_are_one_bucket_off(accuracy):
     texts, most = texts_of(STREAM), edges(8, "linear", STREAM)
-    off = np.searchsorted(most, guessed(texts, most, accuracy)) - np.searchsorted(
+    off = np.searchsorted(most, guess_lengths(texts, most, accuracy)) - np.searchsorted(
         most, texts.tokens
     )
     assert (np.abs(off) == (texts.luck >= accuracy)).all()

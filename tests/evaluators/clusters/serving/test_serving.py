@@ -14,7 +14,7 @@ from dse.errors import SpecError
 from dse_evaluators.accelerators.devices.recipes import RECIPES
 from dse_evaluators.clusters.serving.memory import CACHE_BYTES
 from dse_evaluators.clusters.serving.serving import Serving
-from dse_evaluators.clusters.serving.speculation import yielded
+from dse_evaluators.clusters.serving.speculation import count_tokens
 
 USUAL = {"tp": 4, "batch": 32, "weight_format": "fp8", "kv_format": "fp8"}
 
@@ -170,7 +170,7 @@ def test_replicas_multiply_the_rate_and_nothing_of_a_text():
 @pytest.mark.parametrize(("acceptance", "tokens"), [(0.0, 1.0), (0.5, 1.75), (1.0, 3.0)])
 def test_two_guesses_yield_one_to_three_tokens(acceptance, tokens):
     """Leviathan et al., 2023, equation 1."""
-    assert yielded(np.array([2.0]), acceptance)[0] == pytest.approx(tokens)
+    assert count_tokens(np.array([2.0]), acceptance)[0] == pytest.approx(tokens)
 
 
 def test_guesses_that_are_never_right_cost_time():

@@ -63,14 +63,14 @@ def outcome(*designs, **options):
 @given(st.integers(1, 64), st.integers(1, 4096))
 def test_one_token_meets_its_experts_and_many_meet_all(chosen, tokens):
     model = replace(MANY, experts=64, active_experts=chosen)
-    assert experts.touched(model, one(1))[0] == pytest.approx(chosen)
-    assert chosen - 1e-9 <= experts.touched(model, one(tokens))[0] <= 64
-    assert experts.touched(model, one(1e9))[0] == pytest.approx(64)
+    assert experts.count_touched_experts(model, one(1))[0] == pytest.approx(chosen)
+    assert chosen - 1e-9 <= experts.count_touched_experts(model, one(tokens))[0] <= 64
+    assert experts.count_touched_experts(model, one(1e9))[0] == pytest.approx(64)
 
 
 def test_two_tokens_meet_fifteen_and_a_half_experts_of_128():
     """Each chooses 8: 8 + 8 (1 - 8/128)."""
-    assert experts.touched(MANY, one(2))[0] == pytest.approx(15.5)
+    assert experts.count_touched_experts(MANY, one(2))[0] == pytest.approx(15.5)
 
 
 @given(st.integers(1, 512), counts)

@@ -24,7 +24,7 @@ from dse_evaluators.clusters.training.kernels import plain
 from dse_evaluators.clusters.training.knobs import READINGS, plans
 from dse_evaluators.clusters.training.layer import layer
 from dse_evaluators.clusters.training.plan import Job
-from dse_evaluators.clusters.training.replicas import told
+from dse_evaluators.clusters.training.replicas import compute_exchange
 from dse_evaluators.clusters.training.state import state
 from dse_evaluators.clusters.training.step import EXPOSED, PARTS, Habits, Rest, step
 from dse_evaluators.clusters.training.training import Training
@@ -74,7 +74,7 @@ def step_s(design, system=SYSTEM, habits=HABITS, *, compute=1.0, memory=1.0):
     one = layer(job, plan, chips, system)
     rest = Rest(
         state=state(MIXTRAL, plan),
-        told=told(job, plan, system),
+        told=compute_exchange(job, plan, system),
         passed_s=passed_s(job, plan, system),
     )
     took = step(plan, one, rest, chip=plain(chips), habits=habits)

@@ -9,7 +9,7 @@ import torch
 from dse.core.batch import Batch
 from dse.errors import PluginError
 from dse_evaluators.compression.embeddings.mlet import Mlet
-from dse_evaluators.compression.embeddings.recommender import Widths, started
+from dse_evaluators.compression.embeddings.recommender import Widths, init_recommender
 
 CATEGORIES = (50, 40)
 SINGLE = Widths(categories=CATEGORIES, dense=5, embedding=4)
@@ -17,7 +17,7 @@ DOUBLE = Widths(categories=CATEGORIES, dense=5, embedding=4, inner=16)
 
 
 def made(widths, seed=0):
-    return started(widths, torch.Generator().manual_seed(seed))
+    return init_recommender(widths, torch.Generator().manual_seed(seed))
 
 
 def said(model):

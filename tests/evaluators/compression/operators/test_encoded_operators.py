@@ -10,7 +10,7 @@ from dse_evaluators.compression.operators import masks, prune
 from dse_evaluators.compression.operators.binary_index import BinaryIndex
 from dse_evaluators.compression.operators.bloomier import Bloomier, false_positives
 from dse_evaluators.compression.operators.entropy import Entropy
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.sparse import Sparse
 from dse_evaluators.compression.operators.xor import Xor, patched_share
 
@@ -32,7 +32,7 @@ def _plane_bits(record):
 @pytest.mark.parametrize("planes", [1, 2, 3])
 def test_signs_of_all_kept_weights_come_back(layer, planes):
     thin = prune.by_layer(layer, 0.2)
-    given = restored(_encrypted(thin, seed_bits=12, spread=60, planes=planes))
+    given = restore_tensor(_encrypted(thin, seed_bits=12, spread=60, planes=planes))
     scale = np.abs(thin[thin != 0]).mean()
     first = given if planes == 1 else np.sign(thin) * scale
     assert np.array_equal(given != 0, thin != 0)
@@ -42,14 +42,18 @@ def test_signs_of_all_kept_weights_come_back(layer, planes):
 @pytest.mark.parametrize(("seed_bits", "spread"), [(1, 1), (1, 7), (32, 3)])
 def test_signs_come_back_from_the_narrowest_and_the_widest_seeds(layer, seed_bits, spread):
     thin = prune.by_layer(layer, 0.2)
-    given = restored(_encrypted(thin, seed_bits=seed_bits, spread=spread))
+    given = restore_tensor(_encrypted(thin, seed_bits=seed_bits, spread=spread))
     assert np.array_equal(np.sign(given), np.sign(thin))
 
 
 def test_more_planes_come_nearer(layer):
     thin = prune.by_layer(layer, 0.2)
     errors = [
-        float(((restored(_encrypted(thin, seed_bits=12, spread=50, planes=p)) - thin) ** 2).sum())
+        float(
+            (
+                (restore_tensor(_encrypted(thin, seed_bits=12, spread=50, planes=p)) - thin) ** 2
+            ).sum()
+        )
         for p in (1, 2, 3, 4)
     ]
     assert errors == sorted(errors, reverse=True)
@@ -91,7 +95,7 @@ def test_seeds_that_cannot_be_are_refused(how):
 @pytest.mark.parametrize("cell_bits", [5, 6, 8, 10])
 def test_false_weights_are_as_frequent_as_theory_says(cell_bits):
     thin = _thin(0.05, (512, 512))
-    given = restored(Bloomier(value_bits=4, cell_bits=cell_bits)(thin))
+    given = restore_tensor(Bloomier(value_bits=4, cell_bits=cell_bits)(thin))
     share = 2.0 ** (4 - cell_bits)
     spread = np.sqrt(share * (1 - share) / (thin == 0).sum())
     assert false_positives(thin, given) == pytest.approx(share, abs=4 * spread)
@@ -100,7 +104,7 @@ def test_false_weights_are_as_frequent_as_theory_says(cell_bits):
 def test_kept_weights_come_back_as_their_clusters():
     thin = _thin(0.05)
     kept = thin[thin != 0]
-    given = restored(Bloomier(value_bits=4, cell_bits=8)(thin))[thin != 0]
+    given = restore_tensor(Bloomier(value_bits=4, cell_bits=8)(thin))[thin != 0]
     centres = np.unique(given)
     nearest = centres[np.abs(kept[:, None] - centres).argmin(axis=1)]
     assert len(centres) <= 16

@@ -7,10 +7,10 @@ import pytest
 
 from dse.errors import EvaluationError
 from dse_evaluators.compression.operators import cp, sliced, svd, tucker
-from dse_evaluators.compression.operators.corrected import corrected
+from dse_evaluators.compression.operators.corrected import correct_layer
 from dse_evaluators.compression.operators.dense import FP32, Dense
 from dse_evaluators.compression.operators.inputs import output_error
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 
 ROUNDED = 1.0001  # factors are kept in single precision
 
@@ -26,7 +26,7 @@ def _of_rank(shape, rank):
 
 
 def test_the_error_of_an_svd_is_the_singular_values_left_out(layer):
-    lost = layer - restored(svd.plain(layer, 10))
+    lost = layer - restore_tensor(svd.plain(layer, 10))
     values = np.linalg.svd(layer.astype(np.float64), compute_uv=False)
     assert (lost.astype(np.float64) ** 2).sum() == pytest.approx((values[10:] ** 2).sum(), rel=1e-4)
 
@@ -38,8 +38,8 @@ def test_an_svd_costs_its_rank_times_rows_and_columns(layer):
 
 @pytest.mark.parametrize("rank", [1, 4, 10, 30, 63])
 def test_a_whitened_svd_errs_less_on_the_inputs_than_a_plain_one(layer, inputs, rank):
-    plain = output_error(layer, restored(svd.plain(layer, rank)), inputs)
-    white = output_error(layer, restored(svd.whitened(layer, inputs, rank)), inputs)
+    plain = output_error(layer, restore_tensor(svd.plain(layer, rank)), inputs)
+    white = output_error(layer, restore_tensor(svd.whiten_weights(layer, inputs, rank)), inputs)
     assert white < plain
 
 
@@ -47,7 +47,7 @@ def test_no_matrix_of_the_rank_errs_less_than_the_whitened_one(layer, inputs):
     outputs = inputs.astype(np.float64) @ layer.T.astype(np.float64)
     left_out = np.linalg.svd(outputs, compute_uv=False)[10:]
     least = (left_out**2).sum() / outputs.size
-    given = output_error(layer, restored(svd.whitened(layer, inputs, 10)), inputs)
+    given = output_error(layer, restore_tensor(svd.whiten_weights(layer, inputs, 10)), inputs)
     assert least <= given * ROUNDED
     assert given <= least * ROUNDED
 
@@ -60,25 +60,25 @@ def test_a_rank_that_the_matrix_has_not_is_refused(layer, rank):
 
 def test_inputs_of_another_layer_are_refused(layer, inputs):
     with pytest.raises(EvaluationError, match="do not fit a layer of 128 inputs"):
-        svd.whitened(layer, inputs[:, :-1], 4)
+        svd.whiten_weights(layer, inputs[:, :-1], 4)
 
 
 def test_tucker_of_full_rank_gives_the_filters_back():
     weight = _filters()
-    assert np.allclose(restored(tucker.tucker_2(weight, 12, 8)), weight, atol=1e-5)
+    assert np.allclose(restore_tensor(tucker.tucker_2(weight, 12, 8)), weight, atol=1e-5)
 
 
 def test_tucker_finds_channels_that_are_mixtures_of_fewer():
     rng = np.random.default_rng(2)
     mix = np.einsum("oa,abhw->obhw", rng.standard_normal((12, 3)), _filters(3, (3, 8, 3, 3)))
     weight = mix.astype(np.float32)
-    assert np.allclose(restored(tucker.tucker_2(weight, 3, 8)), weight, atol=1e-4)
+    assert np.allclose(restore_tensor(tucker.tucker_2(weight, 3, 8)), weight, atol=1e-4)
 
 
 def test_tucker_errs_less_with_more_channels():
     weight = _filters()
     errors = [
-        float(((weight - restored(tucker.tucker_2(weight, out, into))) ** 2).sum())
+        float(((weight - restore_tensor(tucker.tucker_2(weight, out, into))) ** 2).sum())
         for out, into in ((2, 2), (4, 4), (8, 6), (12, 8))
     ]
     assert errors == sorted(errors, reverse=True)
@@ -91,7 +91,7 @@ def test_tucker_costs_a_core_and_two_tables():
 
 def test_cp_finds_the_vectors_that_filters_were_made_of():
     weight = _of_rank((12, 8, 3, 3), 3)
-    lost = weight - restored(cp.cp(weight, 3))
+    lost = weight - restore_tensor(cp.cp(weight, 3))
     assert (lost**2).sum() < 1e-4 * (weight**2).sum()
 
 
@@ -107,11 +107,13 @@ def test_a_matrix_is_no_convolution(layer, made):
 
 def test_a_correction_errs_less_with_its_rank_and_nothing_with_all(layer, inputs):
     short = Dense("int2:group=32,asym")(layer)
-    errors = [output_error(layer, restored(short), inputs)]
+    errors = [output_error(layer, restore_tensor(short), inputs)]
     errors += [
         output_error(
             layer,
-            restored(corrected(layer, short, restored(short), rank, inputs=inputs, store=FP32)),
+            restore_tensor(
+                correct_layer(layer, short, restore_tensor(short), rank, inputs=inputs, store=FP32)
+            ),
             inputs,
         )
         for rank in (2, 8, 32, 64)
@@ -122,15 +124,15 @@ def test_a_correction_errs_less_with_its_rank_and_nothing_with_all(layer, inputs
 
 def test_a_correction_for_the_inputs_errs_less_than_one_for_the_weights(layer, inputs):
     short = Dense("int2:group=32,asym")(layer)
-    given = restored(short)
-    blind = restored(corrected(layer, short, given, 8))
-    seeing = restored(corrected(layer, short, given, 8, inputs=inputs))
+    given = restore_tensor(short)
+    blind = restore_tensor(correct_layer(layer, short, given, 8))
+    seeing = restore_tensor(correct_layer(layer, short, given, 8, inputs=inputs))
     assert output_error(layer, seeing, inputs) < output_error(layer, blind, inputs)
 
 
 def test_a_correction_costs_sixteen_bits_a_number_of_its_factors(layer):
     short = Dense("int2:group=32,asym")(layer)
-    record = corrected(layer, short, restored(short), 8)
+    record = correct_layer(layer, short, restore_tensor(short), 8)
     assert record.cost.stored - short.cost.stored == 16 * 8 * (64 + 128)
 
 
@@ -141,8 +143,8 @@ def _rms(signal):
 def test_a_stream_in_all_its_directions_computes_what_it_did(layer, inputs):
     # A norm, a layer that reads the stream, one that writes it.
     directions = sliced.basis(inputs, 128)
-    reads = restored(sliced.reading(layer, directions))
-    writes = restored(sliced.writing(layer.T.copy(), directions))
+    reads = restore_tensor(sliced.reading(layer, directions))
+    writes = restore_tensor(sliced.writing(layer.T.copy(), directions))
     turned = inputs[100:200] @ directions
     plain = np.maximum(_rms(inputs[100:200]) @ layer.T, 0) @ layer
     assert np.allclose(np.maximum(_rms(turned) @ reads.T, 0) @ writes.T, plain @ directions, atol=1e-3)  # fmt: skip
@@ -157,7 +159,7 @@ def test_slicing_loses_the_weakest_directions_of_the_stream(inputs):
 
 def test_slicing_by_principal_directions_errs_less_than_dropping_inputs(layer, inputs):
     directions = sliced.basis(inputs, 64)
-    sliced_layer = restored(sliced.reading(layer, directions)) @ directions.T
+    sliced_layer = restore_tensor(sliced.reading(layer, directions)) @ directions.T
     dropped = layer.copy()
     dropped[:, np.argsort((inputs**2).sum(axis=0))[:64]] = 0
     by_slicing, by_dropping = (
@@ -175,7 +177,7 @@ def test_slicing_stores_really_smaller_tables(layer, inputs):
 
 def test_the_residual_crosses_from_one_blocks_directions_to_the_nexts(inputs):
     before, after = sliced.basis(inputs, 128), sliced.basis(inputs[:300], 40)
-    crossed = inputs @ before @ restored(sliced.crossing(before, after)).T
+    crossed = inputs @ before @ restore_tensor(sliced.crossing(before, after)).T
     assert np.allclose(crossed, inputs @ after, atol=1e-3)
 
 

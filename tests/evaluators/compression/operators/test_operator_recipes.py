@@ -11,8 +11,8 @@ from dse_evaluators.compression.operators.bloomier import Bloomier
 from dse_evaluators.compression.operators.dense import FP16, Dense
 from dse_evaluators.compression.operators.entropy import Entropy
 from dse_evaluators.compression.operators.gptq import Gptq
-from dse_evaluators.compression.operators.reading import restored
-from dse_evaluators.compression.operators.recipe import compressed
+from dse_evaluators.compression.operators.reading import restore_tensor
+from dse_evaluators.compression.operators.recipe import compress_layer
 from dse_evaluators.compression.operators.record import Record
 from dse_evaluators.compression.operators.sparse import Sparse
 
@@ -39,10 +39,10 @@ RECIPES = [
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipes_record_comes_back_from_as_many_bytes_as_it_counts(layer, inputs, recipe):
-    record = compressed(recipe, layer, inputs)
+    record = compress_layer(recipe, layer, inputs)
     data = record.to_bytes()
     assert 8 * len(data) == record.cost.total < 32 * layer.size
-    assert np.array_equal(restored(Record.from_bytes(data)), restored(record))
+    assert np.array_equal(restore_tensor(Record.from_bytes(data)), restore_tensor(record))
 
 
 @pytest.mark.parametrize(
@@ -53,27 +53,27 @@ def test_a_recipes_record_comes_back_from_as_many_bytes_as_it_counts(layer, inpu
         ("n-of-m 2/4 > format fp16", lambda w, _: Sparse(FP16, masks.of_m(2, 4))(prune.n_of_m(w, 2, 4))),
         ("prune 0.1 > bloomier 4/8", lambda w, _: Bloomier(value_bits=4, cell_bits=8)(prune.by_layer(w, 0.1))),
         ("gptq int4", Gptq("int4")),
-        ("whitened 8/fp16", lambda w, x: svd.whitened(w, x, 8, FP16)),
+        ("whitened 8/fp16", lambda w, x: svd.whiten_weights(w, x, 8, FP16)),
     ],
 )  # fmt: skip
 def test_a_recipe_is_what_its_operators_do(layer, inputs, recipe, same):
-    assert compressed(recipe, layer, inputs) == same(layer, inputs)
+    assert compress_layer(recipe, layer, inputs) == same(layer, inputs)
 
 
 @pytest.mark.parametrize("recipe", ["tucker-2 4x3/fp16", "cp 5/int8:channel"])
 def test_a_convolutions_record_comes_back_from_its_bytes(recipe):
     weight = np.random.default_rng(0).normal(size=(8, 6, 3, 3)).astype(np.float32)
-    record = compressed(recipe, weight)
+    record = compress_layer(recipe, weight)
     data = record.to_bytes()
     assert 8 * len(data) == record.cost.total
-    given = restored(Record.from_bytes(data))
+    given = restore_tensor(Record.from_bytes(data))
     assert given.shape == weight.shape
-    np.testing.assert_array_equal(given, restored(record))
+    np.testing.assert_array_equal(given, restore_tensor(record))
 
 
 def test_a_dense_layer_is_no_convolution(layer):
     with pytest.raises(EvaluationError, match="convolution"):
-        compressed("tucker-2 4x3/fp16", layer)
+        compress_layer("tucker-2 4x3/fp16", layer)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_dense_layer_is_no_convolution(layer):
 )
 def test_a_recipe_that_cannot_be_is_refused(layer, inputs, recipe, message):
     with pytest.raises(SpecError, match=message):
-        compressed(recipe, layer, inputs)
+        compress_layer(recipe, layer, inputs)
 
 
 def test_operators_that_need_inputs_say_so(layer):
     with pytest.raises(SpecError, match="needs calibration inputs"):
-        compressed("gptq int4", layer)
+        compress_layer("gptq int4", layer)

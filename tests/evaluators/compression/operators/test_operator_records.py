@@ -22,12 +22,12 @@ from dse_evaluators.compression.operators import (
     xor,
 )
 from dse_evaluators.compression.operators.awq import Awq
-from dse_evaluators.compression.operators.bundle import bundled, unbundled
+from dse_evaluators.compression.operators.bundle import bundle_layers, unbundle_layers
 from dse_evaluators.compression.operators.dense import FP16, FP32, Dense
 from dse_evaluators.compression.operators.entropy import Entropy
-from dse_evaluators.compression.operators.reading import READERS, restored
+from dse_evaluators.compression.operators.reading import READERS, restore_tensor
 from dse_evaluators.compression.operators.record import Record
-from dse_evaluators.compression.operators.sparse import Sparse, masked
+from dse_evaluators.compression.operators.sparse import Sparse, mask_weights
 
 INT4 = Dense("int4:tensor")
 INT2 = Dense("int2:group=4,asym")
@@ -63,16 +63,16 @@ def _of_table(table):
         "smallest": Sparse(Dense("kmeans:2"))(_thin(table)),
         "two-of-four": Sparse(INT4, masks.of_m(2, 4))(prune.n_of_m(table, 2, 4)),
         "blocks": Sparse(FP16, masks.of_blocks((1, 4)))(prune.blocks(table, 0.5, (1, 4))),
-        "binary-index": masked(table, index(table), FP16),
-        "narrowed": structured.narrowed(table, _half(table), every, FP16),
+        "binary-index": mask_weights(table, index(table), FP16),
+        "narrowed": structured.narrow_layer(table, _half(table), every, FP16),
         "svd": svd.plain(table, 1, FP16),
-        "whitened": svd.whitened(table, seen, 1),
-        "corrected": corrected.corrected(table, short, restored(short), 1, inputs=seen),
+        "whitened": svd.whiten_weights(table, seen, 1),
+        "corrected": corrected.correct_layer(table, short, restore_tensor(short), 1, inputs=seen),
         "xor": xor.Xor(seed_bits=6, spread=20, planes=2)(_thin(table), masks.bitmap(_thin(table) != 0)),
         "bloomier": bloomier.Bloomier(value_bits=2, cell_bits=9)(_thin(table)),
         "gptq": gptq.Gptq("int4:group=4,asym")(table, seen),
         "awq": Awq("int4:group=4")(table, seen),
-        "smooth": smooth.smoothed(table, seen, Dense("int8")),
+        "smooth": smooth.smooth_layer(table, seen, Dense("int8")),
         "sliced-reading": sliced.reading(table, sliced.basis(seen, 3)),
         "sliced-writing": sliced.writing(table.T.copy(), sliced.basis(seen, 3), FP16),
     }  # fmt: skip
@@ -85,7 +85,7 @@ def _of_filters(filters):
         "dense": INT4(filters),
         "entropy": Entropy("kmeans:3")(filters),
         "smallest": Sparse(FP16)(_thin(filters)),
-        "narrowed": structured.narrowed(filters, _half(filters), every, FP16),
+        "narrowed": structured.narrow_layer(filters, _half(filters), every, FP16),
         "svd": svd.plain(filters, 2),
         "tucker": tucker.tucker_2(filters, 2, 2, FP16),
         "cp": cp.cp(filters, 3),
@@ -122,18 +122,18 @@ def test_a_record_comes_back_from_its_bytes_and_stands_for_the_same_numbers(name
     record = RECORDS[name]
     back = Record.from_bytes(record.to_bytes())
     assert back == record
-    assert restored(back).dtype == np.float32
-    assert restored(back).tobytes() == restored(record).tobytes()
+    assert restore_tensor(back).dtype == np.float32
+    assert restore_tensor(back).tobytes() == restore_tensor(record).tobytes()
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if "sliced" not in name])
 def test_what_a_record_stands_for_has_the_shape_of_the_weights(name):
-    assert restored(RECORDS[name]).shape == RECORDS[name].shape
+    assert restore_tensor(RECORDS[name]).shape == RECORDS[name].shape
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if name.startswith("zero")])
 def test_weights_of_zero_stay_zero(name):
-    assert not restored(RECORDS[name]).any()
+    assert not restore_tensor(RECORDS[name]).any()
 
 
 def test_every_kind_of_record_was_proven():
@@ -158,7 +158,7 @@ def test_bytes_that_are_left_over_are_refused():
 
 def test_a_kind_that_nobody_reads_is_refused():
     with pytest.raises(EvaluationError, match="'bloomer'"):
-        restored(Record(kind="bloomer", shape=(1,)))
+        restore_tensor(Record(kind="bloomer", shape=(1,)))
 
 
 @pytest.mark.parametrize("store", [FP32, FP16, Dense("int8"), Entropy("kmeans:4")])
@@ -176,14 +176,16 @@ def test_a_table_without_weights_is_refused():
 def test_a_network_read_back_from_bytes_says_what_the_compressed_one_says(network):
     thin = prune.globally(network.layers, 0.4)
     deep = Sparse(Entropy("kmeans:5"))
-    record = bundled(network.layers | network.biases_by_name, {n: deep(w) for n, w in thin.items()})
-    back = unbundled(Record.from_bytes(record.to_bytes()))
+    record = bundle_layers(
+        network.layers | network.biases_by_name, {n: deep(w) for n, w in thin.items()}
+    )
+    back = unbundle_layers(Record.from_bytes(record.to_bytes()))
     weights = {name: back[name] for name in network.layers}
-    here = {name: restored(deep(weight)) for name, weight in thin.items()}
+    here = {name: restore_tensor(deep(weight)) for name, weight in thin.items()}
     assert np.array_equal(network.outputs(weights), network.outputs(here))
     assert record.cost.fp32 == 32 * (128 + 64 + 10)
 
 
 def test_a_record_of_an_unknown_layer_is_refused(layer):
     with pytest.raises(EvaluationError, match="'thrid'"):
-        bundled({"third": layer}, {"thrid": FP16(layer)})
+        bundle_layers({"third": layer}, {"thrid": FP16(layer)})

@@ -12,7 +12,7 @@ from dse_evaluators.compression.operators import huffman, masks, prune, structur
 from dse_evaluators.compression.operators.binary_index import BinaryIndex, index_bits
 from dse_evaluators.compression.operators.dense import FP16, FP32, Dense
 from dse_evaluators.compression.operators.entropy import Entropy
-from dse_evaluators.compression.operators.reading import restored
+from dse_evaluators.compression.operators.reading import restore_tensor
 from dse_evaluators.compression.operators.sparse import Sparse
 
 ROW = np.array([[0.1, -4.0, 0.3, 2.0, -0.2, 0.5, 1.0, -0.6]], dtype=np.float32)
@@ -120,8 +120,8 @@ def test_gaps_cost_less_than_a_bitmap_and_more_than_their_entropy():
 )
 def test_huffmans_codes_give_the_symbols_back_within_a_bit_of_their_entropy(symbols):
     words = np.array(symbols, dtype=np.uint32)
-    table, codes = huffman.coded(words, 5)
-    assert np.array_equal(huffman.decoded(table, codes, 5), words)
+    table, codes = huffman.encode_symbols(words, 5)
+    assert np.array_equal(huffman.decode_symbols(table, codes, 5), words)
     least = huffman.entropy_bits(words)
     assert least - 1e-6 <= codes.bits <= least + len(words)
 
@@ -130,9 +130,9 @@ def test_huffmans_codes_may_be_long():
     # Counts of Fibonacci's make the deepest tree: one more bit for each symbol.
     counts = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 4181]
     words = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
-    table, codes = huffman.coded(words, 5)
+    table, codes = huffman.encode_symbols(words, 5)
     assert table.words(1).size == 5 + 6 * len(counts)
-    assert np.array_equal(huffman.decoded(table, codes, 5), words)
+    assert np.array_equal(huffman.decode_symbols(table, codes, 5), words)
 
 
 def test_deep_compression_without_retraining_makes_the_network_thirteen_times_smaller(network):
@@ -141,7 +141,7 @@ def test_deep_compression_without_retraining_makes_the_network_thirteen_times_sm
     records = {n: Sparse(Entropy("kmeans:3"), masks.gaps)(w) for n, w in thin.items()}
     bits = sum(record.cost.total for record in records.values())
     whole = sum(32 * weight.size for weight in network.layers.values())
-    weights = {name: restored(record) for name, record in records.items()}
+    weights = {name: restore_tensor(record) for name, record in records.items()}
     assert whole / bits > 13
     assert network.accuracy(weights) > network.accuracy(network.layers) - 0.05
 
@@ -150,22 +150,22 @@ def test_huffmans_bits_make_clusters_smaller_and_change_nothing(layer):
     thin = prune.by_layer(layer, 0.2)
     plain, coded = (Sparse(store)(thin) for store in (Dense("kmeans:5"), Entropy("kmeans:5")))
     assert coded.cost.total < plain.cost.total
-    assert np.array_equal(restored(coded), restored(plain))
+    assert np.array_equal(restore_tensor(coded), restore_tensor(plain))
 
 
 def test_narrowed_layers_compute_what_layers_with_zeros_do(network):
     stays = structured.chain(network.layers, 0.6)
     records = {
-        name: structured.narrowed(weight, *stays[name], FP32)
+        name: structured.narrow_layer(weight, *stays[name], FP32)
         for name, weight in network.layers.items()
     }
-    small = {name: restored(record.parts[0]) for name, record in records.items()}
+    small = {name: restore_tensor(record.parts[0]) for name, record in records.items()}
     biases = {name: network.biases[name][stays[name][0]] for name in small}
     first = np.maximum(network.images @ small["first"].T + biases["first"], 0)
     second = np.maximum(first @ small["second"].T + biases["second"], 0)
     last = second @ small["last"].T + biases["last"]
     gone = {name: np.where(stays[name][0], network.biases[name], 0) for name in small}
-    wide = {name: restored(record) for name, record in records.items()}
+    wide = {name: restore_tensor(record) for name, record in records.items()}
     whole = np.maximum(network.images @ wide["first"].T + gone["first"], 0)
     whole = np.maximum(whole @ wide["second"].T + gone["second"], 0)
     assert small["second"].shape == (38, 77)
@@ -207,7 +207,7 @@ def test_outputs_that_cannot_stay_are_refused(layer, how):
 def test_a_layer_of_nothing_is_refused(layer):
     none = np.zeros(64, dtype=np.bool_)
     with pytest.raises(EvaluationError, match="without outputs or inputs"):
-        structured.narrowed(layer, none, np.ones(128, dtype=np.bool_), FP32)
+        structured.narrow_layer(layer, none, np.ones(128, dtype=np.bool_), FP32)
 
 
 def test_a_binary_index_costs_its_rank_times_rows_and_columns(layer):

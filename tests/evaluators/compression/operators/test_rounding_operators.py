@@ -10,9 +10,9 @@ from dse_evaluators.compression.operators.awq import Awq
 from dse_evaluators.compression.operators.dense import Dense
 from dse_evaluators.compression.operators.gptq import Gptq
 from dse_evaluators.compression.operators.inputs import output_error
-from dse_evaluators.compression.operators.reading import restored
-from dse_evaluators.compression.operators.rescaled import rescaled
-from dse_evaluators.compression.operators.smooth import smoothed, smoothing
+from dse_evaluators.compression.operators.reading import restore_tensor
+from dse_evaluators.compression.operators.rescaled import rescale_weights
+from dse_evaluators.compression.operators.smooth import smooth_layer, smoothing
 from dse_evaluators.formats.names import format_of
 
 FORMATS = ["int4:channel", "int3:group=32,asym", "int2:group=32,asym", "nf4", "mx:e2m1", "nvfp4"]
@@ -21,7 +21,7 @@ FORMATS = ["int4:channel", "int3:group=32,asym", "int2:group=32,asym", "nf4", "m
 @pytest.mark.parametrize("text", [*FORMATS, "int4:tensor", "kmeans:3", "posit:6,1", "ternary"])
 def test_gptq_errs_less_than_rounding_on_inputs_that_it_saw_and_did_not_see(network, layer, text):
     seen, unseen = (network.inputs("second", x) for x in (network.seen, network.images))
-    nearest, chosen = restored(Dense(text)(layer)), restored(Gptq(text)(layer, seen))
+    nearest, chosen = restore_tensor(Dense(text)(layer)), restore_tensor(Gptq(text)(layer, seen))
     assert output_error(layer, chosen, seen) < output_error(layer, nearest, seen)
     assert output_error(layer, chosen, unseen) < output_error(layer, nearest, unseen)
 
@@ -34,11 +34,15 @@ def test_gptq_takes_no_more_bits_than_rounding(layer, inputs, text):
 def test_gptq_rounds_to_the_nearest_where_inputs_have_nothing_in_common(layer):
     alone = np.eye(128, dtype=np.float32)
     text = "int4:channel"
-    assert np.array_equal(restored(Gptq(text)(layer, alone)), restored(Dense(text)(layer)))
+    assert np.array_equal(
+        restore_tensor(Gptq(text)(layer, alone)), restore_tensor(Dense(text)(layer))
+    )
 
 
 def test_gptq_bears_inputs_that_are_never_used(layer):
-    assert np.isfinite(restored(Gptq("int4:channel")(layer, np.zeros((3, 128), np.float32)))).all()
+    assert np.isfinite(
+        restore_tensor(Gptq("int4:channel")(layer, np.zeros((3, 128), np.float32)))
+    ).all()
 
 
 def test_gptq_by_hand():
@@ -46,13 +50,13 @@ def test_gptq_by_hand():
     # Steps are of one, since the third weight is the largest number of four bits.
     weight = np.array([[1.4, 1.3, 7.0]], dtype=np.float32)
     seen = np.array([[1, 1, 0], [0, 0, 1]], dtype=np.float32)
-    given = restored(Gptq("int4:channel", damping=1e-9)(weight, seen))
+    given = restore_tensor(Gptq("int4:channel", damping=1e-9)(weight, seen))
     assert given.tolist() == [[1, 2, 7]]
 
 
 @pytest.mark.parametrize("text", FORMATS)
 def test_awq_errs_no_more_than_rounding_on_the_calibration_inputs(layer, inputs, text):
-    nearest, chosen = restored(Dense(text)(layer)), restored(Awq(text)(layer, inputs))
+    nearest, chosen = restore_tensor(Dense(text)(layer)), restore_tensor(Awq(text)(layer, inputs))
     assert output_error(layer, chosen, inputs) <= output_error(layer, nearest, inputs)
 
 
@@ -61,7 +65,7 @@ def test_awq_errs_much_less_where_few_channels_see_large_inputs(layer, inputs):
     salient = inputs.copy()
     salient[:, [5, 77]] = 50 * np.random.default_rng(0).standard_normal((len(inputs), 2))
     text = "int3:group=64"
-    nearest, chosen = restored(Dense(text)(layer)), restored(Awq(text)(layer, salient))
+    nearest, chosen = restore_tensor(Dense(text)(layer)), restore_tensor(Awq(text)(layer, salient))
     assert output_error(layer, chosen, salient) < 0.5 * output_error(layer, nearest, salient)
 
 
@@ -95,8 +99,8 @@ def test_eight_bits_for_weights_and_inputs_err_less_when_outliers_are_smoothed(l
 
 
 def test_smoothed_weights_in_single_precision_are_the_weights(layer, inputs):
-    record = smoothed(layer, inputs, Dense("fp32"))
-    assert np.allclose(restored(record), layer, rtol=1e-6)
+    record = smooth_layer(layer, inputs, Dense("fp32"))
+    assert np.allclose(restore_tensor(record), layer, rtol=1e-6)
 
 
 def test_a_strength_beyond_one_is_refused(layer, inputs):
@@ -107,7 +111,7 @@ def test_a_strength_beyond_one_is_refused(layer, inputs):
 @pytest.mark.parametrize("factors", [np.ones(7, np.float32), np.zeros(128, np.float32)])
 def test_factors_that_cannot_be_undone_are_refused(layer, factors):
     with pytest.raises(EvaluationError, match="as many positive factors"):
-        rescaled(layer, factors, Dense("int8"))
+        rescale_weights(layer, factors, Dense("int8"))
 
 
 @pytest.mark.parametrize("operator", [Gptq("int4:group=48"), Awq("int4:group=48")])

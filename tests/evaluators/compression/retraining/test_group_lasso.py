@@ -14,7 +14,7 @@ from dse_evaluators.compression.retraining.group_lasso import (
     shrunk,
 )
 from dse_evaluators.compression.retraining.material import start
-from dse_evaluators.compression.retraining.narrowing import Kept, narrower, widened
+from dse_evaluators.compression.retraining.narrowing import Kept, narrower, widen_network
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import Affine, forward, stages
 
@@ -98,7 +98,7 @@ def test_a_network_made_smaller_twice_has_its_first_shape_back(silenced):
     small, kept = narrower(silenced, kept, 1e-4)
     small[1].weight[:5] = 0
     smaller, kept = narrower(small, kept, 1e-4)
-    back = widened(smaller, kept)
+    back = widen_network(smaller, kept)
     images = torch.rand(8, 1, 8, 8, generator=torch.Generator().manual_seed(6))
     said = forward(stages(DIGITS_CNN), smaller, images)
     assert [t.shape for t in tensors(back)] == [t.shape for t in tensors(silenced)]

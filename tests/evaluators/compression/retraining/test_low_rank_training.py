@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from dse_evaluators.compression.operators.reading import restored
-from dse_evaluators.compression.retraining.low_rank import factored, product
+from dse_evaluators.compression.operators.reading import restore_tensor
+from dse_evaluators.compression.retraining.low_rank import factor_weights, product
 from dse_evaluators.compression.retraining.ranks import factored_weights, ranks_of
 
 CONVOLUTION = (64, 32, 3, 3)
@@ -38,9 +38,9 @@ def test_one_rank_more_would_be_too_many():
 @pytest.mark.parametrize("factoring", ["svd", "tucker-2"])
 def test_the_factors_that_are_trained_stand_for_the_weights_that_are_stored(factoring):
     weight = torch.randn(CONVOLUTION, generator=torch.Generator().manual_seed(0)).numpy()
-    record = factored(weight, 0.2, factoring)
-    parts = [torch.tensor(restored(part)) for part in record.parts]
-    stored = restored(record)
+    record = factor_weights(weight, 0.2, factoring)
+    parts = [torch.tensor(restore_tensor(part)) for part in record.parts]
+    stored = restore_tensor(record)
     assert sum(part.numel() for part in parts) == factored_weights(CONVOLUTION, 0.2, factoring)
     assert np.allclose(product(parts, CONVOLUTION).numpy(), stored, atol=1e-5)
 
@@ -48,5 +48,5 @@ def test_the_factors_that_are_trained_stand_for_the_weights_that_are_stored(fact
 @pytest.mark.parametrize("factoring", ["svd", "tucker-2"])
 def test_cutting_the_rank_twice_cuts_nothing_more(factoring):
     weight = torch.randn(CONVOLUTION, generator=torch.Generator().manual_seed(0)).numpy()
-    once = restored(factored(weight, 0.2, factoring))
-    assert np.allclose(restored(factored(once, 0.2, factoring)), once, atol=1e-5)
+    once = restore_tensor(factor_weights(weight, 0.2, factoring))
+    assert np.allclose(restore_tensor(factor_weights(once, 0.2, factoring)), once, atol=1e-5)

@@ -13,10 +13,10 @@ from dse_evaluators.compression.retraining.cost import training_flop
 from dse_evaluators.compression.retraining.knobs import METHODS, Knobs, knobs_of
 from dse_evaluators.compression.retraining.material import Circumstances, material
 from dse_evaluators.compression.retraining.methods import METHODS as MAKERS
-from dse_evaluators.compression.retraining.methods import trained
+from dse_evaluators.compression.retraining.methods import train_network
 from dse_evaluators.compression.retraining.models import DIGITS_MLP
 from dse_evaluators.compression.retraining.retraining import Retraining
-from dse_evaluators.compression.retraining.storing import read, stored
+from dse_evaluators.compression.retraining.storing import read_network, store_network
 from dse_evaluators.workloads.layers import DIGITS_CNN
 from dse_evaluators.workloads.network import forward
 from dse_evaluators.workloads.torch_scope import deterministic
@@ -53,12 +53,14 @@ def test_every_method_that_is_offered_can_be_run():
 def test_the_network_that_was_written_to_so_many_bytes_says_the_same_when_read(method):
     knobs = knobs_of({"method": method, **SHORT[method]}, {})
     given = material(Circumstances(model="digits-mlp"), 0)
-    record = stored(trained(Circumstances(model="digits-mlp"), knobs), given.layers, knobs)
+    record = store_network(
+        train_network(Circumstances(model="digits-mlp"), knobs), given.layers, knobs
+    )
     data = record.to_bytes()
-    back = read(Record.from_bytes(data), given.layers)
+    back = read_network(Record.from_bytes(data), given.layers)
     with deterministic(), torch.inference_mode():
         said = forward(given.network, back, given.test.images)
-        result = trained(Circumstances(model="digits-mlp"), knobs)
+        result = train_network(Circumstances(model="digits-mlp"), knobs)
         meant = forward(given.network, result.affines, given.test.images)
     assert torch.allclose(said, meant, atol=1e-3)
     assert reading(method=method, **SHORT[method])["size"] == len(data)
@@ -77,7 +79,7 @@ def test_trained_twice_it_is_the_same_to_the_last_bit(method):
 
 @pytest.mark.parametrize("method", ["magnitude", "masked", "gradual", "l-c"])
 def test_of_all_weights_only_the_share_stays(method):
-    result = trained(
+    result = train_network(
         Circumstances(model="digits-mlp"), knobs_of({"method": method, **SHORT[method]}, {})
     )
     left = sum(int(affine.weight.count_nonzero()) for affine in result.affines)

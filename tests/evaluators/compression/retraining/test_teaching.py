@@ -6,7 +6,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from dse_evaluators.compression.retraining.teaching import Teaching, paired, softened
+from dse_evaluators.compression.retraining.teaching import (
+    Teaching,
+    compare_logits,
+    compute_divergence,
+)
 
 
 @pytest.fixture
@@ -34,7 +38,7 @@ def test_the_softened_part_is_torchs_divergence_times_the_square_of_the_temperat
         reduction="batchmean",
         log_target=True,
     )
-    ours = softened(logits, taught, temperature)
+    ours = compute_divergence(logits, taught, temperature)
     assert float(ours) == pytest.approx(temperature**2 * float(torchs), rel=1e-12)
 
 
@@ -48,7 +52,7 @@ def test_at_a_high_temperature_the_divergence_pairs_the_centred_logits(logits, t
     # Hinton et al., 2015, eq. 4: the gradient goes to (z - v) / N; here for the mean over examples.
     said = (logits - logits.mean(dim=1, keepdim=True)).requires_grad_()
     told = taught - taught.mean(dim=1, keepdim=True)
-    softened(said, told, 1e4).backward()
+    compute_divergence(said, told, 1e4).backward()
     expected = (said.detach() - told) / 10 / 64
     assert torch.allclose(said.grad, expected, rtol=1e-3, atol=1e-6)
 
@@ -56,7 +60,11 @@ def test_at_a_high_temperature_the_divergence_pairs_the_centred_logits(logits, t
 def test_the_parts_of_the_loss_add_up_with_what_is_left_for_the_labels(logits, taught, labels):
     parts = Teaching(alpha=0.3, beta=0.2, temperature=2.0).loss(logits, labels, taught)
     hard = functional.cross_entropy(logits, labels)
-    expected = 0.5 * hard + 0.3 * softened(logits, taught, 2.0) + 0.2 * paired(logits, taught)
+    expected = (
+        0.5 * hard
+        + 0.3 * compute_divergence(logits, taught, 2.0)
+        + 0.2 * compare_logits(logits, taught)
+    )
     assert float(parts) == pytest.approx(float(expected), rel=1e-12)
 
 
@@ -68,4 +76,4 @@ def test_without_a_teacher_the_loss_is_cross_entropy(logits, labels):
 
 def test_logits_that_are_off_by_their_own_spread_are_paired_at_one(taught):
     shifted = taught + taught.std(correction=0)
-    assert float(paired(shifted, taught)) == pytest.approx(1, rel=1e-12)
+    assert float(compare_logits(shifted, taught)) == pytest.approx(1, rel=1e-12)
