@@ -30,6 +30,9 @@ SOON_MISSED = {
 """A killed node is known to be dead after seconds and not after half a minute."""
 
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""``nohup`` has all programs that tests start ignore it, and some tests send it."""
+
 LONGEST = "tests/system/test_readme.py"
 """The commands of a section in a row, in one test: some take a minute."""
 
